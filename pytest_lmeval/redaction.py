@@ -63,6 +63,9 @@ def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return redacted
 
 
+_WITH_NAMES = ("--lm-adapter-arg", "--lm-judge-arg")
+
+
 def redact_arguments(argv: Sequence[str]) -> list[str]:
     """Return the arguments of a command without secrets."""
     return [_redact_argument(argument, before) for before, argument in zip(["", *argv], argv, strict=False)]
@@ -75,7 +78,7 @@ def _redact_argument(argument: str, before: str) -> str:
         return HIDDEN
     option, equals, rest = argument.partition("=")
     # --lm-adapter-arg NAME=VALUE may come in one piece or two.
-    name, inner, value = rest.partition("=") if option == "--lm-adapter-arg" else (option, equals, rest)
+    name, inner, value = rest.partition("=") if option in _WITH_NAMES else (option, equals, rest)
     if not equals or not inner or option in _HARMLESS_OPTIONS:
         return argument if option in _HARMLESS_OPTIONS else _redact_text(argument)
     prefix = argument.removesuffix(value)

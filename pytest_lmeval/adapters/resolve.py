@@ -187,9 +187,9 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None,
     return Resolved(spec, {**options, "base_url": value}, variable) if value else Resolved(spec, options, "default")
 
 
-def scrubber_of(options: Mapping[str, Mapping[str, Any]], project: Path | None) -> Scrubber:
+def scrubber_of(options: Iterable[tuple[str, Mapping[str, Any]]], project: Path | None) -> Scrubber:
     """Return what hides the secrets among the options of each spec, and those of every profile: a task may name one."""
-    given = (resolve_profile(spec, given, project)[1] for spec, given in options.items())
+    given = (resolve_profile(spec, given, project)[1] for spec, given in options)
     return Scrubber.of_options(*given, *_profiles(project).values())
 
 

@@ -36,7 +36,7 @@ class DryRun:
         self,
         registry: Registry,
         adapter: Any,
-        judge: str | None,
+        judge: Any,
         tasks: Sequence[Task],
         count: int,
         settings: RunSettings,
@@ -46,7 +46,7 @@ class DryRun:
 
         self._run = Run(settings, registry, make)
         self._adapter = adapter
-        self._judge = make(judge) if judge else None
+        self._judge = judge
         self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}
         self._stack = ExitStack()
 

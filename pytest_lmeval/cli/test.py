@@ -12,6 +12,7 @@ from pytest_lmeval.arguments import THINK_TAGS, key_value, think_tags, whole
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.text import printable
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lm-adapter", metavar="SPEC", required=True, help="the model to ask")
     parser.add_argument("--lm-adapter-arg", metavar="KEY=VALUE", action="append", type=key_value, default=[])
     parser.add_argument("--lm-judge", metavar="SPEC", help="the model that judges")
+    parser.add_argument("--lm-judge-arg", metavar="KEY=VALUE", action="append", type=key_value, default=[])
     parser.add_argument("--lm-think-tags", metavar="OPEN,CLOSE", type=think_tags, default=THINK_TAGS)
     parser.set_defaults(run=run)
 
@@ -48,11 +50,15 @@ def run(options: argparse.Namespace) -> int:
     show(["Configuration is valid."])
     given = dict(options.lm_adapter_arg)
     adapter = resolve_adapter(options.lm_adapter, project.registry, given, Path.cwd())
-    scrubber = scrubber_of({options.lm_adapter: given, options.lm_judge or "": {}}, Path.cwd())
+    judging = dict(options.lm_judge_arg)
+    if judging and not options.lm_judge:
+        raise UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
+    scrubber = scrubber_of([(options.lm_adapter, given), (options.lm_judge or "", judging)], Path.cwd())
     # One task of several in a file, where that is the one asked for.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
     settings = RunSettings(batch_size=1, scrubber=scrubber, think_tags=options.lm_think_tags)
-    with DryRun(project.registry, adapter, options.lm_judge, tasks, options.count, settings) as dry_run:
+    judge = resolve_adapter(options.lm_judge, project.registry, judging, Path.cwd()) if options.lm_judge else None
+    with DryRun(project.registry, adapter, judge, tasks, options.count, settings) as dry_run:
         failed = [_shown(dry_run, task, adapter_name(adapter), scrubber) for task in tasks]
     return int(any(failed))
 

@@ -26,6 +26,7 @@ _WITH_VALUE = frozenset(
         "--lm-adapter-arg",
         "--lm-config",
         "--lm-judge",
+        "--lm-judge-arg",
         "--lm-num-fewshot",
         "--lm-repeats",
         "--lm-sandbox",

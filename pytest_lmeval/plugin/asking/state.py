@@ -232,7 +232,7 @@ def make_judge(config: pytest.Config) -> Any:
     spec = config.option.lm_judge
     if not spec:
         return None
-    made = make(config, spec, {})
+    made = make(config, spec, dict(config.option.lm_judge_arg))
     return with_usage_errors(lambda: as_judge(made))
 
 

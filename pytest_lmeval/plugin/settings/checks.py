@@ -118,6 +118,8 @@ def check_options(config: pytest.Config) -> None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     configs_of(config)
     cache_of(config)
+    if config.option.lm_judge_arg and not config.option.lm_judge:
+        raise pytest.UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
     _check_models(config)
 
 

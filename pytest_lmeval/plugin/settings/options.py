@@ -12,6 +12,7 @@ from pytest_lmeval.arguments import (
     THINK_TAGS,
     MaxErrors,
     given,
+    key_value,
     labelled_key_value,
     level,
     named_amount,
@@ -255,7 +256,15 @@ _OPTIONS = [
         type=think_tags,
         default=THINK_TAGS,
     ),
-    _option("--lm-judge", "adapter behind the lm_judge fixture", metavar="SPEC", type=given),
+    _option("--lm-judge", "the model that judges, as --lm-adapter names one", metavar="SPEC", type=given),
+    _option(
+        "--lm-judge-arg",
+        "option for the judge's adapter; a TOML value, else text; repeatable",
+        metavar="KEY=VALUE",
+        action="append",
+        type=key_value,
+        default=[],
+    ),
 ]
 
 

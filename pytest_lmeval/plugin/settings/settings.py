@@ -219,9 +219,9 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
         return Scrubber()
     from pytest_lmeval.adapters.resolve import scrubber_of
 
-    models = (of for _, of in option.lm_models)
-    specs: dict[str, Mapping[str, Any]] = {name: {} for name in (option.lm_judge or "", *models)}
-    specs[spec] = dict(option.lm_adapter_arg)
+    models: list[tuple[str, Mapping[str, Any]]] = [(of, {}) for _, of in option.lm_models]
+    # The two may be of one name, with options of their own.
+    specs = [*models, (option.lm_judge or "", dict(option.lm_judge_arg)), (spec, dict(option.lm_adapter_arg))]
     try:
         known = scrubber_of(specs, config.rootpath)
     except LmevalError:  # of a profile that cannot be read: making the adapter says so

@@ -139,6 +139,26 @@ def test_what_is_no_rubric_is_an_error_and_a_grade_is_never_asserted_by_itself(g
     assert "is neither true nor false: compare its score" in errors["g:asserted"]
 
 
+def test_the_judge_has_options_of_its_own_whose_secrets_nothing_shows(graded: Project) -> None:
+    key = "sk-of-the-judge-0123456789"
+    graded.write(
+        "judges.py",
+        "from judge import Judge\n\ndef make(api_key, good=1):\n"
+        '    made = Judge()\n    made.reply = lambda prompt: \'{"reason": "%s", "score": %s}\' % (api_key, good)\n'
+        "    return made\n",
+    )
+    arguments = ("--lm-judge=judges:make", f"--lm-judge-arg=api_key={key}", "--lm-judge-arg=good=0")
+    result = graded.run(*arguments, "tasks/graded.jsonl::good", "-n0")
+    assert "graded: good scored 0" in result.stdout.str()
+    left = [result.stdout.str(), *(path.read_text() for path in (graded.path / "reports").iterdir())]
+    assert [] == [text for text in left if key in text]
+    tested = graded.lmeval("test", "tasks/graded.jsonl", "--lm-adapter=model:Model", *arguments).stdout.str()
+    assert ("score: 0.0" in tested, key in tested) == (True, False)
+    result = graded.run("--lm-judge-arg=good=0", "-n0")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["*--lm-judge-arg needs --lm-judge SPEC*"])
+
+
 @pytest.mark.parametrize("processes", BOTH)
 def test_a_resumed_and_a_replayed_run_ask_no_judge_again(graded: Project, processes: str) -> None:
     graded.edit("judge.py", '            return "It is right, so I give it a 1."\n', '            said = "good"\n')

@@ -16,7 +16,14 @@ from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import explanation_of, is_function, reasons_of, shown_response, wanted_of
+from pytest_lmeval.leaderboard.details import (
+    explanation_of,
+    is_function,
+    reasons_of,
+    shown_output,
+    shown_response,
+    wanted_of,
+)
 from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.records.runfile import RunFile, examples_of
@@ -63,8 +70,8 @@ class Comparison(Pairing):
             "expected": self.expected,
             "tasks": [_change_record(change) for change in self.tasks],
             "pooled": _change_record(self.pooled),
-            "worse": [_flip_record(flip) for flip in self.worse],
-            "better": [_flip_record(flip) for flip in self.better],
+            "worse": [flip_record(flip) for flip in self.worse],
+            "better": [flip_record(flip) for flip in self.better],
             "new": [_key_record(key) for key in self.new],
             **{
                 name: [{**_key_record(key), "passed_before": self.passed_before(key)} for key in self.of(name)]
@@ -164,7 +171,8 @@ def _change_record(change: TaskChange) -> dict[str, Any]:
     return asdict(change) | {"interval": None if change.interval is None else list(change.interval)}
 
 
-def _flip_record(flip: Flip) -> dict[str, Any]:
+def flip_record(flip: Flip) -> dict[str, Any]:
+    """Return an example with what was said in both runs, as JSON values."""
     return {
         "task": flip.new.task,
         "id": flip.new.id,
@@ -172,6 +180,7 @@ def _flip_record(flip: Flip) -> dict[str, Any]:
         "prompt": flip.new.prompt or flip.old.prompt,
         **({"old_prompt": flip.old.prompt} if flip.differs_in_prompt else {}),
         "targets": list(wanted_of(flip.new)),
+        **({"function": True} if is_function(flip.new) else {}),
         "old": _answer_record(flip.old),
         "new": _answer_record(flip.new),
     }
@@ -182,14 +191,20 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
     if reasons := reasons_of(result):
         said["reason"] = reasons
     if is_function(result):
-        # It has no single answer: its own explanation takes that place.
-        return {"output": None, "prediction": explanation_of(result), **said}
+        # Its output is what the application answered; its own explanation takes the place of a prediction.
+        return {"output": shown_output(result) or None, "prediction": explanation_of(result), **said}
     number = shown_response(result)
     return {
         "output": result.outputs[number] if result.outputs else None,
         "prediction": result.predictions[number] if result.predictions else None,
         **said,
     }
+
+
+def failing_otherwise(comparison: Comparison) -> list[Pair]:
+    """Return the pairs of eval functions that pass in neither run, and whose applications answered something else."""
+    neither = [pair for pair in comparison.pairs if "passed" not in (pair.old.status, pair.new.status)]
+    return [pair for pair in neither if is_function(pair.new) and shown_output(pair.old) != shown_output(pair.new)]
 
 
 def _key_record(key: Key) -> dict[str, str]:

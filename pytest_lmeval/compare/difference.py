@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.compare.compare import Comparison
+from pytest_lmeval.compare.compare import Comparison, failing_otherwise, flip_record
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
 from pytest_lmeval.compare.remarks import quarantine_of
 from pytest_lmeval.records.runfile import RunFile, board_of
@@ -70,9 +70,14 @@ class Difference:
             "overall": {"old": self.overall[0], "new": self.overall[1]},
             "gate": None if self.decision is None else self._gate(),
             "comparison": None if self.comparison is None else self.comparison.to_json(),
+            **self._failing(),
             "changed_tasks": [asdict(task) for task in self.changed_tasks],
             "notes": list(self.notes),
         }
+
+    def _failing(self) -> dict[str, Any]:
+        found = [] if self.comparison is None else failing_otherwise(self.comparison)
+        return {"failing_otherwise": [flip_record(pair) for pair in found]} if found else {}
 
     def _gate(self) -> dict[str, Any]:
         assert self.decision is not None

@@ -15,7 +15,13 @@ from pytest_lmeval.atomic import encode_json, write_atomically
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import shown_response, wanted_of
+from pytest_lmeval.leaderboard.details import (
+    explanation_of,
+    is_function,
+    shown_output,
+    shown_response,
+    wanted_of,
+)
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.github import add_step_summary
 from pytest_lmeval.report.html.report import inert, part, policy
@@ -153,6 +159,16 @@ def _example(key: tuple[str, str], results: Sequence[ExampleResult | None]) -> d
 def _answer(result: ExampleResult) -> dict[str, Any]:
     number = shown_response(result)
     output = result.outputs[number] if result.outputs else result.error
+    if is_function(result):
+        said = result.error or shown_output(result)
+        explained = {} if result.error else {"prediction": cut(explanation_of(result))}
+        return {
+            "status": result.status,
+            "score": result.score,
+            "output": cut(said),
+            "ms": result.latency_ms,
+            **explained,
+        }
     prediction = result.predictions[number] if number < len(result.predictions) else ""
     same = prediction == output
     answer = {"status": result.status, "score": result.score, "output": cut(output), "ms": result.latency_ms}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from pytest_lmeval.compare.changes import TaskChange
-from pytest_lmeval.compare.compare import Comparison, Flip
+from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.details import (
     answers_in,
@@ -19,6 +19,7 @@ from pytest_lmeval.leaderboard.details import (
 )
 from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, table
 from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
+from pytest_lmeval.report.words import word_diff
 from pytest_lmeval.text import escape_markdown, printable
 from pytest_lmeval.types import ExampleResult
 
@@ -30,6 +31,7 @@ _TEXT_HEAD = 600
 _CELL = 160
 _REASON = 300
 _WORSE, _BETTER = "passed before, and not now", "passes now, and did not before"
+_NEITHER = "passes in neither run, with another output"
 
 
 def difference_lines(difference: Difference, limit: int) -> list[str]:
@@ -40,6 +42,7 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
     comparison = difference.comparison
     if comparison is not None:
         lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
+        lines += _flip_lines(_NEITHER, failing_otherwise(comparison), limit)
         assert difference.decision is not None
         lines += [f"verdict: {difference.verdict}"]
         lines += [f"  {printable(reason, keep='')}" for reason in difference.decision.reasons]
@@ -60,6 +63,7 @@ def difference_markdown(difference: Difference, limit: int) -> str:
         lines += table(_HEADINGS, [_change(change) for change in _changes(comparison)], texts=_TEXTS)
         lines += _bullets([_legend(comparison)])
         lines += _flip_table(_WORSE, comparison.worse, limit) + _flip_table(_BETTER, comparison.better, limit)
+        lines += _flip_table(_NEITHER, failing_otherwise(comparison), limit)
     lines += _bullets(_remarks(difference))
     lines += _bullets([f"{name}: {shown}" for name, shown in _sides(difference)])
     return cut_to("\n".join(lines), COMMENT_BYTES)
@@ -127,6 +131,8 @@ def _one_flip(flip: Flip) -> list[str]:
         lines += _block(f"{name} ({score_text(result.score)})", _output(result))
         if reasons := reasons_of(result):
             lines += _block(f"{name}, judged", reasons)
+    if is_function(flip.new) and (marked := word_diff(shown_output(flip.old), shown_output(flip.new))):
+        lines += _block("difference", marked)
     return [*lines, ""]
 
 

@@ -8,7 +8,14 @@ from functools import partial
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import reasons_of, shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import (
+    explanation_of,
+    is_function,
+    reasons_of,
+    shown_output,
+    shown_response,
+    wanted_text,
+)
 from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
@@ -117,7 +124,7 @@ def _failed(board: Leaderboard) -> list[str]:
             f"{result.task}: {result.id}",
             result.status,
             head(wanted_text(result, quoted=False), _TEXT),
-            head(_answer(result), _TEXT),
+            _answer(result),
             *((head(reasons_of(result), _REASON),) if has_reasons else ()),
         )
         for result in failed[:_FLIPS]
@@ -127,7 +134,12 @@ def _failed(board: Leaderboard) -> list[str]:
 
 
 def _answer(result: ExampleResult) -> str:
-    return result.error or (result.predictions[shown_response(result)] if result.predictions else "")
+    if result.error:
+        return head(result.error, _TEXT)
+    if is_function(result):
+        said = {"output": shown_output(result), "prediction": explanation_of(result)}
+        return _said(said, is_function=True)
+    return head(result.predictions[shown_response(result)], _TEXT) if result.predictions else ""
 
 
 def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
@@ -178,9 +190,14 @@ def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         name,
         head(" | ".join(flip["targets"]), _TEXT),
-        head(flip["old"]["prediction"], _TEXT),
-        head(flip["new"]["prediction"], _TEXT),
+        *(_said(flip[side], is_function="function" in flip) for side in ("old", "new")),
     )
+
+
+def _said(answer: Mapping[str, Any], *, is_function: bool) -> str:
+    if is_function and answer["output"]:
+        return f"{head(answer['output'], _TEXT)} ({head(answer['prediction'], _TEXT)})"
+    return head(answer["prediction"], _TEXT)
 
 
 def _categories(board: Leaderboard) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import METRIC, wanted_of
+from pytest_lmeval.leaderboard.details import METRIC, OUTPUT, explanation_of, shown_output, wanted_of
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.report.html.steps import encode, function_fields
@@ -146,7 +146,16 @@ def _before(pair: ShownPair) -> dict[str, Any] | None:
         "same": same,
         "answers": [] if same else _answers(before),
     }
-    return _filled(fields)
+    return _filled(fields | (_answered_before(before, now) if _is_function(now) else {}))
+
+
+def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any]:
+    """Return what an application answered then and now, and how that was scored."""
+    old, new = shown_output(before), shown_output(now)
+    if not old:
+        return {"explained": cut(explanation_of(before))}
+    said = {"same": True} if old == new else {"answers": [{"output": cut(old)}], "now": cut(new)}
+    return {"same": False, "answers": [], **said, "explained": cut(explanation_of(before))}
 
 
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
@@ -172,6 +181,10 @@ def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
 def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
     recorded = entry["old"]
     output, prediction = recorded.get("output"), recorded.get("prediction")
+    if _is_function(now):
+        # What is recorded as its prediction is why the score was what it was.
+        said = {OUTPUT: output, "reason": prediction}
+        return replace(now, status=recorded["status"], score=recorded["score"], details=said, metrics={})
     return replace(
         now,
         status=recorded["status"],

@@ -146,16 +146,19 @@ function baselinePart(example) {
   if (!before) return null;
   const title = h("h3", {}, "Baseline", h("span", { class: "note" }, ` ${before.status}`, typeof before.score === "number" ? `, score ${Number(before.score.toFixed(4))}` : ""));
   const changed = before.changed && h("p", { class: "note warn" }, "The example itself changed since the baseline: the scores are not compared.");
-  if (before.same) return [title, changed, h("p", { class: "note" }, "The baseline said the same, character for character.")];
+  const scored = before.explained && h("p", { class: "note" }, visible(before.explained));
+  if (before.same) return [title, changed, scored, h("p", { class: "note" }, "The baseline said the same, character for character.")];
   const old = before.answers || [];
-  if (!old.length || !example.answers.length) return [title, changed, old.map((answer) => outputBlock(answer))];
-  const pairs = example.answers.filter((_, place) => old[place]).map((answer, place) => diff(old[place].output, answer.output));
+  // Of a function it is what the application answered.
+  const own = before.now === undefined ? example.answers : [{ output: before.now }];
+  if (!old.length || !own.length) return [title, changed, scored, old.map((answer) => outputBlock(answer))];
+  const pairs = own.filter((_, place) => old[place]).map((answer, place) => diff(old[place].output, answer.output));
   const alone = () => old.map((answer) => outputBlock(answer));
   if (pairs.every((runs) => sharedPart(runs) < LEAST_SHARED)) {
-    return [title, changed, h("p", { class: "note" }, "It has little in common with this run\u2019s output:"), alone()];
+    return [title, changed, scored, h("p", { class: "note" }, "It has little in common with this run\u2019s output:"), alone()];
   }
   const legend = h("p", { class: "note" }, h("del", {}, "only the baseline"), " ", h("ins", {}, "only this run"));
-  return [title, changed, legend, pairs.map(diffBlock), foldOf("The baseline\u2019s output by itself", alone)];
+  return [title, changed, scored, legend, pairs.map(diffBlock), foldOf("The baseline\u2019s output by itself", alone)];
 }
 
 function promptPart(example) {

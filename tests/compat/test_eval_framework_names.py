@@ -185,5 +185,6 @@ def test_answers_are_found_as_minerva_does(text: str, answers: list[str]) -> Non
 def test_a_solution_without_a_box_has_no_answer() -> None:
     assert (None, "2") == (normalized_gold_from_solution("It is 2."), normalized_gold_from_solution("\\boxed{2}"))
     assert ["x", "x"] == extract_answers("$x$ is $1$", use_cot=False)
+    assert ["5", "5"] == extract_answers("it is $5$", use_cot=False)
     with pytest.raises(ValueError, match="expected 'minerva'"):
         extract_answers("", cot_style="other")

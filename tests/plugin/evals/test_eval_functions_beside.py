@@ -59,6 +59,19 @@ def test_as_many_examples_run_at_once_as_the_concurrency_says(project: Project, 
     assert all(0.09 < each for each in times[:12]), times
 
 
+def test_four_times_as_many_examples_are_begun_ahead_as_run_at_a_time(project: Project) -> None:
+    functions = (
+        f"@pytest.fixture(scope='session')\ndef db{n}():\n    print('fixture', file=open('order.txt', 'a'))\n\n"
+        f"@eval_task('x{n}')\nasync def test_x{n}(lm, db{n}):\n    assert await lm.ask('say: 1')\n\n"
+        for n in range(12)
+    )
+    write_tests(project, "".join(functions))
+    project.write("conftest.py", "def pytest_runtest_logfinish():\n    print('end', file=open('order.txt', 'a'))\n")
+    project.run("tests", "--lm-concurrency=2", "-Wignore").assert_outcomes(passed=12)
+    order = (project.path / "order.txt").read_text().split()
+    assert [*["fixture"] * 8, "end"] == order[:9]
+
+
 def test_requests_for_a_batch_adapter_are_gathered(project: Project) -> None:
     project.write("tests/test_x.py", f"{HEAD}@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n"
                   "    assert await lm.ask('say: ' + row['id'])\n")  # fmt: skip

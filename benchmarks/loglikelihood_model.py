@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["build_model"]
+__all__ = ["build_model", "make_tokenizer"]
 
 _END = "</s>"
 
@@ -17,7 +17,7 @@ def build_model(folder: Path, texts: Sequence[str], steps: int) -> Path:
     import torch
     import transformers
 
-    tokenizer = _tokenizer(texts)
+    tokenizer = make_tokenizer(texts)
     sizes: dict[str, Any] = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 1024}
     config = transformers.LlamaConfig(vocab_size=len(tokenizer), **sizes, **heads)
@@ -39,7 +39,7 @@ def build_model(folder: Path, texts: Sequence[str], steps: int) -> Path:
     return folder
 
 
-def _tokenizer(texts: Sequence[str]) -> Any:
+def make_tokenizer(texts: Sequence[str]) -> Any:
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 

@@ -27,6 +27,11 @@ of one request, many at a time. Optional attributes:
     True if ``complete`` takes requests of applications that go to its server as they are, ``http.forward.Forward``.
 ``takes_messages``
     True if applications may ask it by Anthropic's Messages interface, at ``lm.base_url``.
+``request_window``
+    How many requests a batch adapter wants to know together, in place of a batch of ``--lm-batch-size`` examples. With
+    the method ``plan_window(requests) -> list[list[int]]`` it says which of them go together, by their places, each
+    once; they are all ``Generate`` or all ``LogLikelihood``. Each list is then asked in a call of its own, in that
+    order. Without the method all are asked in one call.
 ``think_tags``
     Set by the run, where there is such an attribute: the tags around thoughts, or None. An adapter that knows that its
     prompt ends with the opening tag puts it before the text.

@@ -31,6 +31,8 @@ _SERVERS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
+LARGEST_WINDOW = 1_000_000
+"""Requests that an adapter may want to know together."""
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
@@ -146,6 +148,16 @@ def check_adapter(adapter: Any, spec: str) -> None:
     if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
         wanted = ", ".join(ANSWERING_METHODS)
         raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
+    if (window := getattr(adapter, "request_window", None)) is not None:
+        window_size(adapter, window)
+
+
+def window_size(adapter: Any, wanted: object) -> int:
+    """Return the ``request_window`` of an adapter, which is ``wanted``; raise UsageError for what is no such number."""
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= LARGEST_WINDOW:
+        expected = f"expected a whole number from 1 to {LARGEST_WINDOW}"
+        raise UsageError(f"adapter {adapter_name(adapter)}: request_window is {wanted!r:.80}; {expected}")
+    return wanted
 
 
 def adapter_name(adapter: Any) -> str:

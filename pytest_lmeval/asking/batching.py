@@ -64,9 +64,7 @@ class BatchTransport:
         waiting = self._drain()
         self._queue.put(None)
         if current is not None:
-            allowed = f"{self._policy.timeout_s:g} s for each of {self._calling_for} request(s) (--lm-timeout)"
-            timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} did not return within {allowed}")
-            self._inbox.deliver(current, [timeout] * len(current.requests))
+            self._inbox.deliver(current, [self._timeout()] * len(current.requests))
         return waiting
 
     def close(self) -> None:
@@ -74,6 +72,10 @@ class BatchTransport:
         self._stopped = True
         self._drain()
         self._queue.put(None)
+
+    def _timeout(self) -> AdapterTimeout:
+        allowed = f"{self._policy.timeout_s:g} s for each of {self._calling_for} request(s) (--lm-timeout)"
+        return AdapterTimeout(f"adapter {adapter_name(self._adapter)} did not return within {allowed}")
 
     def _drain(self) -> list[Job]:
         waiting: list[Job] = []

@@ -50,9 +50,11 @@ class Engine:
     """Asks the adapter ahead of the examples, which are scored one by one.
 
     ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
-    on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for an async
-    adapter four times its concurrency. What the engine holds stays within the window. ``stopped`` says why nothing more
-    should be asked. The response to a request that begins a conversation comes after the last of its requests.
+    on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for one with a
+    ``request_window`` the window after the current one, for an async adapter four times its concurrency. What the
+    engine holds stays within the window. ``together`` is how many requests are worth gathering before they are sent.
+    ``stopped`` says why nothing more should be asked. The response to a request that begins a conversation comes after
+    the last of its requests.
     Engines of one run share its ``budget``; without one, that of the policy's limit is made, if it has a limit.
     Answers that ``hooks.recall`` or ``cache`` knows are not asked for.
     """
@@ -75,6 +77,13 @@ class Engine:
         self._largest_unit = 1 if self.streams else policy.batch_size
         self._window = 4 * policy.concurrency if self.streams else policy.batch_size + 1
         self._refill = max(1, self._window // 8) if self.streams else 1
+        self.together = self._window if self.streams else policy.batch_size
+        if not self.streams and (wanted := getattr(adapter, "request_window", None)) is not None:
+            from pytest_lmeval.adapters.resolve import window_size
+
+            self.together = window_size(adapter, wanted)
+            # While one window is asked, the next is made ready.
+            self._window = max(self._window, 2 * self.together)
         self._inbox = Inbox()
         self._sender = Sender(partial(_transport, adapter, policy, self.streams, self._inbox), self._inbox, cache)
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
@@ -95,10 +104,11 @@ class Engine:
         answered any more: ``stopped`` says so from then on. ``requests_of`` is called in this thread for
         every key that is sent; where it raises, only that key suffers.
         """
+        jobs: list[Job] = []
         if key not in self._jobs:
             self._check_budget(len(self._planned.get(key, (key,))) * self._per_key)
-            self._send([self._job(key, requests_of)])
-        self._fill_window(requests_of)
+            jobs.append(self._job(key, requests_of))
+        self._fill_window(requests_of, jobs)
         job = self._jobs.pop(key)
         self._wait_for(job)
         assert job.answers is not None
@@ -227,12 +237,14 @@ class Engine:
             self.budget.commit(sum(talk.request is not None for talk in talks) if talks else len(job.requests))
         return job
 
-    def _fill_window(self, requests_of: RequestsOf) -> None:
+    def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
+        """Send ``jobs``, and what the window has room for."""
         # For many at a time: every message to another thread or process costs a switch.
-        if len(self._jobs) > self._window - self._refill:
-            return
-        jobs: list[Job] = []
-        while len(self._jobs) < self._window and self._may_ask(self._largest_unit):
+        has_room = len(self._jobs) <= self._window - self._refill
+        while has_room and len(self._jobs) < self._window and self._may_ask(self._largest_unit):
+            if len(jobs) * self._largest_unit >= self.together:
+                self._send(jobs)
+                jobs = []
             key = self._ahead()
             if key is None:
                 break
@@ -279,7 +291,11 @@ def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) ->
 
 def _transport(adapter: Any, policy: Policy, streams: bool, inbox: Inbox) -> Transport:
     if not streams:
-        return BatchTransport(adapter, policy, inbox)
+        if (wanted := getattr(adapter, "request_window", None)) is None:
+            return BatchTransport(adapter, policy, inbox)
+        from pytest_lmeval.asking.windows import WindowTransport
+
+        return WindowTransport(adapter, policy, inbox, wanted)
     if policy.concurrency >= _WORTH_A_PROCESS and getattr(adapter, "hostable", False):
         from pytest_lmeval.asking.hosting import HostedTransport
 

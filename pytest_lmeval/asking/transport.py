@@ -45,6 +45,22 @@ class Job:
         self.spans[key] = slice(first, len(self.requests))
 
 
+class Progress:
+    """How far a job is: its answers by number, None while they are out, and how many are ``left``."""
+
+    __slots__ = ("answers", "begun", "left")
+
+    def __init__(self, requests: int) -> None:
+        self.answers: list[Answer | None] = [None] * requests
+        self.left = requests
+        self.begun = False
+
+    def put(self, number: int, answer: Answer) -> None:
+        """Take one of the answers."""
+        self.answers[number] = answer
+        self.left -= 1
+
+
 class Inbox:
     """Where one thread waits for the job it wants, and is woken for no other."""
 

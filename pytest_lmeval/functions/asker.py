@@ -145,7 +145,7 @@ class Asker:
             self._send([(request, future)])
         else:
             self._gathered.append((request, future))
-            if len(self._gathered) >= self.engine.policy.batch_size:
+            if len(self._gathered) >= self.engine.together:
                 self._flush()
             elif len(self._gathered) == 1:
                 loop.call_later(_GATHER_S, self._flush)

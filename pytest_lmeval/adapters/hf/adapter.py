@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from pytest_lmeval.adapters.hf import generation, scoring
-from pytest_lmeval.adapters.hf.batches import RowFamily, can_share, families, pack
+from pytest_lmeval.adapters.hf.batches import Limits, batches, size_of
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
 from pytest_lmeval.adapters.hf.options import fault, read_options, share_threads, worker_number
+from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
+from pytest_lmeval.adapters.hf.plans import Plan, plan, prepare
 from pytest_lmeval.adapters.hf.prompts import Prompts
+from pytest_lmeval.adapters.hf.rows import Batch, Prompted, ScoredRow, rows_of
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
-_Request = TypeVar("_Request")
-_Ready = TypeVar("_Ready")
-_Answer = TypeVar("_Answer")
+# A processor computes no faster on more tokens at a time, and its caches hold no more; rows of more different lengths
+# are padded more. What is written takes a pass for each token, which more rows share.
+_ENOUGH_TO_SCORE = 1024
+_ENOUGH_TO_WRITE = 4096
 
 
 class HfAdapter:
@@ -43,7 +47,11 @@ class HfAdapter:
         loaded = load(source, self._options, worker_number(os.environ))
         self._prompts = Prompts(loaded.tokenizer, self._options)
         self._loaded: Loaded | None = loaded
-        self._shares = can_share(loaded.model)
+        self._goes_on = can_go_on(loaded.model)
+        self._reader = Reader(loaded.model)
+        self._planned: dict[tuple[int, ...], tuple[Sequence[Request], Plan]] = {}
+        self._most_tokens = self._options.batch_tokens
+        self.request_window = self._options.request_window
         self._folder, self._revision = loaded.folder, loaded.revision
         self.name = loaded.name
         self._threads = _set_threads(self._options.threads, loaded.device)
@@ -67,15 +75,19 @@ class HfAdapter:
         """What distinguishes this model's answers from those of another one of its name."""
         return str(self.manifest["sha256"])
 
+    def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
+        """Return which of the requests, all of one kind, to ask together, by their places in ``requests``.
+
+        Rows of about one size come together, and those with a common beginning, which is read once.
+        """
+        parts = list(self._plan(requests).parts())
+        asked = [[requests[number] for number in part.numbers] for part in parts]
+        self._planned = {_identity(part): (part, each) for part, each in zip(asked, parts, strict=True)}
+        return [list(part.numbers) for part in parts]
+
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
         """Return one completion per request, in order, or the AdapterError that says why it is missing."""
-        loaded = self._open()
-        asked, answers = _prepare(requests, lambda request: self._ask(loaded, request))
-        limit = self._options.batch_tokens
-        parts = pack(asked, lambda one: len(one.tokens), lambda part: generation.together(part, limit, loaded.window))
-        for part in parts:
-            answers |= _compute(part, lambda rows: generation.write(loaded, self._prompts, self._options, rows))
-        return [answers[number] for number in range(len(requests))]
+        return self._answer(requests)
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
         """Return the log-probability of each continuation, in order, or the AdapterError that says why it is missing.
@@ -84,15 +96,7 @@ class HfAdapter:
         are. Where context and continuation do not fit into the model's window, the context loses its beginning. What
         the requests of one call begin with in common is read once, where that pays.
         """
-        loaded = self._open()
-        found = self._prompts.split_requests(requests)
-        split, answers = _prepare(found, lambda one: _fitting(one, loaded.window))
-        limit = scoring.batch_limit(self._options.batch_tokens, loaded.device)
-        rows = scoring.readings(split, loaded.window)
-        groups = families(rows) if self._shares else [RowFamily((row,)) for row in rows]
-        for batch in scoring.batches(groups, limit, loaded.vocabulary):
-            answers |= _score(loaded, batch)
-        return [answers[number] for number in range(len(requests))]
+        return self._answer(requests)
 
     def close(self) -> None:
         """Let go of the model and of torch's settings; what is asked afterwards is an error."""
@@ -101,6 +105,8 @@ class HfAdapter:
         import torch
 
         device, self._loaded = self._loaded.device, None
+        self._reader.forget()
+        self._planned = {}
         torch.set_num_threads(self._threads)
         if device != "cpu":
             torch.cuda.empty_cache()
@@ -110,7 +116,34 @@ class HfAdapter:
             raise AdapterError(f"adapter {self.name} is closed")
         return self._loaded
 
-    def _ask(self, loaded: Loaded, request: Generate) -> generation.Prompted:
+    def _answer(self, requests: Sequence[Request]) -> list[Any]:
+        self._open()
+        known = self._planned.pop(_identity(requests), None)
+        planned = self._plan(requests) if known is None else known[1]
+        answers: dict[int, Any] = dict(planned.errors)
+        for batch in planned.batches:
+            answers |= self._compute(batch)
+        return [answers[number] for number in planned.numbers]
+
+    def _plan(self, requests: Sequence[Request]) -> Plan:
+        loaded = self._open()
+        rows: Sequence[Any]
+        if requests and isinstance(requests[0], LogLikelihood):
+            found = self._prompts.split_requests([one for one in requests if isinstance(one, LogLikelihood)])
+            split, errors = prepare(found, lambda _, one: _fitting(one, loaded.window))
+            rows = scoring.readings(split, loaded.window)
+        else:
+            asked, errors = prepare(requests, lambda number, one: self._prompted(loaded, number, one))
+            rows = list(asked.values())
+        limits = self._limits(loaded, scores=bool(rows) and isinstance(rows[0], ScoredRow))
+        return plan(rows, limits, len(requests), errors, shares=self._goes_on)
+
+    def _limits(self, loaded: Loaded, *, scores: bool) -> Limits:
+        enough = _ENOUGH_TO_SCORE if scores else _ENOUGH_TO_WRITE
+        tokens = min(self._most_tokens, enough) if loaded.device == "cpu" else self._most_tokens
+        return Limits(tokens, loaded.vocabulary, loaded.window)
+
+    def _prompted(self, loaded: Loaded, number: int, request: Any) -> Prompted:
         tokens, opened = self._prompts.read(request)
         room = self._options.max_new_tokens if request.max_tokens is None else request.max_tokens
         if loaded.window is not None:
@@ -119,7 +152,39 @@ class HfAdapter:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
             raise AdapterError(f"there is no room for an answer; in tokens: {sizes}")
         seed = f"{self._options.seed + request.repeat} {tokens}"
-        return generation.Prompted(tokens, room, request.stop, seed, opened, bool(request.tools))
+        return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number)
+
+    def _compute(self, batch: Batch[Any]) -> dict[int, Any]:
+        """Return the answers of a batch by number; where the memory is too small for it, those of its parts."""
+        import torch
+
+        loaded, answers = self._open(), dict[int, Any]()
+        scores = isinstance(rows_of(batch)[0], ScoredRow)
+        for part in batches(batch, self._limits(loaded, scores=scores)):
+            try:
+                with torch.inference_mode():
+                    answers |= self._pass(loaded, part, scores=scores)
+                continue
+            except torch.OutOfMemoryError as error:
+                reason = str(error).partition(". ")[0]
+            # Not above: an exception holds what its frames hold.
+            self._reader.forget()
+            if len(rows := rows_of(part)) > 1:
+                self._most_tokens = max(1, int(size_of(part).taken) // 2)
+                answers |= self._compute(part)
+            else:
+                answers |= dict.fromkeys(rows[0].answers, _too_large(rows[0], reason))
+        return answers
+
+    def _pass(self, loaded: Loaded, batch: Batch[Any], *, scores: bool) -> dict[int, Any]:
+        if scores:
+            return scoring.score(loaded, self._reader, batch)
+        reader = self._reader if self._goes_on else None
+        return generation.write(loaded, reader, self._prompts, self._options, batch)
+
+
+def _identity(requests: Sequence[Request]) -> tuple[int, ...]:
+    return tuple(map(id, requests))
 
 
 def _fitting(split: tuple[list[int], int] | AdapterError, window: int | None) -> tuple[list[int], int]:
@@ -131,48 +196,9 @@ def _fitting(split: tuple[list[int], int] | AdapterError, window: int | None) ->
     return tokens, size
 
 
-def _score(loaded: Loaded, batch: Sequence[RowFamily]) -> dict[int, Any]:
-    """Return the answers to the families' requests by number; the same error for all where memory is too small."""
-    numbers = [number for family in batch for row in family.rows for number in row.asked]
-    found = _within_memory(len(numbers), lambda: scoring.score(loaded, batch))
-    return dict.fromkeys(numbers, found) if isinstance(found, AdapterError) else found
-
-
-def _prepare(
-    requests: Sequence[_Request], ready: Callable[[_Request], _Ready]
-) -> tuple[dict[int, _Ready], dict[int, Any]]:
-    """Return by number what is ready to be asked, and the errors of what cannot be."""
-    prepared: dict[int, _Ready] = {}
-    answers: dict[int, Any] = {}
-    for number, request in enumerate(requests):
-        try:
-            prepared[number] = ready(request)
-        except AdapterError as error:
-            answers[number] = error
-    return prepared, answers
-
-
-def _compute(
-    part: Mapping[int, _Ready], answer: Callable[[list[_Ready]], Sequence[_Answer]]
-) -> dict[int, _Answer | AdapterError]:
-    """Return the answers by number; the same error for all of them where the device has too little memory."""
-    found = _within_memory(len(part), lambda: answer(list(part.values())))
-    if isinstance(found, AdapterError):
-        return dict.fromkeys(part, found)
-    return dict(zip(part, found, strict=True))
-
-
-def _within_memory(requests: int, compute: Callable[[], _Answer]) -> _Answer | AdapterError:
-    """Return what ``compute`` does, or the error that says that the device has too little memory for it."""
-    import torch
-
-    try:
-        with torch.inference_mode():
-            return compute()
-    except torch.OutOfMemoryError as error:
-        reason = str(error).partition(". ")[0]
-        fewer = "ask for fewer at a time with --lm-batch-size or the option batch_tokens"
-        return AdapterError(f"{requests} request(s) at a time are too many: {reason}; {fewer}")
+def _too_large(row: Any, reason: str) -> AdapterError:
+    sizes = f"{len(row.tokens)} tokens" + (f" and {row.room} to write" if row.room else "")
+    return AdapterError(f"one request is too large for the device's memory ({sizes}): {reason}; lower max_tokens")
 
 
 def _set_threads(wanted: int | None, device: str) -> int:

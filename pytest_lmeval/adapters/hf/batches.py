@@ -1,133 +1,140 @@
-"""Which requests go through the model together, the rectangle they make, and what beginnings are worth reading once."""
+"""Which rows go through the model together: those of about one size, as many as there is memory for."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from pytest_lmeval.adapters.hf.prompts import shared_length
+from pytest_lmeval.adapters.hf.rows import AnyRow, Row, RowFamily
 
-_Row = TypeVar("_Row")
-_WORTH_SAVING = 0.4
-"""The share of a family's tokens that must be saved: a second pass through the model has a price of its own."""
-
-
-def pack(
-    rows: Mapping[int, _Row], size: Callable[[_Row], int], fits: Callable[[Sequence[_Row]], bool]
-) -> Iterator[dict[int, _Row]]:
-    """Yield parts of ``rows``, the largest rows first, each part as long as ``fits`` allows and at least one row long.
-
-    Rows of about one size come together, so that little is padded; what needs the most memory comes first.
-
-    >>> list(pack({0: "a", 1: "abcd", 2: "abc"}, len, lambda rows: len(rows) <= 2))
-    [{1: 'abcd', 2: 'abc'}, {0: 'a'}]
-    """
-    part: dict[int, _Row] = {}
-    for number, row in sorted(rows.items(), key=lambda item: size(item[1]), reverse=True):
-        if part and not fits([*part.values(), row]):
-            yield part
-            part = {}
-        part[number] = row
-    if part:
-        yield part
+_LOGITS_PER_TOKEN = 16384
+"""So many logits are taken to need as much memory as one token that is read."""
+_HELD_PER_TOKEN = 4
+"""So many tokens' keys and values are taken to need as much memory as one token that is read."""
+_MOST_PADDING = 0.5
+"""The share of a batch that may be padding; with more of it, two batches are faster."""
 
 
-def padded(rows: Sequence[Sequence[int]], pad: int, device: str, *, left: bool) -> tuple[Any, Any]:
-    """Return tokens and attention mask, both of shape (rows, length of the longest), on ``device``.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a batch may take.
 
-    They are filled up on the ``left``, or on the right: for rows that go on from something.
-    """
-    import torch
-
-    width = max(map(len, rows))
-
-    def filled(row: Sequence[int], rest: int) -> list[int]:
-        more = [rest] * (width - len(row))
-        return [*more, *row] if left else [*row, *more]
-
-    tokens = torch.tensor([filled(row, pad) for row in rows])
-    mask = torch.tensor([filled([1] * len(row), 0) for row in rows])
-    return tokens.to(device), mask.to(device)
-
-
-@dataclass(slots=True)
-class ScoredRow:
-    """One row for the model: what it reads, and by request number the tokens whose probability is asked for.
-
-    The i-th last of a continuation's tokens is predicted at the i-th last token that is read.
+    ``tokens`` are those that go through the model together, padding and what is still to be written included. No row
+    may come out of the ``window`` of the model.
     """
 
-    tokens: list[int]
-    asked: dict[int, list[int]] = field(default_factory=dict)
+    tokens: int
+    vocabulary: int
+    window: int | None = None
+
+
+class Size(NamedTuple):
+    """What a batch takes: families, rows, and the most tokens of each kind that one of them has.
+
+    ``rest`` are the tokens of a row that its family does not share, ``real`` those of the batch that are no padding.
+    """
+
+    families: int = 0
+    rows: int = 0
+    shared: int = 0
+    rest: int = 0
+    room: int = 0
+    kept: int = 0
+    width: int = 0
+    real: int = 0
+
+    def with_family(self, family: RowFamily[AnyRow]) -> Size:
+        """Return the size of the batch with one more family."""
+        size = self.with_beginning(family.shared)
+        for row in family.rows:
+            size = size.with_row(row, family.shared)
+        return size
+
+    def with_beginning(self, shared: int) -> Size:
+        """Return the size of the batch with one more family, which has no rows yet."""
+        more = {"shared": max(self.shared, shared), "real": self.real + shared}
+        return self._replace(families=self.families + 1, **more)
+
+    def with_row(self, row: Row, shared: int) -> Size:
+        """Return the size with one more row, of which ``shared`` tokens are its family's."""
+        width, room = len(row.tokens), row.room
+        rest = width - shared
+        return Size(
+            self.families,
+            self.rows + 1,
+            self.shared,
+            max(self.rest, rest),
+            max(self.room, room),
+            max(self.kept, row.kept),
+            max(self.width, width),
+            self.real + rest + room,
+        )
 
     @property
-    def kept(self) -> int:
-        """How many predictions, at the end of the row, are asked for."""
-        return max(map(len, self.asked.values()))
+    def read(self) -> int:
+        """The tokens that are computed, padding included."""
+        return self.families * self.shared + self.rows * (self.rest + self.room)
+
+    @property
+    def taken(self) -> float:
+        """What it takes of a budget of tokens: for what is read, keys and values of every row, and the predictions."""
+        held = self.rows * (self.shared + self.rest + self.room)
+        return max(self.read, held / _HELD_PER_TOKEN)
+
+    def fits(self, limits: Limits) -> bool:
+        """Tell whether the limits have room for it, and not too much of it is padding."""
+        logits = self.rows * self.kept * limits.vocabulary
+        within = max(self.taken, logits / _LOGITS_PER_TOKEN) <= limits.tokens
+        # A row that is done is carried along until the last one is: none may be carried out of the window.
+        sees = limits.window is None or not self.room or self.width + self.room <= limits.window
+        return within and sees and self.real >= (1 - _MOST_PADDING) * self.read
 
 
-class RowFamily:
-    """Rows whose first ``shared`` tokens are the same, and which ask for no prediction that is made at one of them.
+def size_of(batch: Sequence[RowFamily[AnyRow]]) -> Size:
+    """Return what a batch takes."""
+    size = Size()
+    for family in batch:
+        size = size.with_family(family)
+    return size
 
-    ``width`` are the tokens of the longest row, ``rest`` those of them that it does not share, and ``kept`` is the
-    most predictions that a row asks for.
+
+def batches(groups: Sequence[RowFamily[AnyRow]], limits: Limits) -> Iterator[list[RowFamily[AnyRow]]]:
+    """Yield the families in batches within the limits, the largest first, each of a single row at least.
+
+    Those with a shared beginning and those without go through the model in different ways, and never together.
     """
-
-    __slots__ = ("kept", "rest", "rows", "shared", "width")
-
-    def __init__(self, rows: Sequence[ScoredRow], shared: int = 0) -> None:
-        self.rows = tuple(rows)
-        self.shared = shared
-        self.width = max(len(row.tokens) for row in rows)
-        self.rest = self.width - shared
-        self.kept = max(row.kept for row in rows)
-
-
-def families(rows: Sequence[ScoredRow]) -> list[RowFamily]:
-    """Return the rows as families, those that share too little each as a family of its own.
-
-    >>> long = [1, 2, 3, 4, 5, 6]
-    >>> rows = [ScoredRow([*long, 7, 8], {0: [8, 9]}), ScoredRow([5], {1: [6]}), ScoredRow([*long, 9], {2: [9]})]
-    >>> [(family.shared, len(family.rows)) for family in families(rows)]
-    [(6, 2), (0, 1)]
-    """
-    found: list[RowFamily] = []
-    members: list[ScoredRow] = []
-    # In this order, rows that begin with the same tokens are next to each other.
-    for row in sorted(rows, key=lambda row: row.tokens):
-        if members and not _pays([*members, row]):
-            found.append(_family(members))
-            members = []
-        members.append(row)
-    return [*found, _family(members)] if members else found
+    batch: list[RowFamily[AnyRow]] = []
+    size = Size()
+    for family in sorted(groups, key=_order, reverse=True):
+        for part in _parts(family, limits):
+            larger = size.with_family(part)
+            if batch and ((part.shared > 0) != (batch[0].shared > 0) or not larger.fits(limits)):
+                yield batch
+                batch, larger = [], Size().with_family(part)
+            batch.append(part)
+            size = larger
+    if batch:
+        yield batch
 
 
-def can_share(model: Any) -> bool:
-    """Tell whether ``model`` is known to go on from the keys and values of another row's beginning.
-
-    Only models of the library itself whose layers all attend to everything: what slides, recurs or is compressed
-    keeps more, or less, than a beginning.
-    """
-    config = model.config.get_text_config()
-    layers = set(getattr(config, "layer_types", None) or ["full_attention"])
-    whole = layers == {"full_attention"} and not getattr(config, "sliding_window", None)
-    knows = {"past_key_values", "position_ids", "logits_to_keep"} <= inspect.signature(model.forward).parameters.keys()
-    ours = type(model).__module__.startswith("transformers.models.")
-    return ours and whole and knows and not getattr(model, "_is_stateful", False)
+def _order(family: RowFamily[AnyRow]) -> tuple[bool, int]:
+    return family.shared > 0, max(map(_length, family.rows))
 
 
-def _family(rows: Sequence[ScoredRow]) -> RowFamily:
-    return RowFamily(rows, _shared(rows) if len(rows) > 1 else 0)
+def _length(row: Row) -> int:
+    return len(row.tokens) + row.room
 
 
-def _shared(rows: Sequence[ScoredRow]) -> int:
-    # In sorted order the first and the last row have the least in common.
-    shared = shared_length(rows[0].tokens, rows[-1].tokens)
-    return min(shared, *(len(row.tokens) - row.kept for row in rows))
-
-
-def _pays(rows: Sequence[ScoredRow]) -> bool:
-    saved = _shared(rows) * (len(rows) - 1)
-    return saved >= _WORTH_SAVING * sum(len(row.tokens) for row in rows)
+def _parts(family: RowFamily[AnyRow], limits: Limits) -> Iterator[RowFamily[AnyRow]]:
+    """Yield the family in parts within the limits, its longest rows first."""
+    rows: list[AnyRow] = []
+    size = begun = Size().with_beginning(family.shared)
+    for row in sorted(family.rows, key=_length, reverse=True):
+        larger = size.with_row(row, family.shared)
+        if rows and not larger.fits(limits):
+            yield RowFamily(rows, family.shared)
+            rows, larger = [], begun.with_row(row, family.shared)
+        rows.append(row)
+        size = larger
+    yield RowFamily(rows, family.shared)

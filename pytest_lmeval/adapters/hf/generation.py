@@ -1,151 +1,179 @@
-"""Let the model write: one left-padded batch at a time."""
+"""Let the model write: a batch at a time, every row until its own end."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.adapters.hf.batches import padded
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.adapters.hf.options import HfOptions
+from pytest_lmeval.adapters.hf.passes import Reader, ReadRows, padded
 from pytest_lmeval.adapters.hf.prompts import Prompts
+from pytest_lmeval.adapters.hf.rows import Batch, Prompted, rows_of
 from pytest_lmeval.types import Completion
 
 
-@dataclass(frozen=True, slots=True)
-class Prompted:
-    """A prompt of ``tokens`` with room for ``room`` more; ``seed`` seeds what is drawn for it, and for it alone.
-
-    ``opened`` says that it ends within thoughts, ``tools`` that the model may call some.
-    """
-
-    tokens: list[int]
-    room: int
-    stop: tuple[str, ...] = ()
-    seed: str = ""
-    opened: bool = False
-    tools: bool = False
-
-
-def together(batch: Sequence[Prompted], batch_tokens: int, window: int | None) -> bool:
-    """Tell whether the prompts can be one batch of at most ``batch_tokens``."""
-    width = max(len(asked.tokens) for asked in batch) + max(asked.room for asked in batch)
-    # A row that is done is carried along until the last one is: none may be carried out of the window.
-    return width * len(batch) <= batch_tokens and (window is None or width <= window)
-
-
-def write(loaded: Loaded, prompts: Prompts, options: HfOptions, batch: Sequence[Prompted]) -> list[Completion]:
-    """Return one completion per prompt, in order.
+def write(
+    loaded: Loaded, reader: Reader | None, prompts: Prompts, options: HfOptions, batch: Batch[Prompted]
+) -> dict[int, Completion]:
+    """Return one completion per prompt, by the request's number.
 
     A text ends before a token that ends texts, before the first of its stop strings, or when its room is used up.
+    Without a ``reader`` the library writes: its loop knows the caches of every model, and carries a row that is done
+    along until the last one is.
     """
-    tokens, mask = padded([asked.tokens for asked in batch], loaded.pad, loaded.device, left=True)
-    width = tokens.shape[1]
-    ends = _Ends(batch, width, prompts)
-    choice = _Choice(batch, options)
-    out = loaded.model.generate(
+    rows = [_Text(prompt, prompts, loaded.ends) for prompt in rows_of(batch)]
+    choice = _Choice(rows, options)
+    if reader is None:
+        _write_by_library(loaded, choice, options)
+    else:
+        _write(loaded, choice, reader.read(loaded, batch, keep_past=True))
+    return {row.prompt.number: row.completion() for row in rows}
+
+
+def _write(loaded: Loaded, choice: _Choice, read: ReadRows) -> None:
+    """Write until every row is done; rows that are done are left out as soon as they are half of all."""
+    import torch
+
+    logits, past, mask = read
+    while True:
+        tokens = choice.next(logits[:, -1])
+        left = [place for place, row in enumerate(choice.rows) if not row.is_done]
+        if not left:
+            return
+        if 2 * len(left) <= len(choice.rows):
+            choice.keep(left)
+            places = torch.tensor(left, device=tokens.device)
+            past.batch_select_indices(places)
+            tokens, mask = tokens[places], mask[places]
+        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=-1)
+        logits = loaded.model(
+            input_ids=tokens,
+            attention_mask=mask,
+            position_ids=mask.sum(-1, keepdim=True) - 1,
+            past_key_values=past,
+            use_cache=True,
+        ).logits
+
+
+def _write_by_library(loaded: Loaded, choice: _Choice, options: HfOptions) -> None:
+    prompts = [row.prompt for row in choice.rows]
+    tokens, mask = padded([prompt.tokens for prompt in prompts], loaded.pad, loaded.device)
+    loaded.model.generate(
         input_ids=tokens,
         attention_mask=mask,
-        max_new_tokens=max(asked.room for asked in batch),
+        max_new_tokens=max(prompt.room for prompt in prompts),
         do_sample=False,
-        logits_processor=[choice] if options.temperature or options.logprobs else [],
-        stopping_criteria=[ends],
+        logits_processor=[choice.of_library] if options.temperature or options.logprobs else [],
+        stopping_criteria=[choice.are_done],
     )
-    rows = zip(batch, out[:, width:].tolist(), ends.lengths, choice.by_row(), strict=True)
-    return [
-        _completion(asked, written[:length], logprobs, loaded.ends, prompts)
-        for asked, written, length, logprobs in rows
-    ]
 
 
-def _completion(
-    asked: Prompted, written: list[int], logprobs: list[float], ends: tuple[int, ...], prompts: Prompts
-) -> Completion:
-    end = next((place for place, token in enumerate(written) if token in ends), None)
-    count = len(written) if end is None else end + 1
-    text = prompts.text_after(asked.tokens, written[:end])
-    cut = _first_stop(text, asked.stop)
-    thoughts, answer, calls = prompts.taken_apart(text[:cut], opened=asked.opened, tools=asked.tools)
-    return Completion(
-        answer,
-        finish_reason="length" if end is None and cut is None else "stop",
-        prompt_tokens=len(asked.tokens),
-        completion_tokens=count,
-        logprobs=() if thoughts else tuple(logprobs[:count]),
-        thoughts=thoughts,
-        reasoning_tokens=min(count, prompts.count(thoughts)) if thoughts else None,
-        tool_calls=calls,
-    )
+class _Text:
+    """What is written behind one prompt, token by token."""
+
+    def __init__(self, prompt: Prompted, prompts: Prompts, ends: tuple[int, ...]) -> None:
+        self.prompt = prompt
+        self.luck = random.Random(prompt.seed)
+        self.is_done = False
+        self._prompts = prompts
+        self._ends = ends
+        self._tokens: list[int] = []
+        self._logprobs: list[float] = []
+        # A token is at least one byte of a text: the last so many tokens hold any stop string that has just ended.
+        self._tail = max((len(stop.encode()) for stop in prompt.stop), default=-4) + 4
+
+    def add(self, token: int) -> None:
+        """Take the next token, if the text goes on."""
+        if not self.is_done:
+            self._tokens.append(token)
+            self.is_done = token in self._ends or len(self._tokens) == self.prompt.room or self._is_stopped()
+
+    def note(self, logprob: float) -> None:
+        """Take the log-probability of the next token, if the text goes on."""
+        if not self.is_done:
+            self._logprobs.append(logprob)
+
+    def completion(self) -> Completion:
+        """Return the text as an answer."""
+        prompt, prompts, count = self.prompt, self._prompts, len(self._tokens)
+        ended = bool(self._tokens) and self._tokens[-1] in self._ends
+        text = prompts.text_after(prompt.tokens, self._tokens[: count - ended])
+        cut = _first_stop(text, prompt.stop)
+        thoughts, answer, calls = prompts.taken_apart(text[:cut], opened=prompt.opened, tools=prompt.tools)
+        return Completion(
+            answer,
+            finish_reason="stop" if ended or cut is not None else "length",
+            prompt_tokens=len(prompt.tokens),
+            completion_tokens=count,
+            logprobs=() if thoughts else tuple(self._logprobs),
+            thoughts=thoughts,
+            reasoning_tokens=min(count, prompts.count(thoughts)) if thoughts else None,
+            tool_calls=calls,
+        )
+
+    def _is_stopped(self) -> bool:
+        if not self.prompt.stop:
+            return False
+        tail = self._tokens[-self._tail :]
+        is_all = len(tail) == len(self._tokens)
+        text = self._prompts.text_after(self.prompt.tokens, tail) if is_all else self._prompts.decode(tail)
+        return _first_stop(text, self.prompt.stop) is not None
 
 
 def _first_stop(text: str, stops: Sequence[str]) -> int | None:
     return min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
 
 
-class _Ends:
-    """Says, step by step, which rows have used up their room or written a stop string; their length is then final."""
-
-    def __init__(self, batch: Sequence[Prompted], width: int, prompts: Prompts) -> None:
-        self.lengths = [asked.room for asked in batch]
-        self._batch = batch
-        self._width = width
-        self._prompts = prompts
-        # A token is at least one byte of a text: the last so many tokens hold any stop string that has just ended.
-        longest = max((len(stop.encode()) for asked in batch for stop in asked.stop), default=0)
-        self._tail = longest + 4 if longest else 0
-
-    def __call__(self, tokens: Any, scores: Any, **_: Any) -> Any:
-        """Return whether each row is done; ``tokens`` are prompts and what is written so far."""
-        import torch
-
-        step = tokens.shape[1] - self._width
-        if self._tail:
-            begin = max(self._width, tokens.shape[1] - self._tail)
-            for row, tail in enumerate(tokens[:, begin:].tolist()):
-                if step < self.lengths[row] and self._is_stopped(self._batch[row], tail, begin == self._width):
-                    self.lengths[row] = step
-        return torch.tensor([step >= length for length in self.lengths], device=tokens.device)
-
-    def _is_stopped(self, asked: Prompted, tail: list[int], is_all: bool) -> bool:
-        if not asked.stop:
-            return False
-        text = self._prompts.text_after(asked.tokens, tail) if is_all else self._prompts.decode(tail)
-        return _first_stop(text, asked.stop) is not None
-
-
 class _Choice:
-    """Draws each row's next token by the row's own seed, so that a batch's other rows do not matter, and keeps notes.
+    """Chooses each row's next token; draws by the row's own seed, so that a batch's other rows do not matter."""
 
-    It leaves only the token that it chose possible; the greedy search of the library then takes it.
-    """
-
-    def __init__(self, batch: Sequence[Prompted], options: HfOptions) -> None:
+    def __init__(self, rows: Sequence[_Text], options: HfOptions) -> None:
+        self.rows = rows
         self._options = options
-        self._draws = [random.Random(asked.seed) for asked in batch]
-        self._logprobs: list[Any] = []
 
-    def __call__(self, tokens: Any, scores: Any) -> Any:
-        """Return the scores of the next token, of shape (rows, vocabulary)."""
+    def next(self, scores: Any) -> Any:
+        """Return the next token of each row, of shape (rows, 1), and tell the rows; ``scores`` has the vocabulary's."""
+        chosen = self._chosen(scores)
+        self._tell(chosen.squeeze(-1).tolist())
+        return chosen
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Go on with the rows at ``places`` alone."""
+        self.rows = [self.rows[place] for place in places]
+
+    def of_library(self, tokens: Any, scores: Any) -> Any:
+        """Leave only the tokens that were chosen possible: the greedy search of the library then takes them."""
         import torch
 
-        if not self._options.temperature:
-            self._note(scores, scores.argmax(-1, keepdim=True))
-            return scores
-        uniform = torch.tensor([[seed.random()] for seed in self._draws]).to(scores.device)
-        chosen = draw(scores, self._options.temperature, self._options.top_p, uniform)
-        self._note(scores, chosen)
-        return torch.full_like(scores, -torch.inf).scatter_(-1, chosen, 0)
+        return torch.full_like(scores, -torch.inf).scatter_(-1, self._chosen(scores), 0)
 
-    def by_row(self) -> list[list[float]]:
-        """Return the log-probability of every token chosen, row by row; empty rows where none were wanted."""
-        steps = [step.tolist() for step in self._logprobs]
-        return [[step[row] for step in steps] for row in range(len(self._draws))]
+    def are_done(self, tokens: Any, scores: Any, **_: Any) -> Any:
+        """Tell the rows which tokens the library took; return which of them are done."""
+        import torch
 
-    def _note(self, scores: Any, chosen: Any) -> None:
-        if self._options.logprobs:
-            self._logprobs.append(scores.float().log_softmax(-1).gather(-1, chosen).squeeze(-1))
+        self._tell(tokens[:, -1].tolist())
+        return torch.tensor([row.is_done for row in self.rows], device=tokens.device)
+
+    def _tell(self, tokens: Sequence[int]) -> None:
+        for row, token in zip(self.rows, tokens, strict=True):
+            row.add(token)
+
+    def _chosen(self, scores: Any) -> Any:
+        import torch
+
+        options = self._options
+        if options.temperature:
+            uniform = torch.tensor([[row.luck.random()] for row in self.rows]).to(scores.device)
+            chosen = draw(scores, options.temperature, options.top_p, uniform)
+        else:
+            chosen = scores.argmax(-1, keepdim=True)
+        if options.logprobs:
+            each = scores.float().log_softmax(-1).gather(-1, chosen).squeeze(-1)
+            for row, logprob in zip(self.rows, each.tolist(), strict=True):
+                row.note(logprob)
+        return chosen
 
 
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:

@@ -21,9 +21,10 @@ class HfOptions:
 
     ``temperature`` 0 is greedy; above it, tokens are drawn by ``seed`` from the ``top_p`` most probable mass.
     ``max_new_tokens`` counts where a request has no ``max_tokens`` of its own. ``batch_tokens`` is the most tokens
-    that go through the model together, padding and what is still to be written included. ``tool_parser`` is the family
-    that calls of tools are written like, by default the one whose marks the chat template has. ``threads`` is the
-    number of processor threads that torch computes with; by default a worker's share of those it would take.
+    that go through the model together, padding and what is still to be written included; they are chosen among
+    ``request_window`` requests. ``tool_parser`` is the family that calls of tools are written like, by default the one
+    whose marks the chat template has. ``threads`` is the number of processor threads that torch computes with; by
+    default a worker's share of those it would take.
     """
 
     device: str = "auto"
@@ -38,6 +39,7 @@ class HfOptions:
     logprobs: bool = False
     tool_parser: str = "auto"
     batch_tokens: int = 16384
+    request_window: int = 512
     threads: int | None = None
     revision: str | None = None
     trust_remote_code: bool = False
@@ -72,6 +74,7 @@ _CHECKS: Mapping[str, Check] = {
     "logprobs": flag,
     "tool_parser": choice("auto", *FAMILIES),
     "batch_tokens": Number(1, whole=True).check,
+    "request_window": Number(1, whole=True).check,
     "threads": Number(1, whole=True).check,
     "revision": text,
     "trust_remote_code": flag,

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.adapters.hf import HfAdapter, scoring
-from pytest_lmeval.adapters.hf.batches import RowFamily, ScoredRow, can_share, families
+from pytest_lmeval.adapters.hf import HfAdapter, adapter, scoring
+from pytest_lmeval.adapters.hf.batches import Limits, batches, size_of
+from pytest_lmeval.adapters.hf.passes import can_go_on
+from pytest_lmeval.adapters.hf.rows import RowFamily, ScoredRow, families
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.registry import Registry
@@ -191,7 +193,7 @@ def test_the_options_of_a_long_context_read_it_once(llama: HfAdapter, monkeypatc
     together = answers(llama, requests)
     context = len(llama._prompts._plain(LONG))
     assert sum(read) < 5 * context
-    monkeypatch.setattr(llama, "_shares", False)
+    monkeypatch.setattr(llama, "_goes_on", False)
     apart = answers(llama, requests)
     assert sum(read) > 9 * context
     for one, other, third in zip(alone, together, apart, strict=True):
@@ -204,7 +206,7 @@ def test_the_options_of_a_long_context_read_it_once(llama: HfAdapter, monkeypatc
 def test_a_family_that_is_too_large_is_read_in_parts(
     llama: HfAdapter, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(scoring, "_ENOUGH_FOR_A_PROCESSOR", limit)
+    monkeypatch.setattr(adapter, "_ENOUGH_TO_SCORE", limit)
     requests = [LogLikelihood(LONG, f" {answer}") for answer in ANSWERS]
     expected = [found for one in requests for found in answers(llama, [one])]
     for one, other in zip(expected, answers(llama, requests), strict=True):
@@ -215,7 +217,8 @@ def test_no_prediction_is_asked_for_within_what_is_shared() -> None:
     begin = list(range(20))
     rows = [ScoredRow([*begin, 20], {0: [20, 21]}), ScoredRow([*begin, 20, 21], {1: [20, 21, 22]})]
     (family,) = families(rows)
-    assert (19, 22, 3, 3) == (family.shared, family.width, family.rest, family.kept)
+    size = size_of([family])
+    assert (19, 22, 3, 3) == (family.shared, size.width, size.rest, size.kept)
 
 
 def test_what_is_worth_no_second_pass_is_read_whole() -> None:
@@ -229,10 +232,10 @@ def test_batches_hold_everything_once_and_no_more_than_fits() -> None:
     plain = [RowFamily([row]) for row in rows[:40]]
     twins = [ScoredRow([*row.tokens, 9, 9], {number: [1]}) for number, row in enumerate(rows[40:], 60)]
     shared = [RowFamily(pair, len(pair[0].tokens)) for pair in zip(rows[40:], twins, strict=True)]
-    batches = list(scoring.batches([*plain, *shared], limit=100, vocabulary=10))
-    asked = [number for batch in batches for family in batch for row in family.rows for number in row.asked]
+    found = list(batches([*plain, *shared], Limits(100, 10)))
+    asked = [number for batch in found for family in batch for row in family.rows for number in row.asked]
     assert sorted(asked) == sorted(n for family in [*plain, *shared] for row in family.rows for n in row.asked)
-    for batch in batches:
+    for batch in found:
         assert 1 == len({family.shared > 0 for family in batch})
         width = max(family.width for family in batch)
         assert 1 == len(batch) or sum(len(family.rows) for family in batch) * width <= 400
@@ -253,7 +256,7 @@ def test_only_models_that_attend_to_everything_go_on_from_what_is_shared(
     model = llama._open().model
     for name, value in change.items():
         monkeypatch.setattr(model.config, name, value, raising=False)
-    assert shares == can_share(model)
+    assert shares == can_go_on(model)
 
 
 def test_of_a_model_of_several_kinds_the_part_that_reads_text_decides(
@@ -262,12 +265,12 @@ def test_of_a_model_of_several_kinds_the_part_that_reads_text_decides(
     model = llama._open().model
     text = SimpleNamespace(layer_types=["full_attention", "linear_attention"])
     monkeypatch.setattr(model.config, "get_text_config", lambda: text, raising=False)
-    assert not can_share(model)
+    assert not can_go_on(model)
 
 
 def test_a_model_of_somebody_elses_code_shares_nothing(llama: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(llama._open().model), "__module__", "transformers_modules.own.model")
-    assert not can_share(llama._open().model)
+    assert not can_go_on(llama._open().model)
 
 
 # Ties

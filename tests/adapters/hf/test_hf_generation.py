@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.adapters.hf import HfAdapter
-from pytest_lmeval.adapters.hf.generation import draw
+from pytest_lmeval.adapters.hf.generation import _Text, draw
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message
 
@@ -38,6 +38,19 @@ def completion(answer: Completion | AdapterError) -> Completion:
 
 def one(model: HfAdapter, prompt: str | tuple[Message, ...], **fields: Any) -> Completion:
     return completion(model.generate_requests([Generate(prompt, **fields)])[0])
+
+
+def read_by(model: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Return a list that fills with the rows and tokens of each pass through the model."""
+    sizes: list[tuple[int, int]] = []
+    plain = model._open().model.forward
+
+    def forward(input_ids: Any, attention_mask: Any, **given: Any) -> Any:
+        sizes.append(tuple(input_ids.shape))
+        return plain(input_ids=input_ids, attention_mask=attention_mask, **given)
+
+    monkeypatch.setattr(model._open().model, "forward", forward)
+    return sizes
 
 
 def greedy_by_hand(model: HfAdapter, tokens: list[int], count: int) -> list[int]:
@@ -116,17 +129,10 @@ def test_a_small_budget_of_tokens_makes_more_batches_and_the_same_answers(
     chat_llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = HfAdapter(str(chat_llama), batch_tokens=100, max_new_tokens=20)
-    sizes: list[int] = []
-    plain = model._open().model.generate
-
-    def generate(**given: Any) -> Any:
-        sizes.append(given["input_ids"].numel())
-        return plain(**given)
-
-    monkeypatch.setattr(model._open().model, "generate", generate)
+    sizes = read_by(model, monkeypatch)
     assert ANSWERS == texts(model.generate_requests([Generate(question) for question in QUESTIONS]))
-    assert len(sizes) > 3
-    assert all(size <= 100 for size in sizes)
+    assert len([rows for rows, width in sizes if width > 1]) > 3
+    assert all(rows * (width + 20) <= 100 or rows == 1 for rows, width in sizes if width > 1)
 
 
 # Where it ends
@@ -242,26 +248,46 @@ def test_no_requests_have_no_answers(llama: HfAdapter) -> None:
     assert [] == llama.loglikelihood([])
 
 
-def test_too_little_memory_is_an_error_that_says_what_to_lower(
-    chat_llama: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_memory_for(rows: int, model: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let passes of more rows fail for want of memory; return a list that fills with the rows of each pass."""
     import torch
 
-    model = HfAdapter(str(chat_llama), batch_tokens=120, max_new_tokens=20)
-    plain = model._open().model.generate
+    tried: list[int] = []
+    plain = model._open().model.forward
 
-    def generate(**given: Any) -> Any:
-        if len(given["input_ids"]) > 2:
+    def forward(input_ids: Any, **given: Any) -> Any:
+        tried.append(len(input_ids))
+        if len(input_ids) > rows:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        return plain(**given)
+        return plain(input_ids=input_ids, **given)
 
-    monkeypatch.setattr(model._open().model, "generate", generate)
-    answers = model.generate_requests([Generate(question) for question in QUESTIONS])
-    errors = [answer for answer in answers if isinstance(answer, AdapterError)]
-    assert 0 < len(errors) < len(answers)
-    assert "CUDA out of memory; ask for fewer at a time with --lm-batch-size or the option batch_tokens" in str(
-        errors[0]
-    )
+    monkeypatch.setattr(model._open().model, "forward", forward)
+    return tried
+
+
+def test_a_batch_that_is_too_large_for_the_memory_is_asked_in_parts_and_so_are_those_after_it(
+    chat_llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = HfAdapter(str(chat_llama), batch_tokens=240, max_new_tokens=20)
+    tried = with_memory_for(2, model, monkeypatch)
+    asked = [Generate(question) for question in QUESTIONS]
+    assert ANSWERS == texts(model.generate_requests(asked))
+    assert max(tried) > 2
+    del tried[:]
+    assert ANSWERS == texts(model.generate_requests(asked))
+    assert max(tried) <= 2
+    options = [LogLikelihood(QUESTIONS[0], f" {answer}") for answer in ANSWERS]
+    assert all(isinstance(answer, LogProb) for answer in model.loglikelihood(options))
+
+
+def test_a_request_that_is_too_large_for_the_memory_by_itself_is_an_error_with_its_size(
+    chat_llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = HfAdapter(str(chat_llama), max_new_tokens=20)
+    with_memory_for(0, model, monkeypatch)
+    for (error,) in (model.generate_requests([Generate("Hi")]), model.loglikelihood([LogLikelihood("Hi", " there")])):
+        assert "one request is too large for the device's memory (" in str(error)
+        assert ": CUDA out of memory; lower max_tokens" in str(error)
 
 
 # What it says about its tokens
@@ -277,15 +303,13 @@ def test_logprobs_are_the_models_own_of_every_token_written(
     loaded = model._open()
     asked = [Generate(prompt, max_tokens=9) for prompt in (QUESTIONS[0], QUESTIONS[8], "a", ODD[4])]
     written: list[list[int]] = []
-    plain = loaded.model.generate
+    plain = _Text.completion
 
-    def generate(**given: Any) -> Any:
-        out = plain(**given)
-        starts = given["attention_mask"].argmax(-1).tolist()
-        written.extend(row[start:].tolist() for row, start in zip(out, starts, strict=True))
-        return out
+    def complete(text: _Text) -> Completion:
+        written.append([*text.prompt.tokens, *text._tokens])
+        return plain(text)
 
-    monkeypatch.setattr(loaded.model, "generate", generate)
+    monkeypatch.setattr(_Text, "completion", complete)
     for asking, answer in zip(asked, map(completion, model.generate_requests(asked)), strict=True):
         prompt = model._prompts.tokens(asking)
         (row,) = [row for row in written if row[: len(prompt)] == prompt]
@@ -327,7 +351,7 @@ def test_a_draw_does_not_depend_on_the_rest_of_its_batch(chat_llama: Path) -> No
 
 def test_different_prompts_have_different_luck(chat_llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hot = HfAdapter(str(chat_llama), temperature=1.0)
-    luck = {hot._ask(hot._open(), Generate(question)).seed for question in QUESTIONS}
+    luck = {hot._prompted(hot._open(), 0, Generate(question)).seed for question in QUESTIONS}
     assert len(QUESTIONS) == len(luck)
 
 

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.adapters.hf.adapter import HfAdapter
-from pytest_lmeval.adapters.hf.batches import pack
+from pytest_lmeval.adapters.hf.batches import Limits, batches
 from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, read_options, share_threads, worker_number
 from pytest_lmeval.adapters.hf.prompts import shared_length
+from pytest_lmeval.adapters.hf.rows import Prompted, RowFamily, rows_of
 from pytest_lmeval.errors import UsageError
 
 
@@ -54,6 +55,8 @@ from pytest_lmeval.errors import UsageError
         ({"chat": False, "chat_template_kwargs": {"a": 1}}, "have no place with chat=false"),
         ({"logprobs": 1}, "option logprobs is 1; expected true or false"),
         ({"batch_tokens": 0}, "option batch_tokens is 0; expected a whole number >= 1"),
+        ({"request_window": 0}, "option request_window is 0; expected a whole number >= 1"),
+        ({"request_window": "all"}, "option request_window is 'all'; expected a whole number >= 1"),
         ({"threads": 0}, "option threads is 0; expected a whole number >= 1"),
         ({"revision": 1234567}, "option revision is 1234567; expected text"),
         ({"trust_remote_code": "true"}, "option trust_remote_code is 'true'; expected true or false"),
@@ -145,13 +148,25 @@ def test_importing_the_adapter_imports_nothing_heavy() -> None:
     assert "set()\n" == done.stdout
 
 
-@given(st.lists(st.integers(1, 30), max_size=20), st.integers(1, 60))
-def test_packing_keeps_every_row_once_and_every_part_within_the_limit(sizes: list[int], limit: int) -> None:
-    rows = dict(enumerate(sizes))
-    parts = list(pack(rows, lambda size: size, lambda part: len(part) * max(part) <= limit))
-    assert sorted(rows) == sorted(number for part in parts for number in part)
-    assert all(len(part) == 1 or len(part) * max(part.values()) <= limit for part in parts)
-    assert sorted(sizes, reverse=True) == [size for part in parts for size in part.values()]
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), max_size=20),
+    st.integers(1, 400),
+    st.none() | st.just(45),
+)
+def test_batches_hold_every_row_once_within_the_limits_and_are_padded_by_half_at_most(
+    sizes: list[tuple[int, int]], most: int, window: int | None
+) -> None:
+    rows = [Prompted([number] * length, room, number=number) for number, (length, room) in enumerate(sizes)]
+    limits = Limits(most, 10, window)
+    parts = [rows_of(batch) for batch in batches([RowFamily([row]) for row in rows], limits)]
+    assert rows == sorted((row for part in parts for row in part), key=lambda row: row.number)
+    for part in parts:
+        longest, room = max(len(row.tokens) for row in part), max(row.room for row in part)
+        padded = len(part) * (longest + room)
+        assert len(part) == 1 or padded <= min(most, 2 * sum(len(row.tokens) + row.room for row in part))
+        assert len(part) == 1 or window is None or longest + room <= window
+    lengths = [len(row.tokens) + row.room for part in parts for row in part]
+    assert lengths == sorted(lengths, reverse=True)
 
 
 @given(st.lists(st.integers(0, 2)), st.lists(st.integers(0, 2)))

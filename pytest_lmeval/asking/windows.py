@@ -1,0 +1,135 @@
+"""Batch adapters that want to know many requests at a time, and may say which of them go together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.asking.ask import Answer, unusable
+from pytest_lmeval.asking.batching import BatchTransport
+from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.asking.transport import Inbox, Job, Progress
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.types import LogLikelihood, Request
+
+_Place = tuple[Job, int]
+"""A request: its job, and which one of the job's it is."""
+
+
+class WindowTransport(BatchTransport):
+    """Takes what is waiting, up to ``size`` requests, and asks it in batches that the adapter plans.
+
+    Jobs are answered as the last of their requests is. An adapter without ``plan_window`` gets all in one call.
+    """
+
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int) -> None:
+        super().__init__(adapter, policy, inbox)
+        self._size = size
+        self._open: dict[Job, Progress] = {}
+        self._asking: Sequence[_Place] = ()
+        self._lock = threading.Lock()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs: those that are queued together are in one window, if it has room for them."""
+        with self._lock:
+            super().submit(jobs)
+
+    def abandon(self) -> list[Job]:
+        """Answer the jobs of the stuck call with timeouts where they lack answers; return those that were not begun."""
+        self._stopped = True
+        with self._lock:
+            waiting = self._drain()
+            self._queue.put(None)
+            stuck = {job: self._open.pop(job) for job, _ in self._asking if job in self._open}
+            waiting = [*self._open, *waiting]
+            self._open.clear()
+        timeout = self._timeout()
+        for job, progress in stuck.items():
+            self._inbox.deliver(job, [answer or timeout for answer in progress.answers])
+        return waiting
+
+    def _run(self) -> None:
+        while (jobs := self._next()) is not None:
+            self._open = {job: Progress(len(job.requests)) for job in jobs}
+            try:
+                self._ask_window([(job, number) for job in jobs for number in range(len(job.requests))])
+            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+                for job in list(self._open):
+                    self._inbox.fail(job, error)
+
+    def _next(self) -> list[Job] | None:
+        """Return what is waiting, as far as the window has room; None at the end."""
+        job = self._queue.get()
+        if job is None:
+            return None
+        jobs, requests = [job], len(job.requests)
+        with self._lock:  # what is being queued belongs to it
+            while requests < self._size and not self._queue.empty():
+                job = self._queue.get_nowait()
+                if job is None:
+                    self._queue.put(None)
+                    break
+                jobs.append(job)
+                requests += len(job.requests)
+        return jobs
+
+    def _ask_window(self, places: Sequence[_Place]) -> None:
+        scored = [place for place in places if isinstance(_request(place), LogLikelihood)]
+        written = [place for place in places if not isinstance(_request(place), LogLikelihood)]
+        for of_kind in (written, scored):
+            for batch in self._batches(of_kind):
+                if self._stopped:
+                    return
+                self._asking = batch
+                answers = self._ask_together(list(map(_request, batch)))
+                self._take(batch, answers)
+
+    def _take(self, batch: Sequence[_Place], answers: Iterable[Answer]) -> None:
+        with self._lock:
+            if self._stopped:  # others have been handed what is open
+                return
+            self._asking = ()
+            for (job, number), answer in zip(batch, answers, strict=True):
+                self._open[job].put(number, answer)
+            done = [job for job, progress in self._open.items() if not progress.left]
+            answered = {job: self._open.pop(job).answers for job in done}
+        for job, found in answered.items():
+            self._inbox.deliver(job, [answer for answer in found if answer is not None])
+
+    def _batches(self, places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
+        """Yield the requests as they are to be asked; where the adapter's plan cannot be used, they are errors."""
+        plan = getattr(self._adapter, "plan_window", None)
+        if not callable(plan) or not places:
+            yield from [places] if places else []
+            return
+        planned = self._planned(plan, places)
+        if isinstance(planned, AdapterError):
+            self._take(places, self._noted([planned] * len(places)))
+            return
+        for batch in planned:
+            yield [places[number] for number in batch]
+
+    def _planned(
+        self, plan: Callable[[list[Request]], Any], places: Sequence[_Place]
+    ) -> list[list[int]] | AdapterError:
+        self._asking, self._calling_for = places, len(places)
+        self._calling_since = time.monotonic()
+        try:
+            found = [list(batch) for batch in plan(list(map(_request, places)))]
+        except BaseException as error:
+            return unusable(self._adapter, error, self._policy.passthrough)
+        finally:
+            self._calling_since = None
+        planned = [number for batch in found for number in batch]
+        if all(type(number) is int for number in planned) and sorted(planned) == list(range(len(places))):
+            return [batch for batch in found if batch]
+        wrong = f"plan_window returned {len(planned)} place(s) for {len(places)} request(s); expected each place once"
+        return AdapterError(f"adapter {adapter_name(self._adapter)}: {wrong}")
+
+
+def _request(place: _Place) -> Request:
+    job, number = place
+    return job.requests[number]

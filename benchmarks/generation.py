@@ -8,7 +8,8 @@ asks it: through the engine, example by example. With ``--peers`` lm-eval is ins
 below that folder, which sees the packages of this one besides: torch and transformers are the same.
 
 Every side is a process that loads the model once; they are asked in turns, round after round, and the median of the
-seconds of processor time counts, which other work on the machine disturbs least. Texts are compared with those of the bare loop, one prompt at a time.
+seconds of processor time counts, which other work on the machine disturbs least. Texts are compared with those of the
+bare loop, one prompt at a time.
 """
 
 from __future__ import annotations
@@ -46,9 +47,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     options = parser.parse_args()
     print(describe_machine())
-    print(
-        "| model | prompts | tokens | pytest-lmeval, tokens per CPU second | bare loop | lm-eval | of bare | of lm-eval | equal |"
-    )
+    print("| model | prompts | tokens | tokens per CPU second | bare loop | lm-eval | of bare | of lm-eval | equal |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory(prefix="lmeval-generation-") as folder:
         for name in options.model or SHAPES:

@@ -1,8 +1,7 @@
 """One side of the generation benchmark, in a process and an environment of its own.
 
-Usage: ``python generation_side.py ours|bare|lm_eval MODEL NEW_TOKENS BATCH_SIZE``. A line of its input is a JSON list of
-prompts; it answers with a line of JSON: the texts, in their order, and the seconds
-of processor time that it took.
+Usage: ``python generation_side.py ours|bare|lm_eval MODEL NEW_TOKENS BATCH_SIZE``. A line of its input is a JSON list
+of prompts; it answers with a line of JSON: the texts, in their order, and the seconds of processor time that it took.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusab
 from pytest_lmeval.asking.limits import Outage, is_too_long
 from pytest_lmeval.asking.pacing import Opening, RateLimit, Waits
 from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, Wait, backoff_s
-from pytest_lmeval.asking.transport import Inbox, Job, Progress
+from pytest_lmeval.asking.transport import Inbox, Job, JobProgress
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
@@ -43,7 +43,7 @@ class AsyncTransport:
         self._is_closing = False
         self._missed: AdapterDown | None = None
         self._asking: dict[asyncio.Task[Any], Job] = {}
-        self._open: dict[Job, Progress] = {}
+        self._open: dict[Job, JobProgress] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: asyncio.Queue[tuple[Job, int]] | None = None
         self._thread: threading.Thread | None = None
@@ -53,7 +53,7 @@ class AsyncTransport:
         if self._loop is None:
             self._start()
         assert self._loop is not None
-        self._open.update((job, Progress(len(job.requests))) for job in jobs)
+        self._open.update((job, JobProgress(len(job.requests))) for job in jobs)
         self._loop.call_soon_threadsafe(self._enqueue, jobs)
 
     def is_silent(self) -> bool:

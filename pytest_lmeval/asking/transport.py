@@ -45,7 +45,7 @@ class Job:
         self.spans[key] = slice(first, len(self.requests))
 
 
-class Progress:
+class JobProgress:
     """How far a job is: its answers by number, None while they are out, and how many are ``left``."""
 
     __slots__ = ("answers", "begun", "left")

@@ -11,7 +11,7 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, unusable
 from pytest_lmeval.asking.batching import BatchTransport
 from pytest_lmeval.asking.policy import Policy
-from pytest_lmeval.asking.transport import Inbox, Job, Progress
+from pytest_lmeval.asking.transport import Inbox, Job, JobProgress
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogLikelihood, Request
 
@@ -28,7 +28,7 @@ class WindowTransport(BatchTransport):
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int) -> None:
         super().__init__(adapter, policy, inbox)
         self._size = size
-        self._open: dict[Job, Progress] = {}
+        self._open: dict[Job, JobProgress] = {}
         self._asking: Sequence[_Place] = ()
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class WindowTransport(BatchTransport):
 
     def _run(self) -> None:
         while (jobs := self._next()) is not None:
-            self._open = {job: Progress(len(job.requests)) for job in jobs}
+            self._open = {job: JobProgress(len(job.requests)) for job in jobs}
             try:
                 self._ask_window([(job, number) for job in jobs for number in range(len(job.requests))])
             except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items

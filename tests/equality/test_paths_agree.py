@@ -199,6 +199,24 @@ def test_a_model_among_several_agrees_with_a_run_of_its_own(scene: Scene) -> Non
         assert scene.serial.but_for_alpha == scene.outcome(f"several/{label}", code).but_for_alpha
 
 
+WINDOWED = """
+import model
+
+class Model(model.Model):
+    request_window = 5
+
+    def plan_window(self, requests):
+        places = range(len(requests))
+        return [places[::-2], places[-2::-2]]
+"""
+
+
+def test_a_model_that_plans_windows_agrees_with_one_that_is_asked_in_batches(scene: Scene) -> None:
+    (scene.folder / "windowed.py").write_text(WINDOWED)
+    code = scene.run("windows", *_GATE, "--lm-adapter=windowed=windowed:Model")
+    assert scene.serial.but_for_alpha == scene.outcome("windows/windowed", code).but_for_alpha
+
+
 def test_a_run_out_of_the_cache_agrees_and_asks_nothing(scene: Scene) -> None:
     assert scene.serial.board == scene.filled.board
     cached = scene.gated("cached", "--lm-cache=cache", "--lm-cache-mode=read-only")

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from pytest_lmeval.adapters.hf import generation, scoring
-from pytest_lmeval.adapters.hf.batches import Limits, batches, size_of
+from pytest_lmeval.adapters.hf.batches import BatchLimits, batches, size_of
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
 from pytest_lmeval.adapters.hf.options import fault, read_options, share_threads, worker_number
 from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
-from pytest_lmeval.adapters.hf.plans import Plan, plan, prepare
+from pytest_lmeval.adapters.hf.plans import WindowPlan, plan, prepare
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.hf.rows import Batch, Prompted, ScoredRow, rows_of
 from pytest_lmeval.errors import AdapterError
@@ -49,7 +49,7 @@ class HfAdapter:
         self._loaded: Loaded | None = loaded
         self._goes_on = can_go_on(loaded.model)
         self._reader = Reader(loaded.model)
-        self._planned: dict[tuple[int, ...], tuple[Sequence[Request], Plan]] = {}
+        self._planned: dict[tuple[int, ...], tuple[Sequence[Request], WindowPlan]] = {}
         self._most_tokens = self._options.batch_tokens
         self.request_window = self._options.request_window
         self._folder, self._revision = loaded.folder, loaded.revision
@@ -125,7 +125,7 @@ class HfAdapter:
             answers |= self._compute(batch)
         return [answers[number] for number in planned.numbers]
 
-    def _plan(self, requests: Sequence[Request]) -> Plan:
+    def _plan(self, requests: Sequence[Request]) -> WindowPlan:
         loaded = self._open()
         rows: Sequence[Any]
         if requests and isinstance(requests[0], LogLikelihood):
@@ -138,10 +138,10 @@ class HfAdapter:
         limits = self._limits(loaded, scores=bool(rows) and isinstance(rows[0], ScoredRow))
         return plan(rows, limits, len(requests), errors, shares=self._goes_on)
 
-    def _limits(self, loaded: Loaded, *, scores: bool) -> Limits:
+    def _limits(self, loaded: Loaded, *, scores: bool) -> BatchLimits:
         enough = _ENOUGH_TO_SCORE if scores else _ENOUGH_TO_WRITE
         tokens = min(self._most_tokens, enough) if loaded.device == "cpu" else self._most_tokens
-        return Limits(tokens, loaded.vocabulary, loaded.window)
+        return BatchLimits(tokens, loaded.vocabulary, loaded.window)
 
     def _prompted(self, loaded: Loaded, number: int, request: Any) -> Prompted:
         tokens, opened = self._prompts.read(request)

@@ -17,7 +17,7 @@ _MOST_PADDING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """What a batch may take.
 
     ``tokens`` are those that go through the model together, padding and what is still to be written included. No row
@@ -82,7 +82,7 @@ class Size(NamedTuple):
         held = self.rows * (self.shared + self.rest + self.room)
         return max(self.read, held / _HELD_PER_TOKEN)
 
-    def fits(self, limits: Limits) -> bool:
+    def fits(self, limits: BatchLimits) -> bool:
         """Tell whether the limits have room for it, and not too much of it is padding."""
         logits = self.rows * self.kept * limits.vocabulary
         within = max(self.taken, logits / _LOGITS_PER_TOKEN) <= limits.tokens
@@ -99,7 +99,7 @@ def size_of(batch: Sequence[RowFamily[AnyRow]]) -> Size:
     return size
 
 
-def batches(groups: Sequence[RowFamily[AnyRow]], limits: Limits) -> Iterator[list[RowFamily[AnyRow]]]:
+def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterator[list[RowFamily[AnyRow]]]:
     """Yield the families in batches within the limits, the largest first, each of a single row at least.
 
     Those with a shared beginning and those without go through the model in different ways, and never together.
@@ -126,7 +126,7 @@ def _length(row: Row) -> int:
     return len(row.tokens) + row.room
 
 
-def _parts(family: RowFamily[AnyRow], limits: Limits) -> Iterator[RowFamily[AnyRow]]:
+def _parts(family: RowFamily[AnyRow], limits: BatchLimits) -> Iterator[RowFamily[AnyRow]]:
     """Yield the family in parts within the limits, its longest rows first."""
     rows: list[AnyRow] = []
     size = begun = Size().with_beginning(family.shared)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pytest_lmeval.adapters.hf.batches import Limits, batches
+from pytest_lmeval.adapters.hf.batches import BatchLimits, batches
 from pytest_lmeval.adapters.hf.rows import Batch, Row, RowFamily, families, rows_of
 from pytest_lmeval.errors import AdapterError
 
@@ -15,25 +15,27 @@ _Ready = TypeVar("_Ready")
 
 
 @dataclass(slots=True)
-class Plan:
+class WindowPlan:
     """The requests of the ``numbers``: their ``batches``, and the errors of those that are in none."""
 
     numbers: Sequence[int]
     batches: list[Batch[Any]] = field(default_factory=list)
     errors: dict[int, AdapterError] = field(default_factory=dict)
 
-    def parts(self) -> Iterator[Plan]:
+    def parts(self) -> Iterator[WindowPlan]:
         """Yield the plan batch by batch; first the errors."""
         if self.errors:
-            yield Plan(list(self.errors), errors=self.errors)
+            yield WindowPlan(list(self.errors), errors=self.errors)
         for batch in self.batches:
-            yield Plan([number for row in rows_of(batch) for number in row.answers], [batch])
+            yield WindowPlan([number for row in rows_of(batch) for number in row.answers], [batch])
 
 
-def plan(rows: Iterable[Row], limits: Limits, numbers: int, errors: dict[int, AdapterError], *, shares: bool) -> Plan:
+def plan(
+    rows: Iterable[Row], limits: BatchLimits, numbers: int, errors: dict[int, AdapterError], *, shares: bool
+) -> WindowPlan:
     """Return the plan for ``numbers`` requests; ``shares`` says that a common beginning may be read once."""
     groups = families(rows) if shares else [RowFamily((row,)) for row in rows]
-    return Plan(range(numbers), list(batches(groups, limits)), errors)
+    return WindowPlan(range(numbers), list(batches(groups, limits)), errors)
 
 
 def prepare(

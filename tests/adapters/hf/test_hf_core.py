@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter, adapter, scoring
-from pytest_lmeval.adapters.hf.batches import Limits, batches, size_of
+from pytest_lmeval.adapters.hf.batches import BatchLimits, batches, size_of
 from pytest_lmeval.adapters.hf.passes import can_go_on
 from pytest_lmeval.adapters.hf.rows import RowFamily, ScoredRow, families
 from pytest_lmeval.formats.core import CoreTask, load_core
@@ -232,7 +232,7 @@ def test_batches_hold_everything_once_and_no_more_than_fits() -> None:
     plain = [RowFamily([row]) for row in rows[:40]]
     twins = [ScoredRow([*row.tokens, 9, 9], {number: [1]}) for number, row in enumerate(rows[40:], 60)]
     shared = [RowFamily(pair, len(pair[0].tokens)) for pair in zip(rows[40:], twins, strict=True)]
-    found = list(batches([*plain, *shared], Limits(100, 10)))
+    found = list(batches([*plain, *shared], BatchLimits(100, 10)))
     asked = [number for batch in found for family in batch for row in family.rows for number in row.asked]
     assert sorted(asked) == sorted(n for family in [*plain, *shared] for row in family.rows for n in row.asked)
     for batch in found:

@@ -18,6 +18,7 @@ from pytest_lmeval.adapters.hf.generation import _Text, draw
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message
 
+from .asking import completion, greedy_by_hand, one, read_by, texts
 from .tiny_model import FACTS, SYSTEM, WINDOW
 
 QUESTIONS = [question for question, _ in FACTS]
@@ -25,45 +26,6 @@ ANSWERS = [answer for _, answer in FACTS]
 # Nothing the models were trained on: they go on in some way, up to their limit or to an early end.
 ODD = ["", "a", "Zürich 🙂", "the the the", "What is the moon?", "x = [1, 2, 3]\n", "Bees make honey and people eat it"]
 quick = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def texts(answers: list[Completion | AdapterError]) -> list[str]:
-    return [completion(answer).text for answer in answers]
-
-
-def completion(answer: Completion | AdapterError) -> Completion:
-    assert isinstance(answer, Completion), answer
-    return answer
-
-
-def one(model: HfAdapter, prompt: str | tuple[Message, ...], **fields: Any) -> Completion:
-    return completion(model.generate_requests([Generate(prompt, **fields)])[0])
-
-
-def read_by(model: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Return a list that fills with the rows and tokens of each pass through the model."""
-    sizes: list[tuple[int, int]] = []
-    plain = model._open().model.forward
-
-    def forward(input_ids: Any, attention_mask: Any, **given: Any) -> Any:
-        sizes.append(tuple(input_ids.shape))
-        return plain(input_ids=input_ids, attention_mask=attention_mask, **given)
-
-    monkeypatch.setattr(model._open().model, "forward", forward)
-    return sizes
-
-
-def greedy_by_hand(model: HfAdapter, tokens: list[int], count: int) -> list[int]:
-    """Return the ``count`` most probable tokens, or fewer if a text ends: no batch, no padding, no cache."""
-    import torch
-
-    loaded = model._open()
-    written: list[int] = []
-    with torch.inference_mode():
-        while len(written) < count and not set(written) & set(loaded.ends):
-            logits = loaded.model(input_ids=torch.tensor([tokens + written]), use_cache=False).logits[0, -1]
-            written.append(int(logits.argmax()))
-    return written
 
 
 # Greedy

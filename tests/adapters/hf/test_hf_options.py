@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.adapters.hf.adapter import HfAdapter
-from pytest_lmeval.adapters.hf.batches import Limits, batches
+from pytest_lmeval.adapters.hf.batches import BatchLimits, batches
 from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, read_options, share_threads, worker_number
 from pytest_lmeval.adapters.hf.prompts import shared_length
 from pytest_lmeval.adapters.hf.rows import Prompted, RowFamily, rows_of
@@ -157,7 +157,7 @@ def test_batches_hold_every_row_once_within_the_limits_and_are_padded_by_half_at
     sizes: list[tuple[int, int]], most: int, window: int | None
 ) -> None:
     rows = [Prompted([number] * length, room, number=number) for number, (length, room) in enumerate(sizes)]
-    limits = Limits(most, 10, window)
+    limits = BatchLimits(most, 10, window)
     parts = [rows_of(batch) for batch in batches([RowFamily([row]) for row in rows], limits)]
     assert rows == sorted((row for part in parts for row in part), key=lambda row: row.number)
     for part in parts:

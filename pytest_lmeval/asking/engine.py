@@ -82,8 +82,8 @@ class Engine:
             from pytest_lmeval.adapters.resolve import window_size
 
             self.together = window_size(adapter, wanted)
-            # While one window is asked, the next is made ready.
-            self._window = max(self._window, 2 * self.together)
+            # While one window is asked, the next is made ready; it is not begun for a few requests.
+            self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()
         self._sender = Sender(partial(_transport, adapter, policy, self.streams, self._inbox), self._inbox, cache)
         self._planned: dict[Hashable, Sequence[Hashable]] = {}

@@ -75,7 +75,7 @@ class _Text:
 
     def __init__(self, prompt: Prompted, prompts: Prompts, ends: tuple[int, ...]) -> None:
         self.prompt = prompt
-        self.luck = random.Random(prompt.seed)
+        self.draws = random.Random(prompt.seed)
         self.is_done = False
         self._prompts = prompts
         self._ends = ends
@@ -165,7 +165,7 @@ class _Choice:
 
         options = self._options
         if options.temperature:
-            uniform = torch.tensor([[row.luck.random()] for row in self.rows]).to(scores.device)
+            uniform = torch.tensor([[row.draws.random()] for row in self.rows]).to(scores.device)
             chosen = draw(scores, options.temperature, options.top_p, uniform)
         else:
             chosen = scores.argmax(-1, keepdim=True)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.compare.history import History, HistoryPoint, history
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.records.runfile import RunFile, read_run
+from pytest_lmeval.records.folders import BOARD, find_runs
 from pytest_lmeval.report.markdown import table
 from pytest_lmeval.report.tables import columns, interval_text, score_text
 from pytest_lmeval.text import escape_markdown, printable
 
 _HEADINGS = ("run", "model", "score", "95 % interval", "examples", "note")
-_BOARD = "leaderboard.json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="BOARD",
         nargs="+",
         type=Path,
-        help=f"leaderboard.json or ledger.jsonl files, or folders: then every {_BOARD} below",
+        help=f"leaderboard.json or ledger.jsonl files, or folders: then every {BOARD} below",
     )
     parser.add_argument(
         "--task", dest="tasks", metavar="NAME", action="append", default=[], help="this task; repeatable"
@@ -38,9 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the history; return 1 if a file below a folder could not be read."""
-    runs, unread = _read(options.paths)
+    unread: list[str] = []
+    runs = find_runs(options.paths, unread)
     if not runs:
-        raise UsageError("; ".join(unread) or f"no {_BOARD} in {' '.join(map(str, options.paths))}")
+        raise UsageError("; ".join(unread))
     found = history(runs, options.tasks)
     for task in options.tasks:
         if not found.series[task]:
@@ -53,21 +53,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(_lines(found, is_markdown=options.format == "markdown"))
     return int(bool(unread))
-
-
-def _read(paths: Sequence[Path]) -> tuple[list[RunFile], list[str]]:
-    """Return the runs, and what could not be read below a folder; raise UsageError for a file that was named."""
-    runs, unread = [], []
-    for path in paths:
-        if not path.is_dir():
-            runs.append(read_run(path))
-            continue
-        for board in sorted(path.rglob(_BOARD)):
-            try:
-                runs.append(read_run(board))
-            except UsageError as error:
-                unread.append(f"left out: {error}")
-    return runs, unread
 
 
 def _write(path: Path, found: History) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.arguments import level
+from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
-from pytest_lmeval.compare.entrants import by_config
+from pytest_lmeval.compare.entrants import Entrant, by_config, entrants_of
 from pytest_lmeval.compare.rank import ALPHA, rank
-from pytest_lmeval.records.runfile import read_run
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.folders import find_runs
+from pytest_lmeval.records.runfile import board_of, examples_of
 from pytest_lmeval.report.markdown import table
 from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, ranking_remarks, standing_cells
 from pytest_lmeval.report.tables import columns, score_text
@@ -21,7 +24,13 @@ from pytest_lmeval.text import escape_markdown, printable
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("boards", metavar="BOARD", nargs="+", type=Path, help="ledger.jsonl or leaderboard.json files")
+    parser.add_argument(
+        "boards",
+        metavar="BOARD",
+        nargs="+",
+        type=Path,
+        help="ledger.jsonl or leaderboard.json files, or folders of them",
+    )
     add_pair_by(parser)
     parser.add_argument(
         "--alpha",
@@ -36,17 +45,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="model",
         help="config: rank variants of tasks, made by a list in --lm-config or by their prompts; examples pair by id",
     )
+    parser.add_argument(
+        "--html", metavar="FILE", type=Path, help="write the page that compares them, example by example"
+    )
     add_format(parser, "table", "json", "markdown")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the ranking."""
-    runs = [read_run(path) for path in options.boards]
+    runs = find_runs(options.boards)
     notes = [f"{run.path}: not complete" for run in runs if not run.complete]
     is_by_config = options.by == "config"
     ranked, pair_by = (by_config(runs), "id") if is_by_config else (runs, options.pair_by or "content")
-    ranking = rank(ranked, pair_by, options.alpha).to_json()
+    found = rank(ranked, pair_by, options.alpha)
+    ranking = found.to_json()
+    if options.html:
+        _write_page(options.html, entrants_of(ranked, pair_by), pair_by, options.alpha)
     if options.format == "json":
         show_json({**ranking, "notes": notes})
         return 0
@@ -58,6 +73,20 @@ def run(options: argparse.Namespace) -> int:
     else:
         show([*columns(headings, rows, texts=1), "", *(printable(each, keep="") for each in remarks)])
     return 0
+
+
+def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: float) -> None:
+    """Write the page of a run of several models, made of finished runs."""
+    from pytest_lmeval.report.comparison import Compared, compared, render_comparison
+
+    models = [
+        Compared(each.name, board_of(each.run), examples_of(each.run), str(each.run.path.parent)) for each in entrants
+    ]
+    comparison = compared(models, 0, path.parent, pair_by=pair_by, alpha=alpha)
+    try:
+        write_atomically(path, render_comparison(comparison, models).encode("ascii"))
+    except OSError as error:
+        raise UsageError(f"--html {path}: cannot be written: {error.strerror or error}") from None
 
 
 def _table(ranking: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:

@@ -49,9 +49,15 @@ class Compared:
 
 
 def compared(
-    models: Sequence[Compared], exit_code: int, folder: Path = Path(), not_asked: Sequence[str] = ()
+    models: Sequence[Compared],
+    exit_code: int,
+    folder: Path = Path(),
+    not_asked: Sequence[str] = (),
+    *,
+    pair_by: str = "content",
+    alpha: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison, to be written to ``folder``, as JSON values.
+    """Return the comparison, to be written to ``folder``, as JSON values; ``alpha`` is by default that of the gate.
 
     ``reason`` says why the models cannot be ranked, where they cannot. ``not_asked`` are the labels of models of which
     no example was selected.
@@ -71,7 +77,8 @@ def compared(
         return found
     settings = (models[0].board.facts.gate or {}).get("settings", {})
     try:
-        ranking = rank([_run(model) for model in models], alpha=settings.get("alpha", ALPHA))
+        level = settings.get("alpha", ALPHA) if alpha is None else alpha
+        ranking = rank([_run(model) for model in models], pair_by, level)
         found["ranking"] = ranking.to_json()
     except UsageError as error:
         found["reason"] = str(error)

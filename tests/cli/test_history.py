@@ -88,7 +88,7 @@ def test_a_run_that_lacks_examples_says_so_and_a_ledger_is_read_as_a_board(
 def test_what_has_no_history_is_refused(lmeval: Lmeval, boards: Path) -> None:
     (boards / "empty").mkdir()
     for arguments, message in (
-        ([boards / "empty"], "no leaderboard.json in "),
+        ([boards / "empty"], "no leaderboard.json in this folder"),
         ([boards / "none.json"], "none.json"),
         ([boards, "--task=sum"], "unknown task 'sum'; did you mean 'sums'? (choices: overall, sums, words)"),
         ([boards, f"--html={boards}/01/leaderboard.json/x.html"], "cannot be written"),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 from tests.cli.conftest import Lmeval
+from tests.conftest import Project
 
 
 def test_the_better_run_comes_first(lmeval: Lmeval, base: Path, worse: Path) -> None:
@@ -65,3 +68,44 @@ def test_boards_that_cannot_be_ranked_exit_2_and_are_named(
     code, _, err = lmeval("rank", bare_board, other)
     assert (2, True) == (code, f"{bare_board}: a leaderboard without per-example records" in err)
     assert 2 == lmeval("rank", other)[0]
+
+
+def _comparison_of(page: Path) -> dict[str, Any]:
+    text = page.read_text("ascii").partition('id="comparison-data">')[2].partition("</script>")[0]
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_a_run_of_several_models_is_ranked_again_from_its_folder_with_its_labels_and_its_page(
+    lmeval: Lmeval, project: Project, tmp_path: Path
+) -> None:
+    project.small_tasks()
+    project.write("other.py", "from model import Model as M\n\n\nclass Model(M):\n    pass\n")
+    project.run("--lm-adapter=ours=model:Model", "--lm-adapter=theirs=other:Model", "--lm-gate=none")
+    folder, page = project.path / "reports", tmp_path / "page.html"
+    code, out, err = lmeval("rank", folder, f"--html={page}")
+    written, ran = _comparison_of(page), _comparison_of(folder / "report.html")
+
+    assert (0, "") == (code, err)
+    assert ["ours", "theirs"] == [line.split()[0] for line in out.splitlines()[1:3]]
+    assert ran["comparison"]["ranking"] == written["comparison"]["ranking"]
+    assert ran["examples"] == written["examples"]
+    # Of two folders with one label each model is named with its file, too.
+    shutil.copytree(folder / "ours", tmp_path / "second" / "ours")
+    shutil.copy(folder / "comparison.json", tmp_path / "second")
+    code, out, _ = lmeval("rank", folder, tmp_path / "second")
+    assert 0 == code
+    assert 2 == len([line for line in out.splitlines() if line.startswith("ours (")])
+
+
+def test_a_folder_that_holds_no_run_or_a_torn_one_is_refused(lmeval: Lmeval, base: Path, tmp_path: Path) -> None:
+    code, _, err = lmeval("rank", tmp_path)
+    assert (2, f"lmeval rank: {tmp_path}: no leaderboard.json in this folder\n") == (code, err)
+    for name in ("leaderboard.json", "comparison.json"):
+        folder = tmp_path / name.partition(".")[0]
+        shutil.copytree(base, folder)
+        (folder / name).write_text('{"models": [{"folder": 1}')
+        code, _, err = lmeval("rank", base, folder)
+        assert 2 == code
+        assert str(folder / name) in err
+    assert 2 == lmeval("rank", base, base / "ledger.jsonl", f"--html={base}/leaderboard.json/x")[0]

@@ -14,7 +14,7 @@ BOARD, COMPARISON = "leaderboard.json", "comparison.json"
 
 
 def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[RunFile]:
-    """Return the runs of files, and of every board below folders; raise UsageError where there is none.
+    """Return the runs of files, and of every board below folders; raise UsageError for a folder without one.
 
     A model of a run of several has its label as its name. A file below a folder that cannot be read is a UsageError, or
     a line of ``unread`` where there is such a list.

@@ -200,7 +200,11 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
         return f"the {what} of only {known} of {spent['asked']} examples is known; the limit is {most:g}"
     if value is not None:
         return f"{value:.6g} is over its limit {most:g}" if value > most else ""
-    count, least = spent.get("requests", 0), LEAST.get(field, 0)
+    least = LEAST.get(field, 0)
+    if field.startswith("duration"):
+        calls = spent.get("durations", 0)
+        return f"only {calls:g} call(s) of a function were timed, and {least} are needed; the limit is {most:g}"
+    count = spent.get("requests", 0)
     if count < least:
         cached = f" ({spent['cached']} cached answers not counted)" if "cached" in spent else ""
         return f"only {count:g} request(s) were timed{cached}, and {least} are needed; the limit is {most:g}"

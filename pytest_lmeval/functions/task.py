@@ -13,7 +13,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import Step, total_usage
-from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, METRIC, OUTPUT, WHY
+from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.text import portable_path
@@ -133,6 +133,11 @@ def result_of(
         kept = [as_json(_details(outcome.state))[0] for outcome in outcomes]
         kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
+    details[DURATION] = (
+        round(1000 * outcomes[0].seconds, 3)
+        if len(outcomes) == 1
+        else [round(1000 * outcome.seconds, 3) for outcome in outcomes]
+    )
     details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
     steps = outcomes[0].state.steps if len(outcomes) == 1 else [step for one in outcomes for step in one.state.steps]
     waits, cached = _waits(steps)

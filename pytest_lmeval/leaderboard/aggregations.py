@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.leaderboard.details import confidence_of, first_details, first_score, is_function
+from pytest_lmeval.leaderboard.details import DURATION, confidence_of, first_details, first_score, is_function
 from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.stats.intervals import Values, mean, standard_error
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
@@ -20,8 +20,8 @@ Breakdown = Mapping[str, Mapping[str, float | int | None]]
 """Score and number of examples by the name of a group."""
 CENTERED = "centered"
 """The name of a row's metric that only tasks with a random baseline have."""
-LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20}
-"""The fewest requests that a percentile is taken of."""
+LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
+"""The fewest requests, or calls of a function, that a percentile is taken of."""
 FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
 """What a limit may be set on."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
@@ -245,17 +245,31 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     """Return those of FIELDS that are known, and how many ``requests`` were timed and ``cached`` answers were not.
 
     Times are milliseconds of one request each, without the waits between attempts. A cached answer costs nothing; its
-    tokens are those that it took when it was asked for. Where only some examples tell what they used, ``asked`` counts
-    all that should, and ``cost_known`` and ``tokens_known`` those that do, of all their requests.
+    tokens are those that it took when it was asked for. ``durations`` counts the calls of eval functions that were
+    timed: those of examples without an error, and without a cached answer. Where only some examples tell what they
+    used, ``asked`` counts all that should, and ``cost_known`` and ``tokens_known`` those that do, of all their
+    requests.
     """
     times = sorted(time for result in results for time in result.times)
     firsts = sorted(time for result in results for time in result.answer.ttft_ms)
+    durations: list[float] = []
+    for result in results:
+        if DURATION in result.outcome.details and result.outcome.status != "error" and not result.answer.cached:
+            took = result.outcome.details[DURATION]
+            for ms in took if isinstance(took, list | tuple) else [took]:
+                # A file may hold anything.
+                if isinstance(ms, int | float):
+                    durations.append(ms)
+    durations.sort()
     asked, costs, partly, tokens = _used(results)
     found = {
         "requests": len(times) or None,
         "p50_ms": percentile(times, 0.5, LEAST["p50_ms"]),
         "p95_ms": percentile(times, 0.95, LEAST["p95_ms"]),
         "ttft_p95_ms": percentile(firsts, 0.95, LEAST["ttft_p95_ms"]),
+        "durations": len(durations) or None,
+        "duration_p50_ms": percentile(durations, 0.5, LEAST["duration_p50_ms"]),
+        "duration_p95_ms": percentile(durations, 0.95, LEAST["duration_p95_ms"]),
         "tokens_per_example": sum(tokens) / len(tokens) if tokens else None,
         "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
         "cost": math.fsum(costs) if costs else None,

@@ -17,6 +17,8 @@ CHECKS = "checks"
 """The metric of examples that several checks score."""
 BY_NAME = frozenset((METRIC, CHECKS))
 """The metrics whose further scores are sub-rows of their task."""
+DURATION = "duration_ms"
+"""The detail that has the milliseconds that a function took for an example; a list of those of several repeats."""
 WHY = "why"
 """The detail that has the reasons of scores, by name."""
 RUBRIC = "rubric"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,3 +125,24 @@ def test_a_shard_is_not_judged_and_a_limit_of_no_task_is_a_doubt() -> None:
 def test_limits_that_cannot_be_meant_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         GateSettings(limits=limits)
+
+
+def test_the_duration_of_an_example_is_a_limit_of_eval_functions() -> None:
+    fields: dict[str, Any] = {"metric": "function", "usage": {}}
+    took = [
+        *({"duration_ms": float(ms)} for ms in range(100, 119)),
+        {"duration_ms": [500.0, 900.0]},
+        # What a file may hold in its place is passed over.
+        {"duration_ms": "slow"},
+    ]
+    several = [each for details in took for each in results([None], details=details, **fields)]
+    cached = results([None], details={"duration_ms": 0.1}, cached=1, **fields)
+    failed = [replace(each, status="error", score=None, cached=0) for each in cached]
+    known = spent([*several, *cached, *failed])
+    assert (21, 110.0, 500.0) == (known["durations"], known["duration_p50_ms"], known["duration_p95_ms"])
+    limits = {"sums.duration_p95_ms": 400.0}
+    decision = decide(board(several), settings=GateSettings(limits=limits))
+    assert ("limit", "sums.duration_p95_ms: 500 is over its limit 400") == (decision.verdict, decision.reasons[0])
+    few = decide(board(several[:3]), settings=GateSettings(limits=limits))
+    said = "sums.duration_p95_ms: only 3 call(s) of a function were timed, and 20 are needed; the limit is 400"
+    assert ("limit", said) == (few.verdict, few.reasons[0])

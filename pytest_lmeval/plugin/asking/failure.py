@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.details import (
+    DURATION,
     FUNCTION,
     NO_ROW,
     OUTPUT,
@@ -29,7 +30,7 @@ _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "adapter_key", "prompt_hash"})
-_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", FUNCTION, PASSES, THRESHOLDS, WHY})
+_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", DURATION, FUNCTION, PASSES, THRESHOLDS, WHY})
 _MARK = "\n    | "
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.details import DECIDED_BY, FUNCTION, OUTPUT, WHY, verdict_text
+from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY, verdict_text
 from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
@@ -18,7 +18,7 @@ encode = compact_encoder()
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
-_SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, FUNCTION, WHY)
+_SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, DURATION, FUNCTION, WHY)
 # A vote among predictions; functions have none.
 _OF_NO_USE = ("majority_score",)
 
@@ -39,7 +39,9 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
     function = details.get(FUNCTION)
     rest = {name: value for name, value in details.items() if name not in (*_SHOWN_APART, *_OF_NO_USE)}
     name = function.get("name") if isinstance(function, Mapping) else ""
-    return {"function": str(name or ""), "runs": runs, "details": rest}
+    took = details.get(DURATION)
+    known = {"took": took} if _amount(took) is not None else {}
+    return {"function": str(name or ""), "runs": runs, "details": rest, **known}
 
 
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:

@@ -24,7 +24,10 @@ _DIFFERS = (
     (r'("(?:request|ttft)_ms": ?)\[[^]]+\]', r"\g<1>[MS]"),
     # A step that begins within the first tenth of a millisecond does not say when.
     (r'(,\s*)?"start_ms": ?[\d.e+-]+', ""),
-    (r'("(?:latency_ms|wall_s|p50_ms|p95_ms|ttft_p95_ms|ms)": ?)[\d.e+-]+', r"\g<1>TIME"),
+    (
+        r'("(?:latency_ms|duration_ms|wall_s|(?:duration_)?p50_ms|(?:duration_|ttft_)?p95_ms|ms)": ?)[\d.e+-]+',
+        r"\g<1>TIME",
+    ),
     (r'("(?:platform|python|pytest[\w-]*|git|sandbox|level)": ?)(?:"[^"]*"|null)', r"\g<1>HERE"),
     (r'"argv": ?\[[^]]*\]', '"argv": []'),
 )

@@ -192,6 +192,7 @@ function detailsPart(example) {
       ["Cluster", example.cluster ? visible(example.cluster) : null],
       ["Metric", visible(example.metric)],
       ["Function", example.function ? h("code", {}, visible(example.function)) : null],
+      ["Took", example.took === undefined ? null : duration(example.took)],
       ["Latency", example.ms === undefined ? null : duration(example.ms)],
       ...usage,
       ["Reason", typeof reason === "string" ? null : reason && detailValue(reason)],

@@ -19,6 +19,7 @@ function summaryPane(task) {
       ["Errors, timeouts", row.errors + row.timeouts ? `${count(row.errors)}, ${count(row.timeouts)}` : null],
       ["Quarantined", row.quarantined ? count(row.quarantined) : null],
       ["Excluded", row.excluded ? count(row.excluded) : null],
+      ["Duration of an example", (row.spent || {}).duration_p50_ms === undefined ? null : durations(row.spent)],
       ["Mean latency", row.latency_ms === null ? null : duration(row.latency_ms)],
       ["File", row.path ? h("code", {}, visible(row.path)) : null],
       ["SHA-256", row.sha256 ? h("code", {}, row.sha256.slice(0, 16) + "\u2026") : null],
@@ -58,6 +59,11 @@ function left(notes) {
 
 function part(title, content) {
   return content ? [h("h3", {}, title), content] : null;
+}
+
+function durations(spent) {
+  const slow = spent.duration_p95_ms === undefined ? "" : `, 95\u00a0%: ${duration(spent.duration_p95_ms)}`;
+  return `median ${duration(spent.duration_p50_ms)}${slow}`;
 }
 
 function comparedFacts(entry) {

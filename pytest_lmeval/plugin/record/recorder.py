@@ -202,7 +202,8 @@ class Recorder:
         return self.records.finish(session, ending)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
-        if not nodeids:
+        # --setup-only and --setup-plan run no test: there is nothing to record.
+        if not nodeids or self.config.option.setuponly:
             if self.records is None:
                 # Nothing of ours is in this run: how it ends is not our business.
                 self._guard.remove()

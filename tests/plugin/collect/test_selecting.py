@@ -137,7 +137,15 @@ def test_setup_show_names_the_fixtures_of_every_example(small: Project) -> None:
     result.stdout.fnmatch_lines(
         ["SETUP *S lm_adapter*", "*words.jsonl::blue*lm_adapter*", "*words.jsonl::red*lm_adapter*"]
     )
-    small.run("--setup-plan").stdout.fnmatch_lines(["*words.jsonl::red*"])
+
+
+@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only"])
+def test_a_run_that_only_sets_up_records_nothing(small: Project, option: str) -> None:
+    result = small.run(option)
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["*words.jsonl::red*"])
+    result.stdout.no_fnmatch_line("*INCOMPLETE*")
+    assert not (small.path / "reports").exists()
 
 
 def test_limit_takes_the_first_valid_records_of_each_task(small: Project) -> None:

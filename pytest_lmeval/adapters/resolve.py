@@ -22,6 +22,7 @@ from pytest_lmeval.registry import Registry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
+_Profiles = Mapping[str, Mapping[str, Any]]
 _OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
 Read = Callable[[str], str | None]
 """Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
@@ -56,7 +57,10 @@ _BY_HAND = Made()
 
 def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
     """Raise UsageError, with the choices, unless ``spec`` is a profile, a registered adapter or a ``module:Object``."""
-    profiles = _profiles(project)
+    _check_spec(spec, registry, project, _profiles(project))
+
+
+def _check_spec(spec: str, registry: Registry, project: Path | None, profiles: _Profiles) -> None:
     if taken := sorted(profiles.keys() & registry.adapters.keys()):
         raise UsageError(f"pyproject.toml: tool.lmeval.adapters.{taken[0]}: an adapter has that name; choose another")
     spec = profiles[spec]["adapter"] if spec in profiles else spec
@@ -94,8 +98,9 @@ def resolve_adapter(
     function is called with the options; anything else is taken as the adapter itself. ``offline`` says that nothing
     will be asked: what is needed for that alone, such as a key, may be missing. ``read`` reads environment variables.
     """
-    check_spec(spec, registry, project)
-    spec, options, named_by = resolve_profile(spec, options, project, read)
+    profiles = _profiles(project)
+    _check_spec(spec, registry, project, profiles)
+    spec, options, named_by = _resolved(spec, options, profiles, read)
     name, _, argument = spec.partition(":")
     token, reading = _OFFLINE.set(offline), _READ.set(read)
     try:
@@ -186,7 +191,10 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None,
 
     A variable that is empty or blank is as good as none.
     """
-    profiles = _profiles(project)
+    return _resolved(spec, options, _profiles(project), read)
+
+
+def _resolved(spec: str, options: Mapping[str, Any], profiles: _Profiles, read: Read) -> Resolved:
     named_by = "--lm-adapter-arg" if "base_url" in options else ""
     if spec in profiles:
         profile = dict(profiles[spec])
@@ -201,8 +209,9 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None,
 
 def scrubber_of(options: Iterable[tuple[str, Mapping[str, Any]]], project: Path | None) -> Scrubber:
     """Return what hides the secrets among the options of each spec, and those of every profile: a task may name one."""
-    given = (resolve_profile(spec, given, project)[1] for spec, given in options)
-    return Scrubber.of_options(*given, *_profiles(project).values())
+    profiles = _profiles(project)
+    given = (_resolved(spec, given, profiles, os.getenv).options for spec, given in options)
+    return Scrubber.of_options(*given, *profiles.values())
 
 
 def scrubber_of_objects(*adapters: Any) -> Scrubber:
@@ -234,8 +243,8 @@ def _held(adapter: Any) -> Mapping[str, Any]:
     return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
 
 
-def _profiles(project: Path | None) -> dict[str, dict[str, Any]]:
-    profiles = project_table(project).get("adapters", {}) if project is not None else {}
+def _profiles(project: Path | None) -> _Profiles:
+    profiles: _Profiles = project_table(project).get("adapters", {}) if project is not None else {}
     where = "pyproject.toml: tool.lmeval.adapters"
     if not isinstance(profiles, dict):
         raise UsageError(f"{where} must be a table of tables, one per name")

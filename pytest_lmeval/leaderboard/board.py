@@ -284,9 +284,8 @@ def digest(results: Iterable[ExampleResult]) -> str:
     It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. Of
     an eval function the score is an object: its named scores, and its own under ``function``.
     """
-    encode = compact_encoder(allow_nan=True, sort_keys=True)
     lines = [
-        encode([(asked := result.question).task, asked.id, asked.hash, result.answer.outputs, _scores(result)])
+        _encode([(asked := result.question).task, asked.id, asked.hash, result.answer.outputs, _scores(result)])
         for result in results
     ]
     return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()
@@ -334,3 +333,6 @@ def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | 
     of_functions = traces(results) if of_functions is None else of_functions
     counts.update(servers_of_steps(of_functions) if of_functions else ())
     return dict(counts)
+
+
+_encode = compact_encoder(allow_nan=True, sort_keys=True)

@@ -235,11 +235,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.stash.get(COLLECTED, None) is not None:
+    tasks = session.config.stash.get(COLLECTED, None)
+    if tasks is not None:
         from pytest_lmeval.plugin.asking.prepare import prepare
 
         for config in configs(session.config) if session.config.option.lm_models else [session.config]:
-            prepare(config, session)
+            prepare(config, tasks, session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
@@ -279,14 +280,6 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
             raise
         add_to_report(session.config, interrupted=True)
         raise ctrl_c from None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> None:
-    if fixturedef.scope in ("function", "class"):
-        share_no_more = getattr(getattr(request.node, "parent", None), "share_no_more", None)
-        if share_no_more is not None:
-            share_no_more()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Fixtures
 
 
+_NARROW = ("function", "class")
+
+
 def fixtures_of(item: pytest.Item) -> Any:
     """Return what an item needs of fixtures, for ``fixtureinfo=`` of another item that needs the same.
 
@@ -32,6 +35,15 @@ def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
+
+
+def is_set_up_once(item: pytest.Item) -> bool:
+    """Tell whether no fixture that an item needs is set up for a single item or class.
+
+    Without ``_fixtureinfo.name2fixturedefs`` one may be.
+    """
+    definitions: Mapping[str, Sequence[Any]] | None = getattr(fixtures_of(item), "name2fixturedefs", None)
+    return definitions is not None and all(found[-1].scope not in _NARROW for found in definitions.values())
 
 
 def import_package(package: pytest.Package) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, result_line
+from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, is_complete
 
 KEPT = 5
 """How many older ledgers stay in a folder."""
@@ -175,3 +175,25 @@ def _aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str,
     except ValueError:
         return {}
     return {"aggregates": plain} if plain else {}
+
+
+def ledger_line(kind: str, fields: Mapping[str, Any]) -> bytes:
+    """Return the line of the ``kind`` header, run or footer.
+
+    A number that JSON does not have becomes its name, what JSON has no word for at all its text.
+    """
+    value = {kind: {"schema": LEDGER_SCHEMA, **fields} if kind == "header" else fields}
+    try:
+        text = _encode(value)
+    except ValueError:
+        text = _encode(json.loads(json.dumps(value, default=str), parse_constant=str))
+    return text.encode("ascii") + b"\n"
+
+
+def result_line(result: str) -> bytes:
+    """Return the line of a result from its JSON."""
+    return result.encode("ascii") + b"\n"
+
+
+# Paths and options may hold anything that a conftest gave them.
+_encode = json.JSONEncoder(allow_nan=False, default=str, separators=(",", ":")).encode

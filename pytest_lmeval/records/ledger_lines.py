@@ -1,4 +1,4 @@
-"""The lines of a ledger, read and written: a header, a line per finished example, what it was a run of, a footer.
+"""The lines of a ledger, read: a header, a line per finished example, what it was a run of, a footer.
 
 A run that is resumed adds a header to the same file, and what follows it. A line that holds no JSON object is damaged:
 it is counted and passed over. Any other line must be as a run writes it, or the file is refused.
@@ -6,7 +6,6 @@ it is counted and passed over. Any other line must be as a run writes it, or the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -121,24 +120,6 @@ def is_complete(path: Path) -> bool:
     return last.is_complete
 
 
-def ledger_line(kind: str, fields: Mapping[str, Any]) -> bytes:
-    """Return the line of the ``kind`` header, run or footer.
-
-    A number that JSON does not have becomes its name, what JSON has no word for at all its text.
-    """
-    value = {kind: {"schema": LEDGER_SCHEMA, **fields} if kind == "header" else fields}
-    try:
-        text = _encode(value)
-    except ValueError:
-        text = _encode(json.loads(json.dumps(value, default=str), parse_constant=str))
-    return text.encode("ascii") + b"\n"
-
-
-def result_line(result: str) -> bytes:
-    """Return the line of a result from its JSON."""
-    return result.encode("ascii") + b"\n"
-
-
 def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[int, str, Any]]:
     """Yield number, kind and value of every line that is not blank; the kind is that of a line, or ``damaged``."""
     for number, line in enumerate(lines, start=1):
@@ -177,7 +158,3 @@ def _last_lines(path: Path, count: int) -> list[bytes]:
             if start == 0 or len(found) >= count:
                 return found[-count:]
             size *= 4
-
-
-# Paths and options may hold anything that a conftest gave them.
-_encode = json.JSONEncoder(allow_nan=False, default=str, separators=(",", ":")).encode

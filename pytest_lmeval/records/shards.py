@@ -10,8 +10,7 @@ from typing import Any
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.ledger import ending
-from pytest_lmeval.records.ledger_lines import ledger_line, result_line
+from pytest_lmeval.records.ledger import ending, ledger_line, result_line
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")

@@ -212,8 +212,8 @@ def score_text(score: float | int | None) -> str:
 def cells(row: TaskRow) -> tuple[str, ...]:
     """Return the values of the columns for one task."""
     return (
-        printable(row.task, keep="", folds=False),
-        printable(row.metric, keep=""),
+        row.task,
+        row.metric,
         score_text(row.score),
         interval_text(row.ci95),
         f"-/{row.total}" if row.measured else f"{row.correct}/{row.total - row.quarantined}",

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_lmeval import UsageError, default_registry
 from pytest_lmeval.formats.files import is_task_file
-from pytest_lmeval.records.ledger import Ledger
-from pytest_lmeval.records.ledger_lines import is_complete, ledger_line, read_ledger
+from pytest_lmeval.records.ledger import Ledger, ledger_line
+from pytest_lmeval.records.ledger_lines import is_complete, read_ledger
 from pytest_lmeval.records.recording import read_recording
 from pytest_lmeval.records.runfile import board_of, read_run
 from pytest_lmeval.records.shards import ledger_of, merge

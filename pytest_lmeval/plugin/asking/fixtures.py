@@ -104,14 +104,17 @@ def _adapter(state: RunState) -> Any:
 
     # Where no example needed it, another test may.
     if state.adapter is None:
-        return make(state.config, spec_of(state.config), dict(state.config.option.lm_adapter_arg))
+        config = state.config
+        return make(config, state.plan.registry, spec_of(config), dict(config.option.lm_adapter_arg))
     return state.adapter
 
 
 def _judge(state: RunState) -> Any:
     from pytest_lmeval.plugin.asking.state import make_judge
 
-    return state.judge or make_judge(state.config) or _NoJudge()
+    if state.judge is None and state.config.option.lm_judge:
+        return make_judge(state.config, state.plan.registry)
+    return state.judge or _NoJudge()
 
 
 def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:

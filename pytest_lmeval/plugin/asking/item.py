@@ -111,7 +111,7 @@ class ExampleItem(ScoredItem):
         """Set the fixtures up, once per file where that is the same as once per item."""
         if self.parent.shared is None:
             super().setup()
-            self.parent.share(self.funcargs)
+            self.parent.share(self)
         else:
             self.funcargs.update(self.parent.shared)
 

@@ -15,44 +15,42 @@ from pytest_lmeval.plugin.asking.state import (
     NO_ADAPTER,
     RunState,
     files_of_run,
-    is_mine,
     make,
     make_judge,
     make_run,
 )
-from pytest_lmeval.plugin.collect.collected import Collected, collected
-from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_record
+from pytest_lmeval.plugin.collect.collected import Collected
+from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_mine, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings.models import RUN
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
 from pytest_lmeval.plugin.settings.settings import label_of, spec_of
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.text import portable_path
 
 
-def prepare(config: pytest.Config, session: pytest.Session) -> None:
+def prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -> None:
     """Check and plan the run of a model, once it is known which examples were selected and before any model call."""
-    tasks, label = collected(config), label_of(config)
     if tasks.bad_files:
         return
-    items, collects = [item for item in session.items if is_mine(item, label)], config.option.collectonly
+    label, collects = label_of(config), config.option.collectonly
+    items = [item for item in session.items if is_mine(item, label)]
+    records = [*filter(is_record, items)]
     try:
-        if items and not collects:
+        if items and not (collects or records or spec_of(config)):
             items = _with_model(items, tasks, config, session)
         tasks.wanted.check()
         if collects or not items:
             return
         _check_tasks(items, tasks, config)
-        state = config.stash[RUN] = _planned(items, config, session)
+        state = config.stash[RUN] = _planned(items, records, config, session)
     except (LmevalError, pytest.UsageError) as error:
         add_to_report(config, usage_error=str(error))
         raise pytest.UsageError(str(error)) from None
-    _begin(items, state, tasks)
+    _begin(items, records, state, tasks)
 
 
 def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, session: pytest.Session) -> list[Any]:
-    """Return ``items``; none, and all skipped, where they are evals of a project that runs without a model."""
-    if spec_of(config) or any(is_record(item) for item in items):
-        return items
+    """Return the evals of a project that gives a model itself; none, and all skipped, of one that runs without."""
     if not all(_uses_ours(item, "lm_adapter") for item in items):
         return items
     typed = [str(argument) for argument in config.invocation_params.args]
@@ -89,39 +87,37 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
         check_update(config, list(tasks.values()))
 
 
-def _planned(items: Sequence[Any], config: pytest.Config, session: pytest.Session) -> RunState:
+def _planned(items: Sequence[Any], records: Sequence[Any], config: pytest.Config, session: pytest.Session) -> RunState:
     """Return the planned run of ``items``; raise UsageError where a conftest gives a model for a single test."""
     for item in {item.parent: item for item in items}.values():
         _check_scopes(item)
+    registry = config.stash[COLLECTED].registry
     files = files_of_run(config, len(items))
-    run = make_run(config, files)
-    adapter, spec = None, spec_of(config)
+    run = make_run(config, registry, files)
+    adapter, spec, uses_ours = None, spec_of(config), any(_uses_ours(item, "lm_adapter") for item in items)
     if not spec and not any(item.task.asks_model for item in items):
-        adapter = make(config, "none", {})
-    elif any(_uses_ours(item, "lm_adapter") for item in items):
-        adapter = make(config, spec, dict(config.option.lm_adapter_arg))
-    judge = make_judge(config)
+        adapter = make(config, registry, "none", {})
+    elif uses_ours:
+        adapter = make(config, registry, spec, dict(config.option.lm_adapter_arg))
+    judge = make_judge(config, registry)
+    files_of = {item: item.parent for item in records}
     plan = run.plan(
-        items,
-        adapter,
-        judge,
-        lambda item: not _uses_ours(item, "lm_judge"),
-        lambda item: item.parent if is_record(item) else None,
+        items, adapter if uses_ours else None, judge, lambda item: not _uses_ours(item, "lm_judge"), files_of.get
     )
     return RunState(config, files, run, plan, session.items, adapter, judge)
 
 
-def _begin(items: Sequence[Any], state: RunState, collected: Collected) -> None:
+def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
     """Make the items ready for their turns, and tell the controller of them."""
-    config = state.config
+    config, known = state.config, {*items}
     for position, item in enumerate(state.items):
-        if is_example(item):
+        if item in known:
             item.__dict__["position"] = position
-    if any(is_function(item) for item in items):
+    if len(records) < len(items) and any(map(is_function, items)):
         from pytest_lmeval.plugin.evals.process import EvalHooks
 
         config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{label_of(config)}")
-    for file in {item.parent for item in items if is_record(item)}:
+    for file in {item.parent for item in records}:
         # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
         file.hooks = file.ihook
     if is_worker(config):

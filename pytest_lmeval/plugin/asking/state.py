@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.collect.collected import collected
-from pytest_lmeval.plugin.collect.locate import is_example, is_record
+from pytest_lmeval.plugin.collect.locate import is_mine, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
 from pytest_lmeval.plugin.record.progress import show_waiting
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
@@ -19,6 +18,7 @@ from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
     label_of,
+    registry_of,
     resolved_of,
     run_settings,
     scrubber_of_run,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Engine
     from pytest_lmeval.plugin.evals.session import EvalSession
     from pytest_lmeval.records.runfile import RunFile
+    from pytest_lmeval.registry import Registry
     from pytest_lmeval.run.answers import ModelAnswers
     from pytest_lmeval.run.plan import RunPlan
     from pytest_lmeval.run.resume import HeldResults
@@ -83,7 +84,7 @@ def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
     return replace(held, journal=read_journal(path.parent, asking))
 
 
-def make_run(config: pytest.Config, files: RunFiles) -> Run:
+def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
     """Return what plans, asks and scores the part of a run that falls to this process."""
     from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.run.answers import Engines
@@ -98,8 +99,8 @@ def make_run(config: pytest.Config, files: RunFiles) -> Run:
     config.stash[_BUDGET] = engines.budget
     return Run(
         settings,
-        collected(config).registry,
-        lambda spec: make(config, spec, {}),
+        registry,
+        lambda spec: make(config, registry, spec, {}),
         files.held,
         Journal(files.report_dir, files.asking, settings.scrubber),
         engines,
@@ -113,8 +114,8 @@ def run_state(config: pytest.Config) -> RunState:
     if RUN not in config.stash:
         from pytest_lmeval.run.plan import RunPlan
 
-        files = files_of_run(config, 0)
-        config.stash[RUN] = RunState(config, files, make_run(config, files), RunPlan(collected(config).registry))
+        files, registry = files_of_run(config, 0), registry_of(config)
+        config.stash[RUN] = RunState(config, files, make_run(config, registry, files), RunPlan(registry))
     return config.stash[RUN]
 
 
@@ -220,23 +221,18 @@ class RunState:
         return bool(result.is_error and self.errors <= self.config.option.lm_max_errors.of(len(self.plan.units)))
 
 
-def is_mine(item: Any, label: str) -> bool:
-    """Tell whether an item is an example, of several models that of the one with the label."""
-    return is_example(item) and (not label or getattr(item, "label", "") == label)
-
-
-def make_judge(config: pytest.Config) -> Any:
+def make_judge(config: pytest.Config, registry: Registry) -> Any:
     """Return a new adapter that ``--lm-judge`` names; None without the option."""
     from pytest_lmeval.adapters.resolve import as_judge
 
     spec = config.option.lm_judge
     if not spec:
         return None
-    made = make(config, spec, dict(config.option.lm_judge_arg))
+    made = make(config, registry, spec, dict(config.option.lm_judge_arg))
     return with_usage_errors(lambda: as_judge(made))
 
 
-def make(config: pytest.Config, spec: str, options: Mapping[str, Any]) -> Any:
+def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
     """Return a new adapter; what the user can mend is a pytest.UsageError."""
     from pytest_lmeval.adapters.resolve import resolve_adapter
 
@@ -244,7 +240,7 @@ def make(config: pytest.Config, spec: str, options: Mapping[str, Any]) -> Any:
         raise pytest.UsageError(NO_ADAPTER)
     cache = cache_of(config)
     offline = cache is not None and cache.mode == "read-only"
-    root, read, registry = config.rootpath, config.stash[ENVIRONMENT], collected(config).registry
+    root, read = config.rootpath, config.stash[ENVIRONMENT]
     try:
         made = resolve_adapter(spec, registry, options, root, offline=offline, read=read)
         learn(config, made)

@@ -20,7 +20,8 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import places
-from pytest_lmeval.plugin.private import fixtures_of, import_package, note_parameter
+from pytest_lmeval.plugin.private import fixtures_of, import_package, is_set_up_once, note_parameter
+from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path
 from pytest_lmeval.types import Example
@@ -52,8 +53,9 @@ class TaskFile(pytest.Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.obj = types.ModuleType(self.path.stem)
-        self._collected = collected(self.config)
-        self._shared: Mapping[str, object] | None = None
+        self._collected = self.config.stash[COLLECTED]
+        # The fixture values that hold for every item of the file, once there are any.
+        self.shared: Mapping[str, object] | None = None
         option = self.config.option
         self._shareable = not (option.setupshow or option.setuponly or option.setupplan)
         self.hooks: Any = None
@@ -85,24 +87,18 @@ class TaskFile(pytest.Module):
             # Tasks of one file may well number their examples alike.
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
 
-    def share(self, funcargs: Mapping[str, object]) -> None:
-        """Keep the fixture values of the file's first item for the others, until the file is torn down."""
+    def share(self, item: ExampleItem) -> None:
+        """Keep the fixture values of the file's first item for the others, until the file is torn down.
+
+        Not where a fixture of narrower scope than the file is in play: then each item is set up by itself.
+        """
+        self._shareable = self._shareable and is_set_up_once(item)
         if self._shareable:
-            self._shared = dict(funcargs)
+            self.shared = dict(item.funcargs)
             self.addfinalizer(self._forget)
 
-    def share_no_more(self) -> None:
-        """Set every item up by itself from now on: a fixture of narrower scope than the file is in play."""
-        self._shareable = False
-        self._shared = None
-
-    @property
-    def shared(self) -> Mapping[str, object] | None:
-        """The fixture values that hold for every item of the file, once there are any."""
-        return self._shared
-
     def _forget(self) -> None:
-        self._shared = None
+        self.shared = None
 
     def _load(self) -> Sequence[Task]:
         loaded = self._collected.load(self.path, self.task_name, is_named=self.session.isinitpath(self.path))

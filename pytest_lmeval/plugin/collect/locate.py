@@ -154,6 +154,11 @@ def is_example(item: object) -> bool:
     return getattr(item, "attach_result", None) is not None
 
 
+def is_mine(item: object, label: str) -> bool:
+    """Tell whether an item is an example, of several models that of the one with the label."""
+    return is_example(item) and (not label or getattr(item, "label", "") == label)
+
+
 def is_record(item: object) -> bool:
     """Tell the examples of task files, which are asked ahead by the plan, from those that a function asks about."""
     return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)

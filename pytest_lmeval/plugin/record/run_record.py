@@ -27,7 +27,7 @@ from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selectio
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
 from pytest_lmeval.plugin.settings.models import RUN
 from pytest_lmeval.plugin.settings.report_dir import held_ledger
-from pytest_lmeval.plugin.settings.settings import gate_settings, resolved_of, scrubber_of_run, spec_of
+from pytest_lmeval.plugin.settings.settings import gate_settings, registry_of, resolved_of, scrubber_of_run, spec_of
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.run.resume import HeldResults, Resumption
@@ -166,7 +166,9 @@ class RunRecord:
         known = {**self.received.tasks, **tasks.tasks}
         infos, results = self._infos(known), list(self.received.results.values())
         aggregates, failures = aggregate(infos, results, tasks.task_again)
-        found = self.received.facts or (self._run or make_run(self.config, self._files)).facts()
+        found = (
+            self.received.facts or (self._run or make_run(self.config, registry_of(self.config), self._files)).facts()
+        )
         adapters = self._adapters(results)
         mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
         reasons = (*cut_short, *failures, *mixed, *found.get("late", ()))

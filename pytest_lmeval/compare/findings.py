@@ -140,11 +140,12 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         # A part of the examples says nothing of the whole; the parts are judged once they are merged.
         return []
     reasons = []
-    outside = {row.task for row in board.tasks if row.is_outside}
     # What a task says itself, where nobody says something else.
     silent = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
     own = {row.task: row.min_score for row in silent if row.min_score is not None}
-    for name, floor in {**own, **settings.floors}.items():
+    floors = {**own, **settings.floors}
+    outside = {row.task for row in board.tasks if row.is_outside} if floors else ()
+    for name, floor in floors.items():
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue

@@ -15,7 +15,7 @@ from pytest_lmeval.compare.remarks import (
     check_quarantine,
     floor_without_score,
     names_of,
-    quarantine_lines,
+    not_in_force,
     suspicions,
     task_notes,
 )
@@ -214,8 +214,8 @@ def _doubts(
         from pytest_lmeval.compare.baseline import doubts
 
         found += doubts(baseline, board)
-    named = {"floor": settings.floors, "limit": limited_names(settings.limits)}
-    for what, names in named.items() if settings.floors or settings.limits else ():
+    limited = limited_names(settings.limits) if settings.limits else ()
+    for what, names in (("floor", settings.floors), ("limit", limited)):
         unknown = [name for name in names if name != OVERALL and not rows_called(name, board.tasks)]
         if what == "floor" and unknown:
             from pytest_lmeval.compare.scores import task_of_score
@@ -226,7 +226,7 @@ def _doubts(
         from pytest_lmeval.compare.scores import shared_names
 
         found += shared_names(board)
-    found += quarantine_lines(board, settings.baseline)
+    found += not_in_force(board)
     if len(board.served_by) > 1:
         found.append(f"several models answered, according to the server: {names_of(board.served_by)}")
     if count := board.facts.reruns:
@@ -244,7 +244,7 @@ def _doubts(
 def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
     if not board.complete:
         return 3
-    if floor_without_score(board, settings.floors):
+    if settings.floors and floor_without_score(board, settings.floors):
         return 4
     # Errors that a complete run has are within what may be: the gate decides on the others.
     failed = any(result.status == "failed" for row in board.tasks for result in row.per_example)

@@ -111,7 +111,7 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
         )
 
 
-def quarantine_lines(board: Leaderboard, baseline: str) -> list[str]:
+def not_in_force(board: Leaderboard) -> list[str]:
     """Return a sentence for every example whose quarantine is not in force, though it has one."""
     day = board.facts.timestamp[:10]
     return [

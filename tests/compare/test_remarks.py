@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_lmeval.compare.remarks import quarantine_lines
+from pytest_lmeval.compare.remarks import not_in_force
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.types import ExampleResult
 
@@ -33,4 +33,4 @@ def test_a_quarantine_that_is_not_in_force_is_reported_with_the_reason(
     result: ExampleResult, day: str, told: str
 ) -> None:
     board = build_board((), [result], RunFacts(f"{day}T10:00:00Z", "stub.v1"))
-    assert ([f"sums: a: {told}"] if told else []) == quarantine_lines(board, "")
+    assert ([f"sums: a: {told}"] if told else []) == not_in_force(board)

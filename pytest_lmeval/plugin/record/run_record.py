@@ -60,6 +60,7 @@ class RunRecord:
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
+        self._scrubber = scrubber_of_run(config)
         self.baseline = self._files.baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
@@ -74,7 +75,7 @@ class RunRecord:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The circumstances of the run, looked up when it began: git is asked once."""
-        return scrubber_of_run(self.config).scrub_answer(manifest_of(self.config))
+        return self._scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
         """Start the ledger, remove the reports of an earlier run; an unusable report dir is a pytest.UsageError."""
@@ -172,7 +173,7 @@ class RunRecord:
         adapters = self._adapters(results)
         mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
         reasons = (*cut_short, *failures, *mixed, *found.get("late", ()))
-        facts = scrubber_of_run(self.config).scrub_answer(self._facts(known, found, adapters, reasons))
+        facts = self._scrubber.scrub_answer(self._facts(known, found, adapters, reasons))
         board, decision = self._decided(build_board(infos, results, facts, aggregates))
         self.board, self.gate, self.remarks = board, board.facts.gate or {}, board.remarks
         self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))

@@ -252,6 +252,8 @@ def _is_date(text: str) -> bool:
 
 
 def reachable(targets: Sequence[str], metric: str) -> None:
-    """Raise RecordRefused for targets without a character, where ``metric`` gives every answer 0 for such."""
+    """Raise RecordRefused for targets by which every answer scores 0, or 1: texts without a character, for a metric."""
+    if metric == "substring_contains" and not all(target.strip() for target in targets):
+        raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", f"{metric} gives every answer 0 for an empty target; give a text")

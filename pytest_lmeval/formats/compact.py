@@ -1,29 +1,35 @@
 """The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule.
 
-A record with ``turns`` has them in place of prompt, targets and metric.
+A record with ``turns`` has them in place of prompt, targets and metric, one with ``checks`` in place of the last two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, nearest
+from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.check_list import check_checks
 from pytest_lmeval.formats.checks import OF_COMPACT, check_keys
+from pytest_lmeval.formats.metric_fields import (
+    READ_EXTRAS,
+    RENAMED,
+    TURNS,
+    check_metric,
+    check_read_extras,
+    known_metric,
+)
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
+from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, Message, Metric
+from pytest_lmeval.types import Example, Message
 
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
-TURNS = "turns"
-FIELDS = frozenset({*REQUIRED, TURNS})
+FIELDS = frozenset({*REQUIRED, TURNS, CHECKS})
 """A record without any of these is none of this dialect, however bad."""
-RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""The metric names of a compact file that mean another metric of the registry: it ignores case and spacing."""
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
@@ -36,15 +42,16 @@ IN_EXTRAS = {
     },
 }
 """Of fields that people look for in a record, where they belong."""
-OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS})
+OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 """The fields of a record; what else it has in a file with defaults is data for the prompt."""
-_READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
 
 
 def check_compact_record(record: object, line: int, registry: Registry) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
     if isinstance(record, dict) and "turns" in record:
         return _check_conversation(record, line, registry)
+    if isinstance(record, dict) and "checks" in record:
+        return _check_checked(record, line, registry)
     word = record.get("metric") if isinstance(record, dict) else None
     known = registry.metrics.get(RENAMED.get(word, word)) if isinstance(word, str) else None
     needs_targets = known is None or known.needs_targets
@@ -56,8 +63,6 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     metric = known_metric(fields["metric"], "metric", registry)
     extras = checks.optional_object(fields, "extras")
     rule = _check_extras(extras, metric, targets, registry)
-    if metric == "substring_contains" and not all(target.strip() for target in targets):
-        raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     checks.reachable(targets, metric)
     return Example(
         id=example_id,
@@ -82,7 +87,8 @@ def is_record(record: Mapping[str, Any]) -> bool:
         turns = record[TURNS]
         return isinstance(turns, list) and any(isinstance(turn, dict) and "user" in turn for turn in turns)
     # Some metrics have what they want in the extras.
-    return {"prompt", "metric"} <= record.keys() and not {"targets", "extras"}.isdisjoint(record)
+    has_metric = {"prompt", "metric"} <= record.keys() and not {"targets", "extras"}.isdisjoint(record)
+    return has_metric or {"prompt", CHECKS} <= record.keys()
 
 
 def turn_is_scored(turn: Mapping[str, Any]) -> bool:
@@ -90,14 +96,28 @@ def turn_is_scored(turn: Mapping[str, Any]) -> bool:
     return "targets" in turn or "metric" in turn
 
 
-def known_metric(value: Any, field: str, registry: Registry) -> str:
-    """Return the word of a file for a metric; raise RecordRefused for one that there is not, and for that of turns."""
-    metric = checks.string(value, field)
-    if RENAMED.get(metric, metric) not in registry.metrics:
-        raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, registry.metrics.keys() - {TURNS})))
-    if metric == TURNS:
-        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
-    return metric
+def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
+    for name in ("targets", "metric"):
+        if name in record:
+            raise RecordRefused("unknown_field", name, f"a record with checks has no {name} of its own: each check has")
+    fields = checks.check_fields(record, ("prompt", CHECKS), OPTIONAL, IN_EXTRAS)
+    example_id = _id(fields, line)
+    prompt = checks.string(fields["prompt"], "prompt")
+    extras = checks.optional_object(fields, "extras")
+    checks.gate_fields(extras, "extras")
+    check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[CHECKS].extras))
+    rule = checks.one_of(extras.get("post_process", "none"), "extras.post_process", registry.rules)
+    given = check_checks(fields[CHECKS], _check_tools(extras), registry)
+    return Example(
+        id=example_id,
+        prompt=prompt,
+        targets=(),
+        metric=CHECKS,
+        post_process=rule,
+        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
+        metadata={**extras, CHECKS: given},
+        line=line,
+    )
 
 
 def _check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
@@ -146,7 +166,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} {what}, which a turn cannot")
     if "targets" in turn:
         targets = checks.strings(turn["targets"], f"{field}.targets")
-        _check_metric(known, metric, targets, extras, f"{field}.extras")
+        check_metric(known, metric, targets, extras, f"{field}.extras")
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
@@ -155,19 +175,6 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
                 "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
             )
         check_call_extras(extras, f"{field}.extras", tools)
-
-
-def _check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
-    """Raise RecordRefused for what no answer could be scored by; ``word`` is what the file calls the metric."""
-    if metric.check is not None:
-        metric.check(targets, extras)
-    turned = extras.get("not", False)
-    if not isinstance(turned, bool):
-        raise RecordRefused("bad_type", f"{place}.not", f"expected true or false, got {checks.type_name(turned)}")
-    if turned and not (metric.binary or metric.asks_judge):
-        raise RecordRefused(
-            "bad_value", f"{place}.not", f"{word} is graded: only a right-or-wrong metric is turned round, and rubric"
-        )
 
 
 def _check_turn_fields(turn: Any, field: str) -> None:
@@ -222,13 +229,9 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
     if known.check is not None or "not" in extras:
-        _check_metric(known, metric, targets, extras, "extras")
-    if metric in _READ_EXTRAS:
-        # The metric reads its rules there: a record of which no answer could be scored is refused now.
-        try:
-            registry.metric(metric).function("", targets, extras)
-        except ScoringError as error:  # what the metric needs is not installed
-            raise RecordRefused("bad_value", "metric", str(error)) from None
+        check_metric(known, metric, targets, extras, "extras")
+    if metric in READ_EXTRAS:
+        check_read_extras(metric, targets, extras, registry)
     if "post_process" in extras:
         return checks.one_of(extras["post_process"], "extras.post_process", registry.rules)
     return "extract_code_block" if metric == "code_exec" else "none"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,43 +22,24 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.data.beside import local_path, read_data
 from pytest_lmeval.data.rows import SUFFIXES, BadRows
-from pytest_lmeval.errors import RecordRefused, did_you_mean, nearest
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.compact import check_compact_record, known_metric
-from pytest_lmeval.formats.defaults import common_extras
+from pytest_lmeval.formats.compact import check_compact_record
+from pytest_lmeval.formats.data_shape import PROMPT, Shape, shape_of
 from pytest_lmeval.formats.jsonl import JsonlTask
 from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
-from pytest_lmeval.formats.yaml.claims import ROLES
 from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
-from pytest_lmeval.numbers import is_number, is_whole
+from pytest_lmeval.leaderboard.details import CHECKS
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
-
-_KEYS = ("prompt", "data", "rows", "id", "target", "targets", "metric", "post_process", "threshold", "extras")
-_PROMPT = "prompt"
-_ANSWERS = frozenset({"target", "targets", "checks"})
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
-
-
-def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
-    """Tell whether a document that nobody need have named is a data file, right or wrong.
-
-    Without targets and with other keys, too, it is somebody else's: of a training, say.
-    """
-    prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
-    has_answers = not _ANSWERS.isdisjoint(document)
-    return prompt and rows and (is_named or (scored and (has_answers or not any(map(_is_foreign, document)))))
-
-
-def _is_foreign(key: str) -> bool:
-    return key not in _KEYS and not did_you_mean(key, _KEYS)
 
 
 def load_data_file(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
     """Return the task that ``document`` describes, one for each of several prompts, and what is wrong with it."""
     try:
-        shape = _shape(document, registry)
+        shape = shape_of(document, registry)
         rows = _rows(source.path, document)
         for template in shape.templates:
             template.check_columns(rows.columns)
@@ -72,24 +52,6 @@ def load_data_file(source: TaskSource, document: YamlDocument, registry: Registr
     maker = _Maker(source, document, registry, shape, rows)
     tasks = [maker.task(name, prompt) for name, prompt in shape.prompts.items()]
     return LoadedFile([task for task in tasks if task.examples], [*dict.fromkeys(maker.errors)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """What a row is made into; ``fixed`` are the fields of its record that are the same for all rows."""
-
-    prompts: Mapping[str, RowTemplate]
-    targets: Sequence[RowTemplate]
-    id: RowTemplate | None
-    fixed: Mapping[str, Any]
-
-    @property
-    def templates(self) -> Iterator[RowTemplate]:
-        """All templates."""
-        yield from self.prompts.values()
-        yield from self.targets
-        if self.id is not None:
-            yield self.id
 
 
 class _Row(NamedTuple):
@@ -117,7 +79,7 @@ class _Maker:
     """Makes tasks of rows, and notes what is wrong with them."""
 
     def __init__(
-        self, source: TaskSource, document: YamlDocument, registry: Registry, shape: _Shape, rows: _Rows
+        self, source: TaskSource, document: YamlDocument, registry: Registry, shape: Shape, rows: _Rows
     ) -> None:
         self.errors: list[RecordError] = []
         self._source = source
@@ -136,12 +98,12 @@ class _Maker:
             name=f"{source.name}@{name}" if name else source.name,
             path=source.path,
             sha256=self._sha256,
-            metric=self._shape.fixed["metric"],
+            metric=self._shape.fixed.get("metric", CHECKS),
             examples=self._examples(prompt),
             strict=False,
             registry=self._registry,
             key=source.name if name else "",
-            config={_PROMPT: name} if name else {},
+            config={PROMPT: name} if name else {},
             dataset=self._rows.dataset,
         )
 
@@ -165,7 +127,12 @@ class _Maker:
     def _example(self, prompt: RowTemplate, row: _Row, number: int) -> Example:
         record = {**self._shape.fixed, "prompt": prompt.fill(row.cells), "id": self._id(row, number)}
         if self._shape.targets:
-            record["targets"] = [target.fill(row.cells) for target in self._shape.targets]
+            record["targets"] = _filled(self._shape.targets, row)
+        if self._shape.checks:
+            record[CHECKS] = [
+                {**check, "targets": _filled(targets, row)} if targets else check
+                for check, targets in self._shape.checks
+            ]
         return check_compact_record(record, row.line, self._registry)
 
     def _id(self, row: _Row, number: int) -> str:
@@ -196,49 +163,8 @@ class _Maker:
         return line_of(self._document, "target" if name == "targets" and "target" in self._document else name)
 
 
-def _shape(document: Mapping[str, Any], registry: Registry) -> _Shape:
-    for name in document:
-        if name not in _KEYS:
-            raise RecordRefused(
-                "unknown_field", name, f"unknown field {name!r}{nearest(name, _KEYS, 'expected one of')}"
-            )
-    for one, other in (("data", "rows"), ("target", "targets")):
-        if one in document and other in document:
-            raise RecordRefused("bad_value", other, f"there is {one!r}, too: a data file has one of both")
-    if "metric" not in document:
-        raise RecordRefused("missing_required", "metric", "a data file needs the metric that its answers are scored by")
-    metric = known_metric(document["metric"], "metric", registry)
-    fixed = {"metric": metric, "extras": dict(common_extras(document, registry))}
-    id = _template(document["id"], "id") if "id" in document else None
-    return _Shape(_prompts(document["prompt"]), _targets(document), id, fixed)
-
-
-def _prompts(given: Any) -> Mapping[str, RowTemplate]:
-    if not isinstance(given, dict):
-        return {"": _template(given, _PROMPT)}
-    if not given:
-        raise RecordRefused("bad_type", _PROMPT, "expected a text, or a mapping of names to texts, got an empty one")
-    for name in given:
-        if not _NAME.fullmatch(name):
-            detail = f"a prompt's name is made of letters, digits, '.', '_' and '-', got {name!r:.60}"
-            raise RecordRefused("bad_value", f"{_PROMPT}.{name}", detail)
-    return {name: _template(text, f"{_PROMPT}.{name}") for name, text in given.items()}
-
-
-def _targets(document: Mapping[str, Any]) -> list[RowTemplate]:
-    if "target" in document:
-        return [_template(document["target"], "target")]
-    given = document.get("targets", [])
-    if not isinstance(given, list) or (not given and "targets" in document):
-        got = "an empty one" if given == [] else checks.type_name(given)
-        raise RecordRefused("bad_type", "targets", f"expected a non-empty list of texts, got {got}")
-    return [_template(text, f"targets[{number}]") for number, text in enumerate(given)]
-
-
-def _template(given: Any, name: str) -> RowTemplate:
-    if is_number(given):
-        raise RecordRefused("bad_type", name, f'expected a text, got a number {given}; write "{given}"')
-    return RowTemplate.of(checks.string(given, name), name)
+def _filled(templates: Sequence[RowTemplate], row: _Row) -> list[str]:
+    return [template.fill(row.cells) for template in templates]
 
 
 def _rows(path: Path, document: YamlDocument) -> _Rows:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.checks import unread_keys
-from pytest_lmeval.formats.compact import RENAMED, TURNS, check_compact_record, turn_is_scored
+from pytest_lmeval.formats.compact import check_compact_record, turn_is_scored
+from pytest_lmeval.formats.metric_fields import RENAMED, TURNS
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.tools import tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.postprocess import Extraction, apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
@@ -67,6 +69,10 @@ class JsonlTask(Task):
         assert isinstance(completion, Completion)
         if example.metric == TURNS:
             return score_turns(example, completion, self.registry)
+        if example.metric == CHECKS:
+            from pytest_lmeval.formats.checked import score_checks
+
+            return score_checks(example, completion, self.registry)
         metric = self.registry.metric(self.metric_name(example))
         prediction = predicted(completion, self.registry.rule(example.post_process), metric)
         if metric.asks_judge or "not" in example.metadata:
@@ -112,6 +118,9 @@ class JsonlTask(Task):
             from pytest_lmeval.metrics.parts.code_plan import timeout_of
 
             scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
+        if example.metric == CHECKS:
+            # As those of whole examples, thresholds decide no score.
+            scoring[CHECKS] = [{key: check[key] for key in check if key != "threshold"} for check in scoring[CHECKS]]
         return scoring
 
     def _graded(self, example: Example, tools: Tools) -> Graded:
@@ -120,7 +129,7 @@ class JsonlTask(Task):
         return Graded(self.name, example.id, example.prompt, tools.judge)
 
     def _takes_calls(self, example: Example) -> bool:
-        return example.metric == TURNS or self.registry.metric(self.metric_name(example)).takes_calls
+        return example.metric in (TURNS, CHECKS) or self.registry.metric(self.metric_name(example)).takes_calls
 
     def _extras(self, example: Example) -> Mapping[str, Any]:
         if not self.strict:

@@ -79,7 +79,7 @@ class RunFile:
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
 
 
-_OF_TASKS = frozenset({"metric", "targets", "turns"})
+_OF_TASKS = frozenset({"checks", "metric", "targets", "turns"})
 _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions"})
 
 

@@ -76,6 +76,10 @@ def refused(kind: str, what: str, text: str | bytes, says: str, name: str = "tas
     return refused_run(kind, what, says, code=code, files={name: text})
 
 
+def checked(*checks: object) -> str:
+    return json.dumps({"id": "a", "prompt": "say: x", "checks": checks}) + "\n"
+
+
 def rows(text: str, **changes: object) -> dict[str, str]:
     """Return a data file and its csv."""
     document = {
@@ -153,6 +157,45 @@ BORDER = Border(
             example="q:a",
             status="passed",
         ),
+        Row(
+            kind="same name",
+            what="the name of a check with markup",
+            files={"tasks/checked.jsonl": checked({"metric": "regex", "targets": ["^x$"], "name": "<b>a</b>|`b`"})},
+            example="checked:a",
+            status="passed",
+            score=1.0,
+        ),
+        bad_line(
+            "absent", "a check without a metric", checked({"targets": ["x"]}), "missing_required checks[0].metric"
+        ),
+        bad_line("empty", "checks", checked(), "expected a non-empty array of objects, got an empty one"),
+        bad_line("wrong type", "a check of an unknown metric", checked({"metric": "exact"}), "unknown metric 'exact'"),
+        bad_line(
+            "not finite or negative",
+            "a weight",
+            checked({"metric": "regex", "targets": ["x"], "weight": -1}),
+            "bad_value checks[0].weight: expected a number above 0, got -1",
+        ),
+        bad_line("twice", "a check", checked(*[{"metric": "regex", "targets": ["x"]}] * 2), "is the name of checks[0]"),
+        bad_line(
+            "raising",
+            "a pattern that does not end",
+            line(metric="regex", targets=["("]),
+            "expected regular expressions",
+        ),
+        bad_line(
+            "empty", "a text to look for", line(metric="contains_all", targets=["x", ""]), "every text contains an"
+        ),
+        bad_line("absent", "a number", line(metric="number", targets=["x"]), "expected a number in each target"),
+        bad_line(
+            "not finite or negative",
+            "a tolerance",
+            line(metric="number", targets=["1"], extras={"tolerance": -1}),
+            "extras.tolerance: expected a number of at least 0",
+        ),
+        bad_line("wrong type", "a graded metric turned round", line(metric="f1", extras={"not": True}), "f1 is graded"),
+        bad_line("wrong type", "case", line(metric="starts_with", extras={"ignore_case": 1}), "expected true or false"),
+        bad_line("wrong type", "not", line(extras={"not": "yes"}), "extras.not: expected true or false, got a string"),
         bad_rows("absent", "a column", "id,label\na,x\n", "there is no column 'said'"),
         bad_rows("empty", "a cell", "said,label\nx,x\nx,\n", "q.csv:3: 'label' is empty, and the template uses it"),
         bad_rows("empty", "a file of rows", "said,label\n", "q.csv: no row in the file"),

@@ -284,6 +284,22 @@ def _defaults() -> str:
     return _lines([{"defaults": {"prompt": "say: {{ word }}", "metric": "exact_match"}}, *rows])
 
 
+def _checks() -> str:
+    return _lines(
+        [
+            {
+                "id": said,
+                "prompt": f"say: {said}",
+                "checks": [
+                    {"metric": "exact_match", "targets": [target], "weight": 2},
+                    {"metric": "regex", "targets": ["e"], "name": "has_e", "threshold": 0},
+                ],
+            }
+            for said, target in ROWS
+        ]
+    )
+
+
 def _turns() -> str:
     return _lines(
         [
@@ -370,6 +386,7 @@ KINDS: Mapping[str, Kind] = {
         judge=True,
     ),
     "defaults": Kind({"tasks/defaults.jsonl": _defaults()}, ["tasks/defaults.jsonl"], "blue"),
+    "checks": Kind({"tasks/checks.jsonl": _checks()}, ["tasks/checks.jsonl"], "blue"),
     "data file": Kind(
         {"tasks/variants.yaml": VARIANTS, "tasks/variants.csv": CSV},
         ["tasks/variants.yaml"],

@@ -34,7 +34,7 @@ def skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:
-        if is_scored_by_text(task, example, registry):
+        if example.targets and is_scored_by_text(task, example, registry):
             groups.setdefault((example.category, example.metric), []).append(example)
     for examples in groups.values():
         if len(examples) >= _FEWEST:

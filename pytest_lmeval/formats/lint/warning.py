@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.leaderboard.passing import missed
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task, Tools
 from pytest_lmeval.text import printable
@@ -74,8 +75,12 @@ def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
 
 
 def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
-    """Return the best score of ``outputs`` as answers to ``example``; 0.0 where they cannot be scored."""
+    """Return the best score of ``outputs`` as answers to ``example``; 0.0 where they cannot be scored.
+
+    That is also the score of one of which a part does not reach its own threshold.
+    """
     try:
-        return max(float(task.score(example, [Completion(output)], Tools()).value) for output in outputs)
+        scores = [task.score(example, [Completion(output)], Tools()) for output in outputs]
+        return max(0.0 if missed(each.metrics, each.thresholds) else float(each.value) for each in scores)
     except (LmevalError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
         return 0.0

@@ -44,7 +44,8 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     if isinstance(document, YamlDocument):
         if any(key in document for key in ROOT_KEYS):
             return _load_document(source, document, registry)
-        from pytest_lmeval.formats.data_file import is_data_file, load_data_file
+        from pytest_lmeval.formats.data_file import load_data_file
+        from pytest_lmeval.formats.data_shape import is_data_file
 
         if is_data_file(document, is_named=source.is_named):
             return load_data_file(source, document, registry)

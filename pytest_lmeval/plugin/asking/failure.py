@@ -87,7 +87,7 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     thoughts = _thoughts_of(result, number)
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn, thoughts)]
     elsewhere = {"turns", "repeats"} if turns else set()
-    elsewhere |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION}
+    elsewhere |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION, THRESHOLDS}
     if "reason" in result.details:
         elsewhere.add("judge")
     if expected_in(result.metric, result.details):

@@ -8,8 +8,9 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import UnknownName
-from pytest_lmeval.formats.compact import TURNS
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
+from pytest_lmeval.formats.metric_fields import TURNS
+from pytest_lmeval.leaderboard.details import CHECKS
 
 
 class MetricBase(Block):
@@ -263,7 +264,7 @@ class JudgeScorer(JudgeBase):
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
     # Turns are scored by what a record says of each; a scorer does not see that.
-    return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS})
+    return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS, CHECKS})
 
 
 def _tag(value: Any) -> str | None:

@@ -84,6 +84,11 @@ def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
     return Extraction(completion.output, True) if metric.takes_calls else rule(completion.text)
 
 
+def given_of(prediction: Extraction, completion: Completion) -> Extraction:
+    """Return what is scored: thoughts without an answer are nothing that could be right, or not wrong."""
+    return Extraction(prediction.text, prediction.found and not completion.has_no_answer)
+
+
 def apply_metric(
     metric: Metric,
     prediction: Extraction,

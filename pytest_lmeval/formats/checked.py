@@ -3,64 +3,114 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.metric_fields import RENAMED
 from pytest_lmeval.leaderboard.details import CHECKS
-from pytest_lmeval.postprocess import Extraction, apply_metric, predicted, share_of
+from pytest_lmeval.postprocess import Extraction, apply_metric, given_of, predicted, share_of
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Completion, Example, Metric, Score
+from pytest_lmeval.types import Completion, Example, Generate, Metric, Score
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.rubric import Graded
 
 
-def score_checks(example: Example, completion: Completion, registry: Registry) -> Score:
+class _Check(NamedTuple):
+    """A check as the record has it, its name, its metric, and what that is given of an answer."""
+
+    given: Mapping[str, Any]
+    name: str
+    metric: Metric
+    prediction: Extraction
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is right."""
+        return tuple(self.given.get("targets", ()))
+
+    @property
+    def extras(self) -> Mapping[str, Any]:
+        """What the metric reads, and the rule for the output."""
+        extras: Mapping[str, Any] = self.given.get("extras", {})
+        return extras
+
+
+def score_checks(
+    example: Example, completion: Completion, registry: Registry, make_grader: Callable[[], Graded]
+) -> Score:
     """Return the mean of the checks' scores by weight, with each of them by name, the threshold that it must reach too.
 
-    The details list the checks.
+    ``make_grader`` returns what asks the judge. The details list the checks, and what judges replied.
     """
-    given = example.metadata[CHECKS]
-    found = [_check(check, example, completion, registry) for check in given]
-    weights = [float(check.get("weight", 1)) for check in given]
-    total = math.fsum(weight * each["score"] for weight, each in zip(weights, found, strict=True))
+    found: list[dict[str, Any]] = []
+    weights, judged, usages = [], [], []
+    for check in _checks(example, completion, registry):
+        score = _score(check, example, make_grader)
+        judged += score.details.get("judge", ())
+        usages.append(score.usage)
+        weights.append(float(check.given.get("weight", 1)))
+        found.append(_shown(check, score))
+    mean = math.fsum(weight * each["score"] for weight, each in zip(weights, found, strict=True)) / math.fsum(weights)
     return Score(
-        min(1.0, total / math.fsum(weights)),
-        {CHECKS: found},
+        min(1.0, mean),
+        {CHECKS: found, **({"judge": judged} if judged else {})},
         registry.rule(example.post_process)(completion.text).text,
         any("unparsed" in each for each in found),
         metrics={each["name"]: each["score"] for each in found},
         thresholds={each["name"]: each["threshold"] for each in found},
+        usage=total(usages),
     )
 
 
-def _check(check: Mapping[str, Any], example: Example, completion: Completion, registry: Registry) -> dict[str, Any]:
-    word, extras = check["metric"], check.get("extras", {})
-    metric = registry.metric(RENAMED.get(word, word))
-    prediction = predicted(completion, registry.rule(extras.get("post_process", example.post_process)), metric)
-    # Thoughts without an answer are nothing that could be right, or not wrong.
-    prediction = Extraction(prediction.text, prediction.found and not completion.has_no_answer)
+def has_judged(example: Example, registry: Registry) -> bool:
+    """Tell whether a judge is asked for any of the checks."""
+    words = (check["metric"] for check in example.metadata[CHECKS])
+    return any(registry.metric(RENAMED.get(word, word)).asks_judge for word in words)
+
+
+def questions(example: Example, completion: Completion, registry: Registry, graded: Graded) -> list[Generate]:
+    """Return the first question to the judge of each check that asks one."""
+    asking = (check for check in _checks(example, completion, registry) if check.metric.asks_judge)
+    return [
+        replace(graded, scorer=check.name).question(check.prediction.text, check.targets, check.extras).first
+        for check in asking
+        if check.prediction.found
+    ]
+
+
+def _checks(example: Example, completion: Completion, registry: Registry) -> Iterator[_Check]:
+    for given in example.metadata[CHECKS]:
+        word = given["metric"]
+        metric = registry.metric(RENAMED.get(word, word))
+        rule = registry.rule(given.get("extras", {}).get("post_process", example.post_process))
+        prediction = given_of(predicted(completion, rule, metric), completion)
+        yield _Check(given, given.get("name", word), metric, prediction)
+
+
+def _score(check: _Check, example: Example, make_grader: Callable[[], Graded]) -> Score:
+    metric = check.metric
     tools = {"tools": example.metadata["tools"]} if metric.takes_calls else {}
-    score = apply_metric(metric, prediction, tuple(check.get("targets", ())), {**tools, **extras})
-    value, threshold = share_of(score.value, word), float(check.get("threshold", metric.threshold))
-    return {
-        "name": check.get("name", word),
-        "passed": value >= threshold,
-        "score": value,
-        "threshold": threshold,
-        **_said(check, score, example, metric),
-    }
+    helper = replace(make_grader(), scorer=check.name) if metric.asks_judge else None
+    return apply_metric(metric, check.prediction, check.targets, {**tools, **check.extras}, helper)
 
 
-def _said(check: Mapping[str, Any], score: Score, example: Example, metric: Metric) -> dict[str, Any]:
-    """Return what a reader wants to know of a check besides its score."""
-    extras = check.get("extras", {})
-    own_rule = "post_process" in extras and not metric.takes_calls
-    known = {
-        "metric": check["metric"] if "name" in check else "",
-        "weight": check.get("weight"),
-        "targets": [*check.get("targets", ())],
-        "not": extras.get("not"),
+def _shown(check: _Check, score: Score) -> dict[str, Any]:
+    """Return what a reader wants to know of a check."""
+    given, word = check.given, check.given["metric"]
+    value, threshold = share_of(score.value, word), float(given.get("threshold", check.metric.threshold))
+    own_rule = "post_process" in check.extras and not check.metric.takes_calls
+    more = {
+        "metric": word if "name" in given else "",
+        "weight": given.get("weight"),
+        "targets": [*check.targets],
+        "not": check.extras.get("not"),
         "prediction": score.prediction if own_rule else "",
         "unparsed": score.unparsed,
-        "details": dict(score.details),
+        "reason": score.details.get("reason"),
+        "details": {name: detail for name, detail in score.details.items() if name not in ("judge", "reason")},
     }
-    return {name: value for name, value in known.items() if value}
+    known = {name: detail for name, detail in more.items() if detail}
+    return {"name": check.name, "passed": value >= threshold, "score": value, "threshold": threshold, **known}

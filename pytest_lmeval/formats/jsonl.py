@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
-from pytest_lmeval.postprocess import Extraction, apply_metric, predicted, share_of
+from pytest_lmeval.postprocess import apply_metric, given_of, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, Exchange, Generate, RecordError, Request, Response, Score
@@ -72,27 +73,35 @@ class JsonlTask(Task):
         if example.metric == CHECKS:
             from pytest_lmeval.formats.checked import score_checks
 
-            return score_checks(example, completion, self.registry)
+            return score_checks(example, completion, self.registry, partial(self._graded, example, tools))
         metric = self.registry.metric(self.metric_name(example))
         prediction = predicted(completion, self.registry.rule(example.post_process), metric)
         if metric.asks_judge or "not" in example.metadata:
-            prediction = _given(prediction, completion)
+            prediction = given_of(prediction, completion)
         helper = self._graded(example, tools) if metric.asks_judge else tools.sandbox
         return apply_metric(metric, prediction, example.targets, self._extras(example), helper)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the run's judge where the metric asks one."""
+        """Return the run's judge where the metric, or a check's, asks one."""
+        if example.metric == CHECKS:
+            from pytest_lmeval.formats.checked import has_judged
+
+            return ("",) if has_judged(example, self.registry) else ()
         metric = None if self.strict else self.registry.metrics.get(self.metric)
         return ("",) if metric is not None and metric.asks_judge else ()
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the first question to the judge where the metric asks one."""
+        """Return the first question to the judge where the metric asks one, or each check's does."""
         if not self.judges(example):
             return None
         (completion,) = responses
         assert isinstance(completion, Completion)
+        if example.metric == CHECKS:
+            from pytest_lmeval.formats.checked import questions
+
+            return questions(example, completion, self.registry, self._graded(example, Tools()))
         metric = self.registry.metric(self.metric_name(example))
-        prediction = _given(predicted(completion, self.registry.rule(example.post_process), metric), completion)
+        prediction = given_of(predicted(completion, self.registry.rule(example.post_process), metric), completion)
         if not prediction.found:
             return ()
         graded = self._graded(example, Tools())
@@ -136,11 +145,6 @@ class JsonlTask(Task):
             return example.metadata
         # A spec record's metadata is the author's own: of it, only the time limit reaches the metric.
         return {"timeout_s": example.metadata["timeout_s"]} if "timeout_s" in example.metadata else {}
-
-
-def _given(prediction: Extraction, completion: Completion) -> Extraction:
-    """Return what is scored: thoughts without an answer are nothing that could be right, or not wrong."""
-    return Extraction(prediction.text, prediction.found and not completion.has_no_answer)
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:

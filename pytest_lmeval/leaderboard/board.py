@@ -23,6 +23,7 @@ from pytest_lmeval.leaderboard.aggregations import (
     spent,
 )
 from pytest_lmeval.leaderboard.details import (
+    CHECKS,
     METRIC,
     RUBRIC,
     Trace,
@@ -249,7 +250,7 @@ def _rows(
 
             info = with_floors(info, floors, known)
         made = aggregates.get(name, {})
-        if not made and own and (name in graded or own[0].question.metric == RUBRIC):
+        if not made and own and (name in graded or own[0].question.metric in (RUBRIC, CHECKS)):
             from pytest_lmeval.leaderboard.judged import judged
 
             made = judged(own)

@@ -62,7 +62,7 @@ def _entries(result: ExampleResult) -> Iterator[dict[str, Any]]:
         found = _of_steps(details.get("steps")) if function else details.get("judge")
         for entry in found if isinstance(found, list) else ():
             if isinstance(entry, Mapping) and "reason" in entry and isinstance(entry.get("score"), int | float):
-                yield _entry(entry, GRADE if function else RUBRIC)
+                yield _entry(entry, GRADE if function else str(entry.get("scorer", RUBRIC)))
 
 
 def _entry(given: Mapping[str, Any], scorer: str) -> dict[str, Any]:

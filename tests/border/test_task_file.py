@@ -80,7 +80,7 @@ def checked(*checks: object) -> str:
     return json.dumps({"id": "a", "prompt": "say: x", "checks": checks}) + "\n"
 
 
-def rows(text: str, **changes: object) -> dict[str, str]:
+def rows(text: str, folder: str = "q", **changes: object) -> dict[str, str]:
     """Return a data file and its csv."""
     document = {
         "prompt": "say: {{ said }}",
@@ -89,15 +89,16 @@ def rows(text: str, **changes: object) -> dict[str, str]:
         "metric": "exact_match",
         **changes,
     }
-    return {"tasks/q.csv": text, "tasks/q.yaml": "".join(f"{k}: {json.dumps(v)}\n" for k, v in document.items())}
+    described = "".join(f"{name}: {json.dumps(value)}\n" for name, value in document.items())
+    return {f"tasks/{folder}/q.csv": text, f"tasks/{folder}/q.yaml": described}
 
 
 def bad_rows(kind: str, what: str, text: str, says: str, **changes: object) -> Row:
-    return refused_run(kind, what, says, code=2, files=rows(text, **changes))
+    return Row(kind=kind, what=what, fate="refused", says=says, files=rows(text, what.replace(" ", "-"), **changes))
 
 
 def bad_line(kind: str, what: str, text: str, says: str) -> Row:
-    return refused(kind, what, text, says, "tasks/bad.jsonl")
+    return Row(kind=kind, what=what, fate="refused", says=says, files={f"tasks/{what.replace(' ', '-')}.jsonl": text})
 
 
 BORDER = Border(
@@ -138,23 +139,11 @@ BORDER = Border(
             example="filled:a",
             status="passed",
         ),
-        bad_line("absent", "a value that the prompt needs", filled({"targets": ["x"]}), "the row has no 'said'"),
-        bad_line("empty", "a value that the prompt needs", filled({"said": "", "targets": ["x"]}), "'said' is empty"),
-        bad_line("wrong type", "a misspelt default", filled(metrik="f1"), "did you mean 'metric'?"),
-        bad_line("raising", "a template that does not end", filled(prompt="{{ said"), "bad_value defaults.prompt"),
-        bad_line(
-            "too large",
-            "a template that makes much of little",
-            filled({"said": "x", "targets": ["x"]}, prompt="{{ said * 9999999 }}"),
-            "more than 4,194,304 characters",
-        ),
-        bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are the first record of a file, and there"),
-        bad_line("out of order", "defaults behind a record", line() + filled(), "defaults are the first record"),
         Row(
             kind="same name",
             what="columns that are called as the keys of a record",
             files=rows("id,prompt,metric,label\na,{{ x }},f1,{{ x }}\n", prompt="say: {{ prompt }}"),
-            example="q:a",
+            example="q/q:a",
             status="passed",
         ),
         Row(
@@ -165,6 +154,32 @@ BORDER = Border(
             status="passed",
             score=1.0,
         ),
+        refused("out of order", "defaults behind a record", line() + filled(), "defaults are the", "tasks/bad.jsonl"),
+        Row(kind="late", never="files are read once, when they are collected"),
+        Row(kind="cancelled", never="to read a file cannot be cancelled"),
+        Row(kind="secret", never="a task file is written by its author; what the model answers is another border"),
+    ),
+)
+
+
+REFUSED = Border(
+    name="bad records",
+    files={"tasks/t.jsonl": line()},
+    arguments=("tasks", "--lm-adapter=model:Model"),
+    code=2,
+    rows=(
+        bad_line("absent", "a value that the prompt needs", filled({"targets": ["x"]}), "the row has no 'said'"),
+        bad_line("empty", "a blank that the prompt needs", filled({"said": "", "targets": ["x"]}), "'said' is empty"),
+        bad_line("wrong type", "a misspelt default", filled(metrik="f1"), "did you mean 'metric'?"),
+        bad_line("raising", "a template that does not end", filled(prompt="{{ said"), "bad_value defaults.prompt"),
+        bad_line(
+            "too large",
+            "a template that makes much of little",
+            filled({"said": "x", "targets": ["x"]}, prompt="{{ said * 9999999 }}"),
+            "more than 4,194,304 characters",
+        ),
+        bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are the first record of a file, and there"),
+        bad_line("out of order", "defaults behind a record", line() + filled(), "defaults are the first record"),
         bad_line(
             "absent", "a check without a metric", checked({"targets": ["x"]}), "missing_required checks[0].metric"
         ),
@@ -208,9 +223,6 @@ BORDER = Border(
         ),
         bad_rows("twice", "an id", "id,said,label\na,x,x\na,y,y\n", "q.csv:3: 'a' is that of q.csv:2 already"),
         bad_rows("out of order", "a csv without its header", "x,y\n", "q.csv: no row in the file"),
-        Row(kind="late", never="files are read once, when they are collected"),
-        Row(kind="cancelled", never="to read a file cannot be cancelled"),
-        Row(kind="secret", never="a task file is written by its author; what the model answers is another border"),
     ),
 )
 
@@ -218,6 +230,10 @@ BORDER = Border(
 @pytest.mark.parametrize("processes", BOTH)
 def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
     check(BORDER, tmp_path, run_module, processes)
+
+
+def test_all_bad_records_of_a_run_are_named_at_once(tmp_path: Path, run_module: RunModule) -> None:
+    check(REFUSED, tmp_path, run_module)
 
 
 def test_files_of_others_stay_untouched_by_every_way_to_name_their_folder(

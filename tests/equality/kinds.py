@@ -293,6 +293,7 @@ def _checks() -> str:
                 "checks": [
                     {"metric": "exact_match", "targets": [target], "weight": 2},
                     {"metric": "regex", "targets": ["e"], "name": "has_e", "threshold": 0},
+                    {"metric": "rubric", "name": "kind", "extras": {"rubric": "Is kind.", "human_label": 1}},
                 ],
             }
             for said, target in ROWS
@@ -386,7 +387,9 @@ KINDS: Mapping[str, Kind] = {
         judge=True,
     ),
     "defaults": Kind({"tasks/defaults.jsonl": _defaults()}, ["tasks/defaults.jsonl"], "blue"),
-    "checks": Kind({"tasks/checks.jsonl": _checks()}, ["tasks/checks.jsonl"], "blue"),
+    "checks": Kind(
+        {"tasks/checks.jsonl": _checks()}, ["tasks/checks.jsonl"], "blue", ["--lm-judge=model:Judge"], judge=True
+    ),
     "data file": Kind(
         {"tasks/variants.yaml": VARIANTS, "tasks/variants.csv": CSV},
         ["tasks/variants.yaml"],

@@ -92,7 +92,7 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
 
 def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
     """Return the metric of both results if they differ in their targets alone and it takes nothing but these."""
-    from pytest_lmeval.formats.metric_fields import RENAMED
+    from pytest_lmeval.formats.checks import RENAMED
     from pytest_lmeval.hashes import content_hash_of
 
     old, new = pair.old, pair.new

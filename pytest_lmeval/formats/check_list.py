@@ -7,8 +7,8 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.checks import OF_COMPACT, check_keys
-from pytest_lmeval.formats.metric_fields import RENAMED, check_metric, check_read_extras, known_metric
+from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, check_keys, known_metric
+from pytest_lmeval.formats.metric_fields import check_metric, check_read_extras
 from pytest_lmeval.formats.tools import check_call_extras
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number

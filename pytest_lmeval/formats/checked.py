@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_lmeval.formats.checks import RENAMED
 from pytest_lmeval.formats.judged import total
-from pytest_lmeval.formats.metric_fields import RENAMED
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.postprocess import Extraction, apply_metric, given_of, predicted, share_of
 from pytest_lmeval.registry import Registry

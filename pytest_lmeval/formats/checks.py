@@ -13,11 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
+from pytest_lmeval.errors import RecordRefused, UnknownName, nearest, not_one_of
+from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Example
+
+if TYPE_CHECKING:
+    from pytest_lmeval.registry import Registry
 
 _GUIDE = "docs/coming-from.md says what becomes what"
 # By the keys that give a record away, the first that has all of them.
@@ -42,6 +46,9 @@ WORDS = frozenset({"difficulty", "passed", "subject"})
 """Words of the schemas, and common ones, that nothing reads: they are no mistake."""
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
+TURNS = "turns"
+RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
+"""The metric names of a compact file that mean another metric of the registry: it ignores case and spacing."""
 
 
 def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness: float = 0.6) -> str:
@@ -257,3 +264,16 @@ def reachable(targets: Sequence[str], metric: str) -> None:
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", f"{metric} gives every answer 0 for an empty target; give a text")
+
+
+def known_metric(value: Any, field: str, registry: Registry) -> str:
+    """Return the word of a file for a metric; raise RecordRefused for one that there is not, and for that of turns."""
+    metric = string(value, field)
+    if RENAMED.get(metric, metric) not in registry.metrics:
+        choices = registry.metrics.keys() - {TURNS, CHECKS}
+        raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, choices)))
+    if metric == TURNS:
+        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
+    if metric == CHECKS:
+        raise RecordRefused("bad_value", field, "checks is the metric of a record that has checks in place of a metric")
+    return metric

@@ -10,16 +10,8 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.check_list import check_checks
-from pytest_lmeval.formats.checks import OF_COMPACT, check_keys
-from pytest_lmeval.formats.metric_fields import (
-    READ_EXTRAS,
-    RENAMED,
-    TURNS,
-    check_metric,
-    check_read_extras,
-    known_metric,
-)
+from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
+from pytest_lmeval.formats.metric_fields import READ_EXTRAS, check_metric, check_read_extras
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
@@ -97,6 +89,8 @@ def turn_is_scored(turn: Mapping[str, Any]) -> bool:
 
 
 def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
+    from pytest_lmeval.formats.check_list import check_checks
+
     for name in ("targets", "metric"):
         if name in record:
             raise RecordRefused("unknown_field", name, f"a record with checks has no {name} of its own: each check has")

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean, nearest
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.defaults import common_extras
-from pytest_lmeval.formats.metric_fields import known_metric
 from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.formats.yaml.claims import ROLES
 from pytest_lmeval.leaderboard.details import CHECKS

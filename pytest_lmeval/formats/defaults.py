@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.compact import IN_EXTRAS, OF_RECORD
-from pytest_lmeval.formats.metric_fields import known_metric
 from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.registry import Registry
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.checks import unread_keys
+from pytest_lmeval.formats.checks import RENAMED, TURNS, unread_keys
 from pytest_lmeval.formats.compact import check_compact_record, turn_is_scored
-from pytest_lmeval.formats.metric_fields import RENAMED, TURNS
 from pytest_lmeval.formats.python.claims import rows_of_others
 from pytest_lmeval.formats.spec import check_spec_record
 from pytest_lmeval.formats.task import LoadedFile, TaskSource

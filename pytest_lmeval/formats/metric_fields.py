@@ -1,35 +1,17 @@
-"""What a record says of a metric: its name, and the targets and extras that it scores by."""
+"""The targets and extras of a record that its metric scores by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats import checks
-from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Metric
 
-TURNS = "turns"
-RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""The metric names of a compact file that mean another metric of the registry: it ignores case and spacing."""
 READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
 """The metrics that read their rules in the extras as they score."""
-
-
-def known_metric(value: Any, field: str, registry: Registry) -> str:
-    """Return the word of a file for a metric; raise RecordRefused for one that there is not, and for that of turns."""
-    metric = checks.string(value, field)
-    if RENAMED.get(metric, metric) not in registry.metrics:
-        choices = registry.metrics.keys() - {TURNS, CHECKS}
-        raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, choices)))
-    if metric == TURNS:
-        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
-    if metric == CHECKS:
-        raise RecordRefused("bad_value", field, "checks is the metric of a record that has checks in place of a metric")
-    return metric
 
 
 def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:

@@ -8,8 +8,8 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import UnknownName
+from pytest_lmeval.formats.checks import TURNS
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
-from pytest_lmeval.formats.metric_fields import TURNS
 from pytest_lmeval.leaderboard.details import CHECKS
 
 

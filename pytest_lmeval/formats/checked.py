@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.rubric import Graded
 
 
-class _Check(NamedTuple):
+class _AnswerCheck(NamedTuple):
     """A check as the record has it, its name, its metric, and what that is given of an answer."""
 
     given: Mapping[str, Any]
@@ -81,23 +81,23 @@ def questions(example: Example, completion: Completion, registry: Registry, grad
     ]
 
 
-def _checks(example: Example, completion: Completion, registry: Registry) -> Iterator[_Check]:
+def _checks(example: Example, completion: Completion, registry: Registry) -> Iterator[_AnswerCheck]:
     for given in example.metadata[CHECKS]:
         word = given["metric"]
         metric = registry.metric(RENAMED.get(word, word))
         rule = registry.rule(given.get("extras", {}).get("post_process", example.post_process))
         prediction = given_of(predicted(completion, rule, metric), completion)
-        yield _Check(given, given.get("name", word), metric, prediction)
+        yield _AnswerCheck(given, given.get("name", word), metric, prediction)
 
 
-def _score(check: _Check, example: Example, make_grader: Callable[[], Graded]) -> Score:
+def _score(check: _AnswerCheck, example: Example, make_grader: Callable[[], Graded]) -> Score:
     metric = check.metric
     tools = {"tools": example.metadata["tools"]} if metric.takes_calls else {}
     helper = replace(make_grader(), scorer=check.name) if metric.asks_judge else None
     return apply_metric(metric, check.prediction, check.targets, {**tools, **check.extras}, helper)
 
 
-def _shown(check: _Check, score: Score) -> dict[str, Any]:
+def _shown(check: _AnswerCheck, score: Score) -> dict[str, Any]:
     """Return what a reader wants to know of a check."""
     given, word = check.given, check.given["metric"]
     value, threshold = share_of(score.value, word), float(given.get("threshold", check.metric.threshold))

@@ -55,6 +55,9 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
 
     __slots__ = ()
 
+    asks_user: bool = False
+    """Whether examples are talks with a simulated user, whom a further model plays."""
+
     # Only a type checker sees these. At run time a dataclass would take the properties for defaults of its fields;
     # whoever lacks one learns its name from :func:`complete`.
     if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.leaderboard.judged import UNREAD
+from pytest_lmeval.leaderboard.judged import UNREAD as UNREAD
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 NO_JUDGE = "no judge: say which model judges with --lm-judge=SPEC"

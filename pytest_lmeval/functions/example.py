@@ -42,7 +42,8 @@ class ExampleState:
     ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
     error whatever the application does about it: a request without an answer, an invalid score. ``output`` is what
     the application answered, in JSON values, ``None`` without an answer. ``may_fail`` counts the blocks that are
-    open within which a request may stay without an answer. ``left`` is, after its end, what it began and left.
+    open within which a request may stay without an answer. ``left`` is, after its end, what it began and left,
+    ``unanswered`` what is wrong if it ends now: a simulated user waits for an answer.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
     made. ``reasons`` say of scores, by name, why they are what they are. ``on_late`` is called with what used the
@@ -68,6 +69,7 @@ class ExampleState:
         self.output: Any = None
         self.may_fail = 0
         self.left = ""
+        self.unanswered = ""
         self.printed: list[tuple[str, str]] = []
         self.is_beside = False
         self.has_ended = False
@@ -188,7 +190,7 @@ class ExampleState:
             if step.is_open:
                 fix = "await what asks before the function returns"
                 return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {fix}"
-        return ""
+        return self.unanswered
 
     def _refuse(self, message: str) -> None:
         error = ScoringError(f"{place()}: {message}")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
+    from pytest_lmeval.functions.user import BlockingUser, User
 
 _YES_NO = ("yes", "no")
 _Result = TypeVar("_Result")
@@ -39,6 +40,12 @@ class Services:
     model: Asker
     judge: Asker | None
     endpoint: Callable[[], Endpoint]
+    make_user: Callable[[], Asker | None]
+
+    @cached_property
+    def user(self) -> Asker | None:
+        """The model that plays users; most runs have none."""
+        return self.make_user()
 
     @cached_property
     def clients(self) -> Clients:
@@ -236,6 +243,19 @@ class Lm(LmBase):
         given = {"reference": reference, "levels": levels, "human_label": human_label}
         return self._awaited(self._running.promise("lm.grade"), self._grading(rubric, text, given))
 
+    def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
+        """Return a user whom the model of ``--lm-user`` plays, by default the judge's, to be talked with.
+
+        ``async for said in user: user.reply(await answer(said))`` goes on until the user is done, or has said
+        ``max_turns`` messages. It sees what it is replied, and nothing else. A reply of its model that cannot be read
+        is asked for once more. Raises ScoringError, and makes the example an error, after that, and for a body that
+        does not reply.
+        """
+        from pytest_lmeval.formats.persona import Persona
+        from pytest_lmeval.functions.user import User
+
+        return User(self._running, self._services.user, Persona(persona, goal, max_turns), self._awaited)
+
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
         self._running.keep(made)
         try:
@@ -301,6 +321,13 @@ class BlockingLm(LmBase):
         """Return the level that the judge gives ``text`` by ``rubric``; see :meth:`Lm.grade`."""
         given = {"reference": reference, "levels": levels, "human_label": human_label}
         return self._waited(self._grading(rubric, text, given))
+
+    def user(self, persona: str, goal: str = "", max_turns: int = 8) -> BlockingUser:
+        """Return a user to be talked with, ``for said in user``; see :meth:`Lm.user`."""
+        from pytest_lmeval.formats.persona import Persona
+        from pytest_lmeval.functions.user import BlockingUser
+
+        return BlockingUser(self._running, self._services.user, Persona(persona, goal, max_turns), self._waited)
 
     def _waited(self, work: Asking[_Result]) -> _Result:
         try:

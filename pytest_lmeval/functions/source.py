@@ -34,6 +34,8 @@ class FunctionHashes:
         except (SyntaxError, ValueError):  # of something that rewrites files on import
             tree = None
         self._nodes = {} if tree is None else dict(functions_in(tree))
+        # Few files have such a call.
+        self.may_talk = b".user(" in data
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
         """Return 16 hexadecimal digits over what a function does and what decides, "" where it is not in the file.
@@ -177,6 +179,12 @@ def read_code(
 def may_check(node: Node) -> bool:
     """Tell whether a function's tree has anything by which a result may be judged, or a call that is given ``lm``."""
     return any(_checks(each) for each in ast.walk(node))
+
+
+def talks(node: Node | None) -> bool:
+    """Tell whether a function's tree has a call of ``lm.user``."""
+    found = (each.func for each in ast.walk(node) if isinstance(each, ast.Call)) if node is not None else ()
+    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "lm.user" for each in found)
 
 
 def roots(node: Node) -> set[str]:

@@ -43,6 +43,7 @@ class FunctionTask(Task):
     code: dict[str, str] = field(default_factory=dict)
     idle: set[str] = field(default_factory=set)
     source: Mapping[str, Any] = field(default_factory=dict)
+    asks_user: bool = False
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property

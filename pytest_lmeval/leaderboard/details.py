@@ -30,6 +30,7 @@ FUNCTION = "function"
 OUTPUT = "output"
 """The detail that holds what the application answered, in JSON values."""
 _ASKING = ("request", "http")
+_JUDGING = ("judge", "user")
 DECIDED_BY = "decided_by"
 """The detail that names the score that was decisive; "" where only asserts were."""
 _MOST_NAMES = 10
@@ -125,10 +126,11 @@ def reasons_of(result: ExampleResult) -> str:
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
     """Return the answers in recorded steps, as :func:`~pytest_lmeval.records.answers.recorded_answer` reads them.
 
-    ``kind`` is ``request`` for those of the model, ``judge`` for those of a judge, ``asked`` the name of who answered.
+    ``kind`` is ``request`` for those of the model, ``judge`` for those of a judge, and of who plays a user. ``asked``
+    is the name of who answered.
     Replies of the model's server to what was forwarded to it are the model's, too.
     """
-    kinds = _ASKING if kind == "request" else (kind,)
+    kinds = _ASKING if kind == "request" else _JUDGING
     return [
         {
             "request": step.get("key"),

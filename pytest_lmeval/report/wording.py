@@ -33,6 +33,7 @@ _WITH_VALUE = frozenset(
         "--lm-subject",
         "--lm-think-tags",
         "--lm-threshold",
+        "--lm-user",
         "--override-ini",
         "--rootdir",
         "-c",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
@@ -145,7 +145,8 @@ class Engines:
 class Judges:
     """The judges of a run: the one that it was given, or those that tasks name, each adapter made once.
 
-    ``known`` is what judges wrote in the run that is completed.
+    ``known`` is what judges wrote in the run that is completed. ``user_adapter`` plays users, None where the judge
+    does.
     """
 
     def __init__(self, engines: Engines, make_adapter: Callable[[str], Any], scrubber: Scrubber, known: Known) -> None:
@@ -155,6 +156,12 @@ class Judges:
         self._known = known
         self._adapters: dict[str, Any] = {}
         self._judges: NamedJudges | None = None
+        self.user_adapter: Any = None
+
+    @cached_property
+    def user(self) -> Judge | None:
+        """The model that plays users; None where the judge does."""
+        return None if self.user_adapter is None else self._judge(self.user_adapter)
 
     def adapter(self, spec: str) -> Any:
         """Return the adapter behind the name of a judge that a task asks for."""

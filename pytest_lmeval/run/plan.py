@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _LEVELS = ("confined", "process", "container")
 _NO_JUDGE = "asks a judge, and the run has no judge: name a model with --lm-judge SPEC (in Python: judge=ADAPTER)"
+NO_USER = (
+    "talks with a simulated user, and the run has no model for it: name one with --lm-user SPEC, or a judge with "
+    "--lm-judge SPEC, which plays it, too"
+)
 _NO_COST = "--lm-max-cost needs to know what requests cost"
 _Key = TypeVar("_Key")
 
@@ -69,11 +73,13 @@ class RunPlan:
 class Requirements:
     """What scoring the units of a run needs besides the answers.
 
-    ``judges`` and ``metrics`` are by name, each with a unit that needs it; the judge "" is the run's.
+    ``judges`` and ``metrics`` are by name, each with a unit that needs it; the judge "" is the run's. ``user`` is a
+    unit that talks with a simulated user, None without one.
     """
 
     judges: Mapping[str, Any]
     metrics: Mapping[str, Any]
+    user: Any = None
 
 
 def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool], registry: Registry) -> Requirements:
@@ -83,14 +89,17 @@ def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool], reg
     """
     judges: dict[str, Any] = {}
     metrics: dict[str, Any] = {}
+    user = None
     for unit in units:
         task, example = unit.task, unit.example
+        if task.asks_user:
+            user = unit
         for spec in task.judges(example):
             if spec not in judges and (spec or not has_judge(unit)):
                 judges[spec] = unit
         for name in (task.metric_name(example), *task.further_metrics(example)):
             metrics.setdefault(name, unit)
-    needed = Requirements(judges, metrics)
+    needed = Requirements(judges, metrics, user)
     _check(needed, registry)
     return needed
 
@@ -180,13 +189,13 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
 
 
 def _check(needed: Requirements, registry: Registry) -> None:
-    faults = [f"{_called(needed.judges[''].task)} {_NO_JUDGE}"] if "" in needed.judges else []
+    faults = [f"{called(needed.judges[''].task)} {_NO_JUDGE}"] if "" in needed.judges else []
     for name, unit in needed.metrics.items():
         metric = registry.metrics.get(name)
         if metric is not None and metric.package and find_spec(metric.package) is None:
             install = f"pip install '{metric.install or metric.package}'"
             missing = f"the metric {name!r} needs {metric.package}, which is not installed"
-            faults.append(f"{_called(unit.task)}: {missing}: {install}")
+            faults.append(f"{called(unit.task)}: {missing}: {install}")
     if faults:
         raise UsageError("; ".join(faults))
 
@@ -201,7 +210,7 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
             )
     for task in tasks:
         if task.needs == "loglikelihood":
-            raise UsageError(f"{_NO_COST}: {_called(task)} is scored by log-probabilities, of which no cost is known")
+            raise UsageError(f"{_NO_COST}: {called(task)} is scored by log-probabilities, of which no cost is known")
 
 
 def _tells_cost(adapter: Any) -> bool:
@@ -212,7 +221,8 @@ def _tells_cost(adapter: Any) -> bool:
     return any(callable(getattr(adapter, method, None)) for method in ("complete", "generate_requests"))
 
 
-def _called(task: Task) -> str:
+def called(task: Task) -> str:
+    """Return how messages name a task: by its file and its name."""
     return printable(f"{portable_path(str(task.path))}: task {task.name!r}", keep="")
 
 

@@ -23,8 +23,10 @@ from pytest_lmeval.run.answers import (
     model_of,
 )
 from pytest_lmeval.run.plan import (
+    NO_USER,
     RunPlan,
     Unit,
+    called,
     check_costs,
     check_selection,
     opened_sandbox,
@@ -101,7 +103,9 @@ class Run:
                 self.engines.check(adapter)
             check_selection(units, adapter)
         needed = requirements_of(units, has_own_judge if judge is None else lambda unit: True, self._registry)
-        named = [*map(self.judges.adapter, filter(None, needed.judges))]
+        named = [*map(self.judges.adapter, filter(None, needed.judges)), self.judges.user_adapter]
+        if (talks := needed.user) is not None and not (judge or named[-1] or has_own_judge(talks)):
+            raise UsageError(f"{called(talks.task)} {NO_USER}")
         if self.settings.max_cost is not None:
             check_costs([adapter, judge, *named], tasks_of(units))
         return plan_run(units, needed, self.settings, self._registry, adapter, group_of)

@@ -38,6 +38,14 @@ async def test_words(row, lm):
     lm.score("polite", await lm.judge("Is it polite?", said) == "yes")
     lm.score("graded", (await lm.grade("Is a colour.", said, human_label=int(row["said"] == row["target"]))).score)
 
+@eval_task("talked", data="words.csv")
+async def test_talked(row, lm):
+    user = lm.user("Somebody who says " + row["said"], max_turns=3)
+    async for said in user:
+        user.reply((await lm.ask("say: " + said)).text)
+    lm.output(user.turns)
+    lm.score("ended", user.ended == "done")
+
 @eval_task("asserted", data="words.csv", threads=True)
 def test_asserted(row, lm):
     assert lm.ask("say: " + row["said"]).text == row["target"]

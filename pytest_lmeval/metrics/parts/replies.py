@@ -66,6 +66,18 @@ def read_judgment(reply: str, labels: Sequence[str]) -> tuple[str, str] | None:
     return None if said is None or found is None else _with_reason(found, said)
 
 
+def read_said(reply: str, *, may_end: bool) -> tuple[str, bool] | None:
+    """Return the text and whether it is the last in a reply that is ``{"say": ..., "done": ...}``, read as a grade is.
+
+    None also for a text without words, unless it is the last, and for the last one where the talk ``may_end`` not yet.
+    """
+    said = object_in(reply)
+    if said is None or not isinstance(said.get("say"), str) or not isinstance(said.get("done"), bool):
+        return None
+    text, done = said["say"].strip(), said["done"]
+    return (text, done) if (may_end if done else text) else None
+
+
 def object_in(reply: str) -> dict[str, Any] | None:
     """Return the JSON object that is all of a reply, fenced or not; None for anything else, and for a key twice."""
     fenced = _FENCED.fullmatch(reply.strip())

@@ -99,10 +99,22 @@ def tagged(material: Mapping[str, str]) -> str:
 
     The tags are of this material alone: no text can hold the one that would end it.
     """
-    joined = "\0".join(part for each in material.items() for part in each)
-    mark = hashlib.sha256(joined.encode("utf-8", "backslashreplace")).hexdigest()[:12]
-    parts = (f"<{name}-{mark}>\n{text}\n</{name}-{mark}>" for name, text in material.items())
-    return "\n".join([_MATERIAL.format(mark=mark), "", *parts])
+    mark = _mark(*material.items())
+    return "\n".join([_MATERIAL.format(mark=mark), "", *(_between(*each, mark) for each in material.items())])
+
+
+def tagged_text(name: str, text: str) -> str:
+    """Return a text between tags of its own, called ``name``."""
+    return _between(name, text, _mark((name, text)))
+
+
+def _mark(*material: tuple[str, str]) -> str:
+    joined = "\0".join(part for each in material for part in each)
+    return hashlib.sha256(joined.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+
+
+def _between(name: str, text: str, mark: str) -> str:
+    return f"<{name}-{mark}>\n{text}\n</{name}-{mark}>"
 
 
 def reply_schema(name: str, verdict: Mapping[str, Any]) -> dict[str, Any]:

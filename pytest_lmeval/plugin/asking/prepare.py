@@ -18,6 +18,7 @@ from pytest_lmeval.plugin.asking.state import (
     make,
     make_judge,
     make_run,
+    make_user,
 )
 from pytest_lmeval.plugin.collect.collected import Collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_mine, is_record
@@ -100,6 +101,8 @@ def _planned(items: Sequence[Any], records: Sequence[Any], config: pytest.Config
     elif uses_ours:
         adapter = make(config, registry, spec, dict(config.option.lm_adapter_arg))
     judge = make_judge(config, registry)
+    if config.option.lm_user:
+        run.judges.user_adapter = make_user(config, registry)
     files_of = {item: item.parent for item in records}
     plan = run.plan(
         items, adapter if uses_ours else None, judge, lambda item: not _uses_ours(item, "lm_judge"), files_of.get

@@ -232,6 +232,14 @@ def make_judge(config: pytest.Config, registry: Registry) -> Any:
     return with_usage_errors(lambda: as_judge(made))
 
 
+def make_user(config: pytest.Config, registry: Registry) -> Any:
+    """Return a new adapter that ``--lm-user`` names."""
+    from pytest_lmeval.adapters.resolve import as_judge
+
+    made = make(config, registry, config.option.lm_user, {})
+    return with_usage_errors(lambda: as_judge(made))
+
+
 def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
     """Return a new adapter; what the user can mend is a pytest.UsageError."""
     from pytest_lmeval.adapters.resolve import resolve_adapter

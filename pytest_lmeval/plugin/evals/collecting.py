@@ -14,7 +14,7 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
-from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code
+from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
@@ -179,6 +179,8 @@ def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
     task.code[name], is_idle = read_code(item.obj, name, decides, (file.hashes, file.sources), fixtures)
     if is_idle:
         task.idle.add(name)
+    if file.hashes.may_talk and talks(file.hashes.node(name)):
+        task.asks_user = True
 
 
 def is_ours(item: pytest.Item) -> bool:

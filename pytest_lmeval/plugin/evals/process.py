@@ -213,7 +213,12 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
     judges = state.run.judges.of(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
-    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint)
+
+    def make_user() -> Asker | None:
+        played = state.run.judges.user
+        return judging if played is None else _asker(state, shared.loop, played.engine, played)
+
+    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, make_user)
 
 
 def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:

@@ -125,7 +125,8 @@ def check_options(config: pytest.Config) -> None:
 
 def _check_models(config: pytest.Config) -> None:
     several = [spec for _, spec in config.option.lm_models]
-    for spec in (*(several or [config.getoption("lm_adapter")]), config.getoption("lm_judge")):
+    others = (config.getoption("lm_judge"), config.getoption("lm_user"))
+    for spec in (*(several or [config.getoption("lm_adapter")]), *others):
         if spec:
             from pytest_lmeval.adapters.resolve import check_spec
 

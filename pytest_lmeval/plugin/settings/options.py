@@ -258,6 +258,12 @@ _OPTIONS = [
     ),
     _option("--lm-judge", "the model that judges, as --lm-adapter names one", metavar="SPEC", type=given),
     _option(
+        "--lm-user",
+        "the model that plays users whom eval functions and tasks talk with (default: the judge's)",
+        metavar="SPEC",
+        type=given,
+    ),
+    _option(
         "--lm-judge-arg",
         "option for the judge's adapter; a TOML value, else text; repeatable",
         metavar="KEY=VALUE",

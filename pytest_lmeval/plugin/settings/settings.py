@@ -215,13 +215,14 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
     from pytest_lmeval.redaction import Scrubber, secrets_in_environment
 
     option, spec = config.option, spec_of(config)
-    if not (spec or option.lm_judge):
+    if not (spec or option.lm_judge or option.lm_user):
         return Scrubber()
     from pytest_lmeval.adapters.resolve import scrubber_of
 
     models: list[tuple[str, Mapping[str, Any]]] = [(of, {}) for _, of in option.lm_models]
     # The two may be of one name, with options of their own.
-    specs = [*models, (option.lm_judge or "", dict(option.lm_judge_arg)), (spec, dict(option.lm_adapter_arg))]
+    others = [(option.lm_judge or "", dict(option.lm_judge_arg)), (option.lm_user or "", {})]
+    specs = [*models, *others, (spec, dict(option.lm_adapter_arg))]
     try:
         known = scrubber_of(specs, config.rootpath)
     except LmevalError:  # of a profile that cannot be read: making the adapter says so

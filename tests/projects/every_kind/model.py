@@ -65,4 +65,7 @@ class Judge:
         if prompt.startswith("Grade a text by a rubric."):
             said = prompt.rpartition("<text-")[2].splitlines()[1]
             return json.dumps({"reason": f"it says {said}", "score": int(said != "hm")})
+        if prompt.startswith("You play a user"):
+            who = prompt.partition("Somebody who says ")[2].splitlines()[0]
+            return json.dumps({"say": who, "done": prompt.count("<answer-") > 2 and "hm" not in prompt.splitlines()})
         return "no" if prompt.endswith("hm") else "yes"

@@ -73,7 +73,7 @@ function stepBar(step, end) {
   return h("span", { class: "track", "aria-hidden": "true" }, bar);
 }
 
-const KINDS = { __proto__: null, request: "model", model: "model", judge: "judge", tool: "tool" };
+const KINDS = { __proto__: null, request: "model", model: "model", judge: "judge", user: "judge", tool: "tool" };
 
 function usedTexts(step) {
   const { prompt_tokens: prompt, completion_tokens: completion, cost } = step.usage || {};

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from pytest_lmeval.errors import RecordRefused as RecordRefused
     from pytest_lmeval.errors import UsageError as UsageError
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
+    from pytest_lmeval.functions.declare import Row as Row
     from pytest_lmeval.functions.declare import eval_task as eval_task
+    from pytest_lmeval.functions.lm import BlockingLm as BlockingLm
+    from pytest_lmeval.functions.lm import Lm as Lm
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
     from pytest_lmeval.loading import default_registry as default_registry
     from pytest_lmeval.loading import load_all_tasks as load_all_tasks
@@ -52,6 +55,18 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Score as Score
     from pytest_lmeval.types import ToolCall as ToolCall
 
+else:
+    # A type checker that saw it would take any name for one of the package.
+    def __getattr__(name: str) -> Any:
+        # Importing the package must stay cheap: the plugin is imported by every pytest run in the environment.
+        for module, names in _HOMES.items():
+            if name in names:
+                from importlib import import_module
+
+                return getattr(import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _HOMES = {
     "adapters.protocol": ("ModelAdapter",),
     "adapters.replay": ("ReplayAdapter",),
@@ -59,7 +74,8 @@ _HOMES = {
     "compare.gate": ("Decision", "GateSettings", "decide"),
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.spec": ("SPEC_VERSION",),
-    "functions.declare": ("eval_task",),
+    "functions.declare": ("Row", "eval_task"),
+    "functions.lm": ("BlockingLm", "Lm"),
     "leaderboard.board": ("Leaderboard",),
     "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
     "postprocess": ("post_process",),
@@ -86,16 +102,6 @@ _HOMES = {
 
 __version__ = "0.2.0.dev0"
 __all__ = sorted(name for names in _HOMES.values() for name in names)
-
-
-def __getattr__(name: str) -> Any:
-    # Importing the package must stay cheap: the plugin is imported by every pytest run in the environment.
-    for module, names in _HOMES.items():
-        if name in names:
-            from importlib import import_module
-
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -112,6 +112,8 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
     unchecked = tuple(name for name in ("name", "data") if name not in known)
     task, data = known.get("name"), known.get("data")
     name = task if isinstance(task, str) else ""
+    if "name" not in given and not call.args:
+        name = function.rpartition(".")[2].removeprefix("test_") or function
     rows = None
     if data is not None:
         try:

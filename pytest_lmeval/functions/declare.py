@@ -6,23 +6,28 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from functools import wraps
+from functools import cached_property, wraps
+from itertools import islice
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
+from pytest_lmeval.data.limits import MAX_ROWS, check_rows
 from pytest_lmeval.errors import BadTaskFile, LmevalError, RecordRefused, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import portable_path
 
-Data = str | Path | Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]]
+Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[str, Any]]]
+Row = dict[str, Any]
+"""What an eval function is given of its data: each call gets a copy."""
 Numbers = float | Mapping[str, float]
 """A number for the score that decides, or one for each score by name."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
+_LISTS = (".json", ".yaml", ".yml")
 _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -62,8 +67,8 @@ def has_yield(function: Any) -> bool:
     return inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped)
 
 
-def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be said of a task
-    name: str,
+def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that can be said of a task, and its check
+    name: str | None = None,
     *,
     data: Data | None = None,
     score: str | None = None,
@@ -78,8 +83,9 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
 ) -> Callable[[_Function], _Function]:
     """Make a test function the eval ``name``: a task whose examples are the rows of ``data``.
 
-    ``data`` is the path of a csv, jsonl or parquet file beside the test file, rows, or a function that returns rows;
-    each becomes the argument ``row``. Without it the function is one example, or those of ``pytest.mark.parametrize``.
+    Without a ``name`` it has the function's, without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
+    yaml file beside the test file, rows, which are read once, or a function that returns rows; each becomes the
+    argument ``row``. Without it the function is one example, or those of ``pytest.mark.parametrize``.
     ``score`` names the score that decides, without it the first one that is recorded does. ``threshold`` is the score
     that an example must reach, in [0, 1], 1 without it; ``min_score`` the one that the task must. Both are numbers for
     the score that decides, or mappings of scores' names to numbers: an example then has to record each of these scores,
@@ -92,7 +98,12 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
 
     Raises UsageError for a value out of range, and for what is no function.
     """
+    if name is None:
+        given = {key: value for key, value in locals().items() if key != "name"}
+        return lambda function: eval_task(default_name(function), **given)(function)
     _check_text("name", name)
+    if isinstance(data, Iterable) and not isinstance(data, str | Sequence | Mapping) and not callable(data):
+        data = ReadOnce(data)
     if score is not None:
         _check_text("score", score)
     scores: Mapping[str, Mapping[str, float]] = {}
@@ -138,6 +149,30 @@ def eval_task(  # noqa: PLR0913  # keyword-only, one for each thing that can be 
     return mark
 
 
+def default_name(function: object) -> str:
+    """Return the name of a task that is given none: that of its function, without ``test_``."""
+    name = str(getattr(function, "__name__", "") or "test")
+    return name.removeprefix("test_") or name
+
+
+class ReadOnce:
+    """Rows of anything that can be read a single time, such as a generator; ``rows`` has them for good."""
+
+    def __init__(self, given: Iterable[Any]) -> None:
+        self._given = given
+
+    @cached_property
+    def rows(self) -> Sequence[Any]:
+        """The rows; the first look at them reads them."""
+        rows = [*islice(self._given, MAX_ROWS + 1)]
+        check_rows("data", len(rows))
+        return rows
+
+    def __call__(self) -> Sequence[Any]:
+        """Return the rows, as a function that is given for data does."""
+        return self.rows
+
+
 def declared(function: object) -> EvalFunction | None:
     """Return what ``eval_task`` was given for ``function``; None if it does not mark it."""
     found = getattr(function, _MARK, None)
@@ -145,6 +180,8 @@ def declared(function: object) -> EvalFunction | None:
 
 
 def _check_text(what: str, given: object) -> None:
+    if what == "name" and callable(given):
+        raise UsageError("eval_task: write @eval_task(), with parentheses")
     if not isinstance(given, str) or not given.strip():
         raise UsageError(f"eval_task: {what}: expected a text that is not empty, got {given!r:.80}")
 
@@ -218,6 +255,8 @@ def rows_of(task: EvalFunction, folder: Path) -> DataRows:
     if callable(given):
         try:
             given = given()
+            if isinstance(given, Iterable) and not isinstance(given, str | Sequence | Mapping):
+                given = ReadOnce(given).rows
         except LmevalError as error:
             raise BadTaskFile(f"{where}: data: {error}") from error
         except SystemExit as error:  # pytest would end with an internal error
@@ -228,7 +267,7 @@ def rows_of(task: EvalFunction, folder: Path) -> DataRows:
 
 def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise BadTaskFile(f"{where}: data: expected a path, a list of rows or a function, got {given!r:.80}")
+        raise BadTaskFile(f"{where}: data: expected a path, rows or a function that returns rows, got {given!r:.80}")
     for number, row in enumerate(given, start=1):
         if not isinstance(row, Mapping):
             raise BadTaskFile(f"{where}: data: row {number}: expected a mapping, got {row!r:.80}")
@@ -270,10 +309,13 @@ def _shown(value: object) -> str:
 def _from_file(path: Path, where: str) -> tuple[Sequence[Mapping[str, Any]], str]:
     from pytest_lmeval.data.rows import SUFFIXES, BadRows, read_rows
 
-    if path.suffix not in SUFFIXES:
-        raise BadTaskFile(f"{where}: data: {path.name!r} is not one of {', '.join(SUFFIXES)}")
+    if path.suffix not in (*SUFFIXES, *_LISTS):
+        raise BadTaskFile(f"{where}: data: {path.name!r} is not one of {', '.join((*SUFFIXES, *_LISTS))}")
+    read = read_rows
+    if path.suffix in _LISTS:
+        from pytest_lmeval.functions.row_files import read_list as read
     try:
-        rows, data = read_rows(path)
+        rows, data = read(path)
     except OSError as error:
         raise BadTaskFile(f"{where}: data: {path}: {error.strerror}; paths begin at the test file's folder") from None
     except BadRows as error:

@@ -1,0 +1,60 @@
+"""A JSON or YAML file that is a list of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.data.limits import TooLarge, check_rows, read_files
+from pytest_lmeval.data.lines import parse_line
+from pytest_lmeval.data.rows import BadRows
+from pytest_lmeval.errors import RecordRefused
+
+
+def read_list(path: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError where it cannot be read."""
+    try:
+        (data,) = read_files([path])
+        rows = PARSERS[path.suffix](path, data)
+        if not isinstance(rows, list):
+            raise BadRows(f"{path.name}: expected a list of rows, got {rows!r:.80}")
+        check_rows(path.name, len(rows))
+    except TooLarge as error:
+        raise BadRows(str(error)) from None
+    faults = [
+        f"{path.name}: row {n}: expected an object, got {row!r:.80}"
+        for n, row in enumerate(rows, start=1)
+        if not isinstance(row, dict)
+    ]
+    if faults:
+        raise BadRows(*faults[:20])
+    return [dict(row) for row in rows], data
+
+
+def _json(path: Path, data: bytes) -> Any:
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as error:
+        raise BadRows(f"{path.name}:{error.lineno}: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError):
+        pass  # what it is that cannot be read, the strict parser says
+    try:
+        return parse_line(data.strip(), len(data))
+    except RecordRefused as refused:
+        raise BadRows(f"{path.name}: {refused.detail}") from None
+
+
+def _yaml(path: Path, data: bytes) -> Any:
+    from pytest_lmeval.formats.yaml.document import YamlFault
+    from pytest_lmeval.formats.yaml.parse import parse_yaml
+
+    try:
+        return parse_yaml(data)
+    except YamlFault as fault:
+        raise BadRows(f"{path.name}:{fault.place.line}: {fault.detail}") from None
+
+
+PARSERS: Mapping[str, Callable[[Path, bytes], Any]] = {".json": _json, ".yaml": _yaml, ".yml": _yaml}
+"""What reads a file, by its suffix."""

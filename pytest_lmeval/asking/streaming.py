@@ -62,7 +62,7 @@ class AsyncTransport:
 
     def is_stuck(self) -> bool:
         """Tell whether the loop itself hangs: a request that merely takes long is ended by the loop."""
-        return time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
+        return self._thread is not None and time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
 
     @property
     def wait(self) -> Wait | None:

@@ -116,12 +116,9 @@ class Endpoint:
     def root(self) -> str:
         """The address without a token: requests need one as their bearer key."""
         if not self._port:
-            if self._loop.is_here():
-                # Bound here and now; the loop accepts as soon as it turns.
-                self._port = _bind(self)
-            else:
-                with self._starting:
-                    self._port = self._port or self._loop.submit(_bound(self)).result()
+            # Bound here and now, and accepted as soon as the loop turns: it may be the loop that waits for the lock.
+            with self._starting:
+                self._port = self._port or _bind(self, self._loop.events)
         return f"http://127.0.0.1:{self._port}"
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -162,18 +159,13 @@ class Endpoint:
         return refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
 
 
-def _bind(endpoint: Endpoint) -> int:
+def _bind(endpoint: Endpoint, events: asyncio.AbstractEventLoop) -> int:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(1024)
     port: int = listener.getsockname()[1]
-    # Kept: a loop holds its tasks weakly.
-    endpoint.server = asyncio.get_running_loop().create_task(_serve(endpoint, listener))
+    endpoint.server = asyncio.run_coroutine_threadsafe(_serve(endpoint, listener), events)
     return port
-
-
-async def _bound(endpoint: Endpoint) -> int:
-    return _bind(endpoint)
 
 
 async def _serve(endpoint: Endpoint, listener: Any) -> web.AppRunner:
@@ -190,7 +182,7 @@ async def _serve(endpoint: Endpoint, listener: Any) -> web.AppRunner:
 
 
 async def _stop(server: Any) -> None:
-    runner = await server
+    runner = await asyncio.wrap_future(server)
     await runner.cleanup()
 
 

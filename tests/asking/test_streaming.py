@@ -270,6 +270,10 @@ def test_closing_what_was_never_used_starts_nothing() -> None:
     assert [] == model.closed_by
 
 
+def test_a_transport_that_was_asked_for_nothing_is_not_stuck_however_long_that_lasts() -> None:
+    assert not AsyncTransport(Model(echo), Policy(timeout_s=-60.0), Inbox()).is_stuck()
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("cannot close"), SystemExit(1), asyncio.CancelledError()], ids=repr)
 def test_an_adapter_that_cannot_close_does_not_spoil_the_run(failure: BaseException) -> None:
     class Unclosable(Model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -183,3 +184,18 @@ def test_as_many_ended_examples_are_known_as_are_kept(endpoint: Endpoint, monkey
         endpoint.forget(token)
         known.append([each for each in tokens if "has ended" in str(endpoint._unknown(each))])
     assert [tokens[:1], tokens[:2], tokens[1:]] == known
+
+
+def test_the_address_is_known_while_the_loop_waits_for_whoever_asks_for_it() -> None:
+    loop, known = Loop(lambda: None), threading.Event()
+    endpoint = Endpoint(loop)
+
+    async def wait() -> bool:
+        return known.wait(20)
+
+    waited = loop.submit(wait())
+    assert endpoint.root.startswith("http://127.0.0.1:")
+    known.set()
+    assert waited.result()
+    endpoint.close()
+    loop.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
+import threading
 from collections.abc import Generator, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,24 +39,30 @@ class Shared:
         self._unwrap = wrap_captured(config, routed) if is_routed else _nothing
         self.loop = Loop(route_prints if is_routed else _nothing)
         self.users = 0
+        self._endpoint: Endpoint | None = None
+        self._making = threading.Lock()
         self.spans: Spans | None = None
         self._running: set[ExampleState] = set()
         self._config = config
         self._keeper: LogKeeper | None = None
         self._filtered: list[logging.Handler] = []
 
-    @cached_property
+    @property
     def endpoint(self) -> Endpoint:
         """The endpoint for applications' own clients; most runs have none."""
-        from pytest_lmeval.functions.clients.paths import ForwardPaths
-        from pytest_lmeval.functions.endpoint import Endpoint
+        # Threads of functions and the loop may want it first at the same time.
+        with self._making:
+            if self._endpoint is None:
+                from pytest_lmeval.functions.clients.paths import ForwardPaths
+                from pytest_lmeval.functions.endpoint import Endpoint
 
-        return Endpoint(self.loop, ForwardPaths(self._config.getini("lm_forward_paths")))
+                self._endpoint = Endpoint(self.loop, ForwardPaths(self._config.getini("lm_forward_paths")))
+            return self._endpoint
 
     @property
     def has_endpoint(self) -> bool:
         """Whether anything has asked for the endpoint."""
-        return "endpoint" in vars(self)
+        return self._endpoint is not None
 
     def keep_logs(self) -> None:
         """Keep the log records of examples that run beside others with them, and away from the item at its turn."""

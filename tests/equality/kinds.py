@@ -17,7 +17,7 @@ import os
 from collections import Counter
 
 def pytest_collection_modifyitems(items):
-    tasks = {item: item.nodeid.rpartition(".")[0] for item in items}
+    tasks = {item: getattr(item, "originalname", "") or item.nodeid.rpartition(".")[0] for item in items}
     sizes, places = Counter(tasks.values()), Counter()
 
     def place(item):
@@ -28,7 +28,18 @@ def pytest_collection_modifyitems(items):
         items.sort(key=place)
 """
 FUNCTIONS = """
+import http.client
+import json
+
 from pytest_lmeval import eval_task
+
+def reply_of(lm, path, **body):
+    host, _, base = lm.base_url.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host)
+    connection.request("POST", f"/{base}/{path}", json.dumps({"model": "asked", **body}))
+    found = json.loads(connection.getresponse().read())
+    connection.close()
+    return found
 
 @eval_task("words", data="words.csv", score="right", threshold={"polite": 0.5}, min_score={"right": 0.2, "echo": 0.3})
 async def test_words(row, lm):
@@ -52,6 +63,13 @@ def test_asserted(row, lm):
 
 def test_without_rows(lm):
     assert lm.ask("say: green").text == "green"
+
+@eval_task("by_client", data="words.csv", threads=True)
+def test_by_client(row, lm):
+    said = reply_of(lm, "responses", input="say: " + row["said"])["output"][0]["content"][0]["text"]
+    talk = [{"role": "user", "content": "say: " + said}]
+    again = reply_of(lm, "chat/completions", messages=talk)["choices"][0]["message"]["content"]
+    lm.score("right", again == row["target"])
 """
 CLASS = """
 from pytest_lmeval.tasks import AccuracyCompletion, BaseTask

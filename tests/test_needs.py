@@ -71,7 +71,10 @@ def test_a_kind_that_no_test_asks_for_is_a_usage_error(run_without_chromium: Run
     done = run_without_chromium("chrome")
 
     assert 4 == done.returncode
-    assert "LMEVAL_TESTS_REQUIRE: unknown chrome; choices: chromium, data, git, packages, server, torch" in done.stderr
+    assert (
+        "LMEVAL_TESTS_REQUIRE: unknown chrome; choices: chromium, clients, data, git, packages, server, torch"
+        in done.stderr
+    )
 
 
 def test_a_missing_module_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ import os
 from collections import Counter
 
 def pytest_collection_modifyitems(items):
-    tasks = {item: getattr(item, "originalname", "") or item.nodeid.rpartition(".")[0] for item in items}
+    of_functions = {item: item.nodeid.partition("[")[0] for item in items if "::test_" in item.nodeid}
+    tasks = {item: item.nodeid.rpartition(".")[0] for item in items} | of_functions
     sizes, places = Counter(tasks.values()), Counter()
 
     def place(item):

@@ -29,18 +29,7 @@ def pytest_collection_modifyitems(items):
         items.sort(key=place)
 """
 FUNCTIONS = """
-import http.client
-import json
-
 from pytest_lmeval import eval_task
-
-def reply_of(lm, path, **body):
-    host, _, base = lm.base_url.removeprefix("http://").partition("/")
-    connection = http.client.HTTPConnection(host)
-    connection.request("POST", f"/{base}/{path}", json.dumps({"model": "asked", **body}))
-    found = json.loads(connection.getresponse().read())
-    connection.close()
-    return found
 
 @eval_task("words", data="words.csv", score="right", threshold={"polite": 0.5}, min_score={"right": 0.2, "echo": 0.3})
 async def test_words(row, lm):
@@ -64,6 +53,20 @@ def test_asserted(row, lm):
 
 def test_without_rows(lm):
     assert lm.ask("say: green").text == "green"
+"""
+CLIENTS = """
+import http.client
+import json
+
+from pytest_lmeval import eval_task
+
+def reply_of(lm, path, **body):
+    host, _, base = lm.base_url.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host)
+    connection.request("POST", f"/{base}/{path}", json.dumps({"model": "asked", **body}))
+    found = json.loads(connection.getresponse().read())
+    connection.close()
+    return found
 
 @eval_task("by_client", data="words.csv", threads=True)
 def test_by_client(row, lm):
@@ -361,7 +364,7 @@ def _calls() -> str:
 _SETTINGS: Mapping[str, str] = {"field": "target"}
 KINDS: Mapping[str, Kind] = {
     "functions": Kind(
-        {"tests/test_words.py": FUNCTIONS, "tests/words.csv": CSV},
+        {"tests/test_words.py": FUNCTIONS, "tests/test_clients.py": CLIENTS, "tests/words.csv": CSV},
         ["tests"],
         "blue",
         ["--lm-judge=model:Judge", "--lm-concurrency=2"],

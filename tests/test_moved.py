@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import subprocess
+import importlib.util
 import sys
 
 import pytest
@@ -21,8 +20,7 @@ def test_a_module_is_imported_by_its_old_name_with_a_warning(before: str) -> Non
 
 
 def test_every_new_name_is_that_of_a_module() -> None:
-    names = ", ".join(f"pytest_lmeval.{name}" for name in MOVED.values())
-    subprocess.run([sys.executable, "-c", f"import {names}"], check=True)
+    assert [] == [name for name in MOVED.values() if importlib.util.find_spec(f"pytest_lmeval.{name}") is None]
 
 
 @pytest.mark.parametrize("name", ["pytest_lmeval.engine.nothing", "pytest_lmeval.nothing"])

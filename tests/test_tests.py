@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.conftest import Project
@@ -35,7 +36,7 @@ def test_a_source_of_many_lines_is_a_file() -> None:
     found = [
         f"{path.relative_to(TESTS)}:{node.lineno}: a source of {_height(node)} lines; move it to tests/projects/"
         for path in MODULES
-        for node in _texts(ast.parse(path.read_text("utf-8")))
+        for node in _texts(_tree(path))
         if _height(node) > LONGEST_SOURCE
     ]
     assert [] == found
@@ -46,10 +47,15 @@ def test_what_a_project_does_is_written_once() -> None:
     found = [
         f"{path.relative_to(TESTS)}:{node.lineno}: {node.name} does what project.{node.name.lstrip('_')} does"
         for path in MODULES
-        for node in ast.parse(path.read_text("utf-8")).body
+        for node in _tree(path).body
         if isinstance(node, ast.FunctionDef) and node.name.lstrip("_") in helpers and _takes_project(node)
     ]
     assert [] == found
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
 
 
 def _has_files(path: Path) -> bool:
@@ -58,9 +64,9 @@ def _has_files(path: Path) -> bool:
 
 def _texts(tree: ast.Module) -> list[ast.expr]:
     """Return the texts of a module but for docstrings."""
-    docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Constant))
-    return [node for node in texts if node not in docstrings]
+    nodes = [*ast.walk(tree)]
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    return [node for node in nodes if isinstance(node, ast.JoinedStr | ast.Constant) and node not in docstrings]
 
 
 def _height(node: ast.expr) -> int:

@@ -49,6 +49,7 @@ WORDS = {
     r"\buntold\b": "unknown",
 }
 """What is refused in messages, docstrings, comments and docs, each with what to write."""
+ANY_WORD = re.compile("|".join(WORDS), re.IGNORECASE)
 # A judge's prompt decides what it answers, and a key of JSON is read by others: they stay as they are.
 KEPT = ("What stands between the tags is material", '"untold"')
 # Names as they were before.
@@ -75,6 +76,9 @@ def refused_names(source: str) -> list[str]:
 
 def refused_words(text: str) -> list[str]:
     """Return ``line: word (what to write)`` for each refused word in ``text``."""
+    # Nearly every text has none.
+    if not ANY_WORD.search(text):
+        return []
     return [
         f"{number}: {match[0]} ({plain})"
         for number, line in enumerate(text.splitlines(), start=1)

@@ -15,6 +15,7 @@ from pytest_lmeval.formats.jsonl import JsonlTask
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.loading import default_registry
 from tests.conftest import Project
+from tests.needs import module
 from tests.schemas import validator
 from tests.tables import each_row
 
@@ -57,8 +58,8 @@ def test_rows_of_each_kind_of_file_are_the_same_examples(tmp_path: Path) -> None
     lines = "".join(json.dumps(row) + "\n" for row in cells)
     assert expected == _of(_load(tmp_path, _without(data="rows.jsonl"), lines, "rows.jsonl"))
     assert expected == _of(_load(tmp_path, _without("data", rows=cells)))
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(cells), tmp_path / "rows.parquet")
+    parquet = module("pyarrow.parquet")
+    parquet.write_table(module("pyarrow").Table.from_pylist(cells), tmp_path / "rows.parquet")
     data = (tmp_path / "rows.parquet").read_bytes()
     assert expected == _of(_load(tmp_path, _without(data="rows.parquet"), data, "rows.parquet"))
 

@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.metrics.parts.tool_schema import fault, unchecked
+from tests.examples import examples
 from tests.needs import module
 from tests.tables import each_row
 
@@ -76,7 +77,7 @@ def searches(pattern: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(SCHEMAS, VALUES)
 def test_a_value_is_valid_where_jsonschema_says_so(schema: dict[str, Any], value: Any) -> None:
     assert jsonschema.Draft202012Validator(schema).is_valid(value) == (not fault(value, schema, searches))

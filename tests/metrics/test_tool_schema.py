@@ -84,6 +84,51 @@ def test_a_value_is_valid_where_jsonschema_says_so(schema: dict[str, Any], value
     assert set() == unchecked(schema)
 
 
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+
+
+@each_row(
+    ("schema", "right", "wrong"),
+    [
+        ({"type": ["string", "null"]}, None, 1),
+        ({"enum": [1, "a"]}, 1.0, "b"),
+        ({"const": [1]}, [1.0], [True]),
+        ({"required": ["a"]}, {"a": None}, {"b": 1}),
+        ({"properties": {"a": TEXT}, "patternProperties": {}}, {"a": "x"}, {"a": 1}),
+        ({"additionalProperties": TEXT}, {"a": "x"}, {"a": 1}),
+        ({"properties": {"a": {}}, "additionalProperties": TEXT}, {"a": 1, "b": "x"}, {"b": 1}),
+        ({"patternProperties": {"^a": TEXT}}, {"ab": "x", "b": 1}, {"ab": 1}),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"ab": 1}, {"b": 1}),
+        ({"items": TEXT}, ["a", "b"], ["a", 1]),
+        ({"prefixItems": [TEXT], "items": WHOLE}, ["a", 1], ["a", "b"]),
+        ({"prefixItems": [TEXT, WHOLE]}, ["a"], ["a", "b"]),
+        ({"anyOf": [TEXT, WHOLE]}, 1, 0.5),
+        ({"oneOf": [TEXT, WHOLE]}, "a", None),
+        ({"oneOf": [WHOLE, {"minimum": 2}]}, 1, 3),
+        ({"allOf": [WHOLE, {"minimum": 2}]}, 2, 2.5),
+        ({"minimum": 1}, 1, 0.5),
+        ({"maximum": 1}, 1, 1.5),
+        ({"exclusiveMinimum": 1}, 1.5, 1),
+        ({"exclusiveMaximum": 1}, 0.5, 1),
+        ({"multipleOf": 0.5}, 1.5, 1.25),
+        ({"minLength": 2}, "ab", "a"),
+        ({"maxLength": 2}, "ab", "abc"),
+        ({"pattern": "^a"}, "ab", "ba"),
+        ({"minItems": 1}, [1], []),
+        ({"maxItems": 1}, [1], [1, 2]),
+        ({"uniqueItems": True}, [1, True, "1"], [1, 1.0]),
+        ({"minProperties": 1}, {"a": 1}, {}),
+        ({"maxProperties": 1}, {"a": 1}, {"a": 1, "b": 2}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": TEXT}}, "a", 1),
+    ],
+)
+def test_each_keyword_takes_what_is_right_and_refuses_what_is_wrong(
+    schema: dict[str, Any], right: Any, wrong: Any
+) -> None:
+    theirs = [jsonschema.Draft202012Validator(schema).is_valid(value) for value in (right, wrong)]
+    assert [True, False] == theirs == [fault(value, schema, searches) == "" for value in (right, wrong)]
+
+
 PERSON = {"properties": {"name": {"type": "string"}, "friend": {"$ref": "#/$defs/person"}}}
 PEOPLE = {"$ref": "#/$defs/person", "$defs": {"person": PERSON}}
 A: dict[str, Any] = {"properties": {"a": {}}}

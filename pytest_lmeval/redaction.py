@@ -200,7 +200,8 @@ def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[
 
 def secrets_among(options: Mapping[str, Any]) -> Iterator[str]:
     """Yield the secrets among options, and those in variables that options name."""
-    return (secret for name, value in options.items() for secret in _secrets(value, name))
+    for name, value in options.items():
+        yield from _secrets(value, name)
 
 
 def secrets_in_environment() -> Iterator[str]:

@@ -41,7 +41,9 @@ def is_task_file(path: Path, registry: Registry) -> bool:
         return False
     if path.suffix != ".jsonl":
         return True
-    return not (is_ledger(path) or (not _holds_a_task(path) and is_data(path)) or is_row_file(path))
+    # What begins with a record of a task is no ledger, and not read that far.
+    is_other = not _holds_a_task(path) and (is_ledger(path) or is_data(path))
+    return not (is_other or is_row_file(path))
 
 
 def _holds_a_task(path: Path) -> bool:

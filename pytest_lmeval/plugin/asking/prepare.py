@@ -43,7 +43,7 @@ def prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) ->
         if collects or not items:
             return
         _check_tasks(items, tasks, config)
-        state = config.stash[RUN] = _planned(items, records, config, session)
+        state = config.stash[RUN] = _planned(items, records, config, session, label)
     except (LmevalError, pytest.UsageError) as error:
         add_to_report(config, usage_error=str(error))
         raise pytest.UsageError(str(error)) from None
@@ -88,14 +88,17 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
         check_update(config, list(tasks.values()))
 
 
-def _planned(items: Sequence[Any], records: Sequence[Any], config: pytest.Config, session: pytest.Session) -> RunState:
+def _planned(
+    items: Sequence[Any], records: Sequence[Any], config: pytest.Config, session: pytest.Session, label: str
+) -> RunState:
     """Return the planned run of ``items``; raise UsageError where a conftest gives a model for a single test."""
     for item in {item.parent: item for item in items}.values():
         _check_scopes(item)
     registry = config.stash[COLLECTED].registry
     files = files_of_run(config, len(items))
     run = make_run(config, registry, files)
-    adapter, spec, uses_ours = None, spec_of(config), any(_uses_ours(item, "lm_adapter") for item in items)
+    adapter, spec = None, run.settings.adapter
+    uses_ours = any(_uses_ours(item, "lm_adapter") for item in items)
     if not spec and not any(item.task.asks_model for item in items):
         adapter = make(config, registry, "none", {})
     elif uses_ours:
@@ -107,7 +110,7 @@ def _planned(items: Sequence[Any], records: Sequence[Any], config: pytest.Config
     plan = run.plan(
         items, adapter if uses_ours else None, judge, lambda item: not _uses_ours(item, "lm_judge"), files_of.get
     )
-    return RunState(config, files, run, plan, session.items, adapter, judge)
+    return RunState(config, files, run, plan, label, session.items, adapter, judge)
 
 
 def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
@@ -119,7 +122,7 @@ def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collec
     if len(records) < len(items) and any(map(is_function, items)):
         from pytest_lmeval.plugin.evals.process import EvalHooks
 
-        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{label_of(config)}")
+        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
     for file in {item.parent for item in records}:
         # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
         file.hooks = file.ihook

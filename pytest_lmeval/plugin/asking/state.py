@@ -16,7 +16,6 @@ from pytest_lmeval.plugin.record.progress import show_waiting
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
-    cache_of,
     label_of,
     registry_of,
     resolved_of,
@@ -115,7 +114,9 @@ def run_state(config: pytest.Config) -> RunState:
         from pytest_lmeval.run.plan import RunPlan
 
         files, registry = files_of_run(config, 0), registry_of(config)
-        config.stash[RUN] = RunState(config, files, make_run(config, registry, files), RunPlan(registry))
+        config.stash[RUN] = RunState(
+            config, files, make_run(config, registry, files), RunPlan(registry), label_of(config)
+        )
     return config.stash[RUN]
 
 
@@ -123,18 +124,19 @@ def run_states(config: pytest.Config) -> dict[str, RunState]:
     """Return the state of the run of each model by its label; that of a single one has an empty label."""
     if not config.option.lm_models:
         return {"": run_state(config)}
-    return {label_of(one): run_state(one) for one in configs(config)}
+    return {(state := run_state(one)).label: state for one in configs(config)}
 
 
 class Ahead:
     """Gives the examples of this process in the order in which they will run, each once.
 
-    They are those of ``items`` that are ``wanted``. A serial run knows them all. A worker knows what it was handed;
-    there the answer None means: nothing at present.
+    They are those of ``items`` that are ``wanted``, of several models those of the one with the ``label``. A serial
+    run knows them all. A worker knows what it was handed; there the answer None means: nothing at present.
     """
 
-    def __init__(self, config: pytest.Config, items: Sequence[Any], wanted: Callable[[object], bool]) -> None:
-        label = label_of(config)
+    def __init__(
+        self, config: pytest.Config, label: str, items: Sequence[Any], wanted: Callable[[object], bool]
+    ) -> None:
         self._items = items
         self._wanted = (lambda item: wanted(item) and is_mine(item, label)) if label else wanted
         self._next = 0
@@ -177,6 +179,7 @@ class RunState:
     files: RunFiles
     run: Run
     plan: RunPlan
+    label: str = ""
     items: Sequence[pytest.Item] = ()
     adapter: Any = None
     judge: Any = None
@@ -199,7 +202,7 @@ class RunState:
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
         """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
-        return Ahead(self.config, self.items, wanted)
+        return Ahead(self.config, self.label, self.items, wanted)
 
     def ask(self, adapter: Any) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``."""
@@ -246,8 +249,7 @@ def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[
 
     if not spec:
         raise pytest.UsageError(NO_ADAPTER)
-    cache = cache_of(config)
-    offline = cache is not None and cache.mode == "read-only"
+    offline = config.option.lm_cache_mode == "read-only"
     root, read = config.rootpath, config.stash[ENVIRONMENT]
     try:
         made = resolve_adapter(spec, registry, options, root, offline=offline, read=read)

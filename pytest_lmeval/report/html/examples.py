@@ -98,7 +98,7 @@ def encode_example(pair: ShownPair, prefix: int) -> str:
         "metric": question.metric,
         "rule": "" if question.post_process == "none" else question.post_process,
         "prompt": cut(question.prompt[prefix:]),
-        "targets": [cut(wanted) for wanted in wanted_of(now)],
+        "targets": [cut(wanted) for wanted in question.targets or wanted_of(now)],
         "answers": _answers(now),
         "category": question.category,
         "cluster": question.cluster,

@@ -45,8 +45,6 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
         raise RecordRefused("missing_required", f"{field}.metric", "a check has the metric that it is made by")
     metric = known_metric(check["metric"], f"{field}.metric", registry)
     known = registry.metrics[RENAMED.get(metric, metric)]
-    if known.needs_sandbox:
-        raise RecordRefused("bad_value", f"{field}.metric", f"{metric} runs programs, which a check cannot")
     if "targets" not in check and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     targets = checks.strings(check["targets"], f"{field}.targets") if "targets" in check else ()
@@ -61,6 +59,11 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
         check_metric(known, metric, targets, extras, "extras")
         checks.reachable(targets, metric)
         check_read_extras(metric, targets, extras, registry)
+        if metric == "code_exec":
+            from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
+
+            timeout_of(extras, "extras")
+            plan_extras(extras, targets)
     except RecordRefused as refused:
         raise RecordRefused(refused.rule, f"{field}.{refused.field}", refused.detail) from None
     return _name_of_check(check, field, metric)

@@ -12,10 +12,14 @@ from pytest_lmeval.formats.judged import total
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.postprocess import Extraction, apply_metric, given_of, predicted, share_of
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, Example, Generate, Metric, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.rubric import Graded
+
+
+_CODE = "code_exec"
 
 
 class _AnswerCheck(NamedTuple):
@@ -39,7 +43,7 @@ class _AnswerCheck(NamedTuple):
 
 
 def score_checks(
-    example: Example, completion: Completion, registry: Registry, make_grader: Callable[[], Graded]
+    example: Example, completion: Completion, registry: Registry, tools: Tools, make_grader: Callable[[], Graded]
 ) -> Score:
     """Return the mean of the checks' scores by weight, with each of them by name, the threshold that it must reach too.
 
@@ -48,7 +52,7 @@ def score_checks(
     found: list[dict[str, Any]] = []
     weights, judged, usages = [], [], []
     for check in _checks(example, completion, registry):
-        score = _score(check, example, make_grader)
+        score = _score(check, example, tools, make_grader)
         judged += score.details.get("judge", ())
         usages.append(score.usage)
         weights.append(float(check.given.get("weight", 1)))
@@ -63,6 +67,19 @@ def score_checks(
         thresholds={each["name"]: each["threshold"] for each in found},
         usage=total(usages),
     )
+
+
+def scored_by(example: Example) -> list[dict[str, Any]]:
+    """Return what decides the scores of the checks: not their thresholds, and the time limit of code."""
+    found = []
+    for given in example.metadata[CHECKS]:
+        check = {name: value for name, value in given.items() if name != "threshold"}
+        if check["metric"] == _CODE:
+            from pytest_lmeval.metrics.parts.code_plan import timeout_of
+
+            check["timeout_s"] = timeout_of(check.get("extras", {}), "extras")
+        found.append(check)
+    return found
 
 
 def has_judged(example: Example, registry: Registry) -> bool:
@@ -85,16 +102,21 @@ def _checks(example: Example, completion: Completion, registry: Registry) -> Ite
     for given in example.metadata[CHECKS]:
         word = given["metric"]
         metric = registry.metric(RENAMED.get(word, word))
-        rule = registry.rule(given.get("extras", {}).get("post_process", example.post_process))
+        rule = registry.rule(given.get("extras", {}).get("post_process") or _rule(example, word))
         prediction = given_of(predicted(completion, rule, metric), completion)
         yield _AnswerCheck(given, given.get("name", word), metric, prediction)
 
 
-def _score(check: _AnswerCheck, example: Example, make_grader: Callable[[], Graded]) -> Score:
+def _rule(example: Example, word: str) -> str:
+    """Return the rule that a check without its own has: the record's, else the metric's."""
+    return "extract_code_block" if word == _CODE and "post_process" not in example.metadata else example.post_process
+
+
+def _score(check: _AnswerCheck, example: Example, tools: Tools, make_grader: Callable[[], Graded]) -> Score:
     metric = check.metric
-    tools = {"tools": example.metadata["tools"]} if metric.takes_calls else {}
-    helper = replace(make_grader(), scorer=check.name) if metric.asks_judge else None
-    return apply_metric(metric, check.prediction, check.targets, {**tools, **check.extras}, helper)
+    callable_tools = {"tools": example.metadata["tools"]} if metric.takes_calls else {}
+    helper = replace(make_grader(), scorer=check.name) if metric.asks_judge else tools.sandbox
+    return apply_metric(metric, check.prediction, check.targets, {**callable_tools, **check.extras}, helper)
 
 
 def _shown(check: _AnswerCheck, score: Score) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class JsonlTask(Task):
         if example.metric == CHECKS:
             from pytest_lmeval.formats.checked import score_checks
 
-            return score_checks(example, completion, self.registry, partial(self._graded, example, tools))
+            return score_checks(example, completion, self.registry, tools, partial(self._graded, example, tools))
         metric = self.registry.metric(self.metric_name(example))
         prediction = predicted(completion, self.registry.rule(example.post_process), metric)
         if metric.asks_judge or "not" in example.metadata:
@@ -127,9 +127,15 @@ class JsonlTask(Task):
 
             scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
         if example.metric == CHECKS:
-            # As those of whole examples, thresholds decide no score.
-            scoring[CHECKS] = [{key: check[key] for key in check if key != "threshold"} for check in scoring[CHECKS]]
+            from pytest_lmeval.formats.checked import scored_by
+
+            scoring[CHECKS] = scored_by(example)
         return scoring
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the metrics of the checks, where an example has several."""
+        checks = example.metadata[CHECKS] if example.metric == CHECKS else ()
+        return [RENAMED.get(check["metric"], check["metric"]) for check in checks]
 
     def _graded(self, example: Example, tools: Tools) -> Graded:
         from pytest_lmeval.formats.rubric import Graded

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.leaderboard.passing import missed
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task, Tools
@@ -70,8 +71,9 @@ def has_labels(example: Example) -> bool:
 
 def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
     """Tell whether a text alone can be scored: no program has to run, and the metric is of the registry."""
-    metric = registry.metrics.get(task.metric_name(example))
-    return metric is not None and not metric.needs_sandbox
+    names = [task.metric_name(example), *(task.further_metrics(example) if example.metric == CHECKS else ())]
+    found = [registry.metrics.get(name) for name in names]
+    return not any(metric is None or metric.needs_sandbox for metric in found)
 
 
 def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:

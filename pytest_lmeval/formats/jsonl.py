@@ -134,8 +134,9 @@ class JsonlTask(Task):
 
     def further_metrics(self, example: Example) -> Sequence[str]:
         """Return the metrics of the checks, where an example has several."""
-        checks = example.metadata[CHECKS] if example.metric == CHECKS else ()
-        return [RENAMED.get(check["metric"], check["metric"]) for check in checks]
+        if example.metric != CHECKS:
+            return ()
+        return [RENAMED.get(check["metric"], check["metric"]) for check in example.metadata[CHECKS]]
 
     def _graded(self, example: Example, tools: Tools) -> Graded:
         from pytest_lmeval.formats.rubric import Graded

@@ -49,7 +49,7 @@ class EvalFunction:
     threshold: float = 1.0
     min_score: float | None = None
     timeout: float | None = None
-    threads: bool = False
+    threads: bool | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_async: bool = False
@@ -75,7 +75,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
     threshold: Numbers | None = None,
     min_score: Numbers | None = None,
     timeout: float | None = None,
-    threads: bool = False,
+    threads: bool | None = None,
     repeats: int | None = None,
     passes: int | None = None,
     tags: Sequence[str] = (),
@@ -90,7 +90,8 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
     that an example must reach, in [0, 1], 1 without it; ``min_score`` the one that the task must. Both are numbers for
     the score that decides, or mappings of scores' names to numbers: an example then has to record each of these scores,
     and passes if it reaches its threshold in each. ``timeout`` is in
-    seconds, from the call of the function. ``threads`` runs a ``def`` function beside others, in threads. ``tags``
+    seconds, from the call of the function. ``threads`` runs a ``def`` function beside others, in threads; without it
+    the ini key ``lm_threads`` says so. ``tags``
     select examples, by ``-m`` too. ``metadata`` is that of each example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is how often each example runs, in place of ``--lm-repeats``. With ``passes`` it passes if so many of
@@ -204,7 +205,7 @@ def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | Non
         raise UsageError(f"eval_task({name!r}): timeout: expected seconds above 0, got {timeout!r}")
 
 
-def _check_function(name: str, function: Any, *, has_data: bool, threads: bool) -> None:
+def _check_function(name: str, function: Any, *, has_data: bool, threads: bool | None) -> None:
     if not inspect.isfunction(function):
         raise UsageError(f"eval_task({name!r}) goes on a function, not on {function!r:.80}")
     if has_yield(function):

@@ -6,12 +6,16 @@ No other module of the plugin uses such a name; a test sees to that. Seen with p
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 # Fixtures
@@ -35,6 +39,31 @@ def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
+
+
+def is_of_pytest(definition: Any) -> bool:
+    """Tell whether a definition of the fixture ``tmp_path`` is pytest's own; without ``_pytest.tmpdir`` none is."""
+    return str(getattr(definition.func, "__module__", "")) == "_pytest.tmpdir"
+
+
+def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
+    """Return a new folder, called as that which pytest's ``tmp_path`` makes for an item."""
+    made: Path = factory.mktemp(re.sub(r"\W", "_", item.name)[:30], numbered=True)
+    return made
+
+
+def drop_tmp_path(item: pytest.Item, path: Path) -> None:
+    """Remove a folder of :func:`new_tmp_path` where pytest would: its item passed, and those that failed are kept.
+
+    Without ``tmppath_result_key`` every folder is kept, as far as pytest keeps what it made.
+    """
+    try:
+        from _pytest.tmpdir import tmppath_result_key
+    except ImportError:
+        return
+    policy = item.config.getini("tmp_path_retention_policy")
+    if policy == "failed" and item.stash.get(tmppath_result_key, {}).get("call", True):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def is_set_up_once(item: pytest.Item) -> bool:

@@ -15,7 +15,7 @@ from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
-from pytest_lmeval.plugin.private import parameters_of
+from pytest_lmeval.plugin.private import drop_tmp_path, parameters_of
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
@@ -23,6 +23,8 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_lmeval.functions.declare import EvalFunction
     from pytest_lmeval.functions.example import ExampleState
     from pytest_lmeval.functions.task import FunctionTask
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 class EvalItem(ScoredItem):
     """An example whose function runs in the loop, in a thread, or here.
 
-    ``runs_beside`` says that it may run beside others: it is async, or declared with ``threads``.
+    ``runs_beside`` says that it may run beside others: it is async, or runs ``in_thread``, by ``threads`` or the ini
+    file. ``made_path`` is the temporary folder that was made for it ahead of its turn.
     """
 
     task: FunctionTask
@@ -40,6 +43,8 @@ class EvalItem(ScoredItem):
     label: str = ""
     function_name: str = ""
     runs_beside: bool = False
+    in_thread: bool = False
+    made_path: Path | None = None
     ran: Running | None = None
     _run_state: RunState | None = None
 
@@ -48,7 +53,9 @@ class EvalItem(ScoredItem):
         self.task = task
         self.example = example
         self.spec = spec
-        self.runs_beside = spec is not None and (spec.is_async or spec.threads)
+        if spec is not None and not spec.is_async:
+            self.in_thread = bool(self.config.getini("lm_threads") if spec.threads is None else spec.threads)
+        self.runs_beside = self.in_thread or (spec is not None and spec.is_async)
         self.function_name = name
         self.add_marker("lmeval")
         self.extra_keyword_matches.add(task.name)
@@ -107,6 +114,8 @@ class EvalItem(ScoredItem):
         """Let go of a function that was begun and is not wanted, as where the item was skipped."""
         self.evals.let_go(self)
         super().teardown()
+        if self.made_path is not None:
+            drop_tmp_path(self, self.made_path)
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report, with the time that the function itself took."""

@@ -35,6 +35,7 @@ from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.evals.alone import RanAlone
     from pytest_lmeval.plugin.evals.item import EvalItem
 
 _LOOK_S = 0.25
@@ -62,6 +63,7 @@ class EvalSession:
         # Sentences, each once; and how many examples of a task ran one at a time, by the reason.
         self._notes: dict[str, None] = {}
         self._one_by_one: Counter[tuple[str, str]] = Counter()
+        self._alone: RanAlone | None = None
         self._blocked_at = ""
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
         option = self._config.option
@@ -124,6 +126,13 @@ class EvalSession:
         else:
             self._runner.run_here(running)
         self._now = None
+        may_have = not item.runs_beside and item.spec is not None and item.spec.threads is None
+        if may_have and not self._starter.needs_of(item).reason:
+            if self._alone is None:
+                from pytest_lmeval.plugin.evals.alone import RanAlone
+
+                self._alone = RanAlone()
+            self._alone.note(item.task.name, running)
         self._lms.pop(item, None)
         item.ran = running
         for outcome in running.outcomes:
@@ -188,6 +197,7 @@ class EvalSession:
             f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
             for (task, reason), count in self._one_by_one.items()
         ]
+        waited += self._alone.lines(self._concurrency) if self._alone is not None else ()
         others = [*self._notes, *(shared.endpoint.strays if shared.has_endpoint else ())]
         left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []
         return [*waited, *of_spans, *others[:_MOST_NOTES], *left]
@@ -229,7 +239,7 @@ class EvalSession:
             self._new_states(item, item.example.metadata.get("repeats", self._state.run.settings.repeats)),
             timeout,
             # Only from beside can a function be cancelled when its time is over.
-            in_thread=spec is not None and not spec.is_async and (spec.threads or timeout is not None),
+            in_thread=spec is not None and not spec.is_async and (item.in_thread or timeout is not None),
         )
 
     def _wait_for(self, running: Running) -> None:

@@ -18,9 +18,11 @@ from pytest_lmeval.plugin.private import (
     closure_of,
     fixture_definitions,
     fixtures_of,
+    is_of_pytest,
     is_parameter,
     is_replacement,
     is_worker,
+    new_tmp_path,
     parameters_of,
     set_up_by,
 )
@@ -36,12 +38,14 @@ class FixtureNeeds:
     """What the items of one function need besides their parameters: fixtures by name, and why they must wait.
 
     ``reason`` is empty where they may be begun ahead; the summary gives it, except for ``silent`` ones.
+    ``has_tmp_path``: each has a temporary folder of its own, which is made for it.
     """
 
     fixtures: tuple[tuple[str, Any], ...] = ()
     reason: str = ""
     silent: bool = False
     narrowest: str = "session"
+    has_tmp_path: bool = False
 
 
 class Begun(Container[pytest.Item], Sized, Protocol):
@@ -106,7 +110,7 @@ def needs_of(item: pytest.Item) -> FixtureNeeds:
     if "request" in arguments_of(item):
         return FixtureNeeds(reason="it asks for request")
     parameters = parameters_of(item)
-    fixtures, narrowest = [], "session"
+    fixtures, narrowest, has_tmp_path = [], "session", False
     for name in closure_of(item):
         if name in ("request", "lm"):
             continue
@@ -116,11 +120,14 @@ def needs_of(item: pytest.Item) -> FixtureNeeds:
         definition = definitions[-1]
         if name in parameters and is_parameter(definition):
             continue
+        if name == "tmp_path" and is_of_pytest(definition):
+            has_tmp_path = True
+            continue
         if definition.scope not in ("session", "module"):
             return FixtureNeeds(reason=f"fixture {name} ({_place(definition.func)}) is {definition.scope}-scoped")
         narrowest = "module" if definition.scope == "module" else narrowest
         fixtures.append((name, definition))
-    return FixtureNeeds(tuple(fixtures), narrowest=narrowest)
+    return FixtureNeeds(tuple(fixtures), narrowest=narrowest, has_tmp_path=has_tmp_path)
 
 
 def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] | None:
@@ -139,6 +146,8 @@ def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] |
         if name in parameters and key is not parameters[name] and key != parameters[name]:
             return None
         values[name] = value
+    if needs.has_tmp_path:
+        item.made_path = values["tmp_path"] = new_tmp_path(item, values["tmp_path_factory"])
     return values
 
 

@@ -33,7 +33,8 @@ UNHEEDED = pytest.StashKey[tuple[str, ...]]()
 _NAMED = ("lm_thresholds", "lm_min_scores")
 _KEYS = (
     *("lm_adapter", "lm_alpha", "lm_baseline", "lm_cache", "lm_gate", "lm_max_errors", "lm_max_line_bytes"),
-    *("lm_min_scores", "lm_pair_by", "lm_sandbox_packages", "lm_task_paths", "lm_thresholds", "lm_trusted_paths"),
+    *("lm_min_scores", "lm_pair_by", "lm_sandbox_packages", "lm_task_paths", "lm_threads", "lm_thresholds"),
+    "lm_trusted_paths",
 )
 _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
 _ALPHA = 0.05
@@ -106,6 +107,7 @@ def _chosen_part(config: pytest.Config) -> str:
 
 def check_options(config: pytest.Config) -> None:
     """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
+    _check_threads(config)
     check_ini_keys(config)
     config.stash[UNHEEDED] = tuple(_without_effect(config))
     max_line_bytes(config)
@@ -121,6 +123,13 @@ def check_options(config: pytest.Config) -> None:
     if config.option.lm_judge_arg and not config.option.lm_judge:
         raise pytest.UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
     _check_models(config)
+
+
+def _check_threads(config: pytest.Config) -> None:
+    try:
+        config.getini("lm_threads")
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"ini lm_threads: expected true or false: {error}") from None
 
 
 def _check_models(config: pytest.Config) -> None:

@@ -55,6 +55,9 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("lm_max_errors", "examples that may end in an error, as --lm-max-errors", default="")
     parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
     paths = "[METHOD] PATH of requests to lm.base_url that go to the adapter's server as they are"
+    parser.addini(
+        "lm_threads", "run def functions of eval_task in threads (default: false)", type="bool", default=False
+    )
     parser.addini("lm_forward_paths", paths, type="linelist", default=[])
     parser.addini("lm_max_data_bytes", "largest data set that is read, in bytes uncompressed (default 1 GiB)")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))

@@ -68,10 +68,10 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
         data = rows_of(task, collector.path.parent)
     except LmevalError as error:
         _refuse(collector, f"{collector.path.name}: {error}")
-    option = collector.config.option
-    wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
-    places = wanted.used(task.name, len(data.rows))
-    kept = data.at(places)
+    option, kept = collector.config.option, data
+    if option.lm_limit is not None or option.lm_sample is not None:
+        wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
+        kept = data.at(wanted.used(task.name, len(data.rows)))
     if scrubber := scrubber_of_run(collector.config):
         ids = EvalNames(scrubber)
         kept = DataRows(kept.rows, [ids.id(each) for each in kept.ids], kept.path, kept.sha256)

@@ -143,7 +143,7 @@ class Spans:
         # The client of lm.base_url, as instrumentations see it that name no server.
         end = step.start_ms + (step.ms or 0.0)
         return any(
-            each.kind == "request"
+            each.kind in ("request", "http")
             and step.start_ms <= each.start_ms
             and each.start_ms + (each.ms or 0.0) <= end
             and tokens(each.usage) == tokens(step.usage)

@@ -14,6 +14,7 @@ from pytest_lmeval.functions.clients.messages_request import read_request
 from pytest_lmeval.types import Completion, Message, ToolCall
 from tests.adapters.anthropic.messages_server import call, message, speaks, text, thought
 from tests.adapters.openai.scripted_server import serving
+from tests.clients_server import serves
 from tests.conftest import Project
 from tests.tables import each_row
 
@@ -156,3 +157,27 @@ def test_an_application_of_the_interface_is_answered_in_front_of_its_adapter_alo
     assert 0 == result.ret, result.stdout.str()
     result = project.run("test_agent.py::test_agent", "--lm-report-dir=other")
     result.stdout.fnmatch_lines(["*POST /messages is not answered here; Anthropic's interface needs an anthropic: ad*"])
+
+
+def test_what_is_forwarded_goes_below_the_version_of_the_interface(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-adapter-0123456789")
+    project.write(
+        "test_models.py",
+        """
+import urllib.request
+from pytest_lmeval import eval_task
+
+@eval_task("models")
+def test_models(lm):
+    with urllib.request.urlopen(lm.base_url + "/v1/models") as reply:
+        lm.score("right", b'"mock"' in reply.read())
+""",
+    )
+    with serving([serves()]) as server:
+        given = f"--lm-adapter-arg=base_url={server.base_url.removesuffix('/v1')}"
+        result = project.run("test_models.py", "--lm-adapter=anthropic:claude", given)
+    assert 0 == result.ret, result.stdout.str()
+    (seen,) = server.requests
+    assert ("/v1/models", "sk-adapter-0123456789") == (seen.target, seen.headers["x-api-key"])

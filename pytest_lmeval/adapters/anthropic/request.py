@@ -11,6 +11,8 @@ from pytest_lmeval.adapters.anthropic.options import ADAPTIVE, MessagesOptions
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.types import Generate, Message, ToolCall
 
+# Clients of OpenAI's interface call it by either name.
+_SYSTEM = ("system", "developer")
 _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required": {"type": "any"}}
 
 
@@ -57,14 +59,14 @@ def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, 
 
 
 def _system(prompt: Sequence[Message]) -> str:
-    return "\n\n".join(message.content for message in prompt if message.role == "system")
+    return "\n\n".join(message.content for message in prompt if message.role in _SYSTEM)
 
 
 def _messages(prompt: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the conversation as turns of user and assistant: neighbours of one role are one turn of several blocks."""
     turns: list[dict[str, Any]] = []
     for message in prompt:
-        if message.role == "system":
+        if message.role in _SYSTEM:
             if turns:
                 raise RequestRefused("a system message after another one; the Messages interface has them at the front")
             continue

@@ -62,7 +62,9 @@ class Clients:
         request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
         step = open_step(state, "http", what, request)
         model = model_in(asked.content)
-        step.client = {"model": model} if model not in ("", self._asker.name) else {}
+        # What is replayed has no server, and its name is not the model's.
+        is_other = model not in ("", self._asker.name) and hasattr(self._asker.engine.adapter, "base_url")
+        step.client = {"model": model} if is_other else {}
         answer = await self._ask(state, step, request, request)
         try:
             return reply_to(answer)

@@ -93,7 +93,7 @@ def test_options_of_one_request_go_first() -> None:
     ("turns", "system", "messages"),
     [
         pytest.param(
-            [Message("system", "be"), Message("system", "short"), Message("user", "hi")],
+            [Message("system", "be"), Message("developer", "short"), Message("user", "hi")],
             "be\n\nshort",
             [said("user", "hi")],
             id="system texts are apart, and go before the option's",

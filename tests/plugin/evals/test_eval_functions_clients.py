@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapters.openai.scripted_server import says, serving, status
+from tests.adapters.openai.scripted_server import cut_off, replies, says, serving, status
 from tests.conftest import BOTH, Project
 from tests.needs import installed
 
@@ -212,3 +212,34 @@ def test_after():
     )
     result = project.run("test_env.py", "--lm-repeats=2")
     assert 0 == result.ret, result.stdout.str()
+
+
+CUT_OFF = """
+import openai
+from pytest_lmeval import eval_task
+
+@eval_task("cut_off", data=[{"id": "again"}, {"id": "for_good"}])
+def test_cut_off(row, lm):
+    client, said = openai.OpenAI(api_key="unused", base_url=lm.base_url), []
+    try:
+        for event in client.responses.create(model="m", input=row["id"], stream=True):
+            said.append(event.delta if event.type == "response.output_text.delta" else "")
+    except openai.APIStatusError as error:
+        assert 502 == error.status_code
+    lm.score("right", "".join(said) == ("" if row["id"] == "for_good" else "whole"))
+"""
+
+
+def test_a_stream_that_ends_in_the_middle_is_asked_for_again_and_never_half_an_answer(project: Project) -> None:
+    installed("openai")
+    project.write("test_cut_off.py", CUT_OFF)
+    piece = b'data: {"choices": [{"index": 0, "delta": {"content": "wh"}}]}\n\n'
+    end = b'data: {"choices": [{"index": 0, "delta": {"content": "ole"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    whole = replies(200, piece + end, {"Content-Type": "text/event-stream"})
+    broken = replies(200, piece, {"Content-Type": "text/event-stream"})
+    with serving([broken, whole, broken, cut_off(body=piece, chunked=True)]) as server:
+        given = [f"--lm-adapter-arg={each}" for each in (f"base_url={server.base_url}", "stream=true")]
+        result = project.run("test_cut_off.py", "--lm-adapter=openai:m", *given, "--lm-retries=1")
+    assert (3, 4) == (result.ret, len(server.requests)), result.stdout.str()
+    ledger = project.ledger()
+    assert ("passed", "error") == (ledger["cut_off:again"]["status"], ledger["cut_off:for_good"]["status"])

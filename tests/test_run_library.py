@@ -424,3 +424,12 @@ def test_a_run_that_is_refused_leaves_no_cache_open(
     with pytest.raises(UsageError, match="not these"):
         evaluate_tasks(tasks, Choosy(), RunSettings(cache=CacheSettings(tmp_path / "kept")))
     assert [tmp_path / "kept" / FILE] == [store.path for store in closed]
+
+
+def test_the_board_has_the_address_that_was_asked_without_its_secret(tasks: list[Task]) -> None:
+    class Remote(Echo):
+        base_url = "https://me:sk-CANARY-7f3a9b2c@host/v1"
+
+    manifest = run_leaderboard(tasks, Remote()).facts.manifest
+    assert ("https://***@host/v1", "the adapter") == (manifest["base_url"], manifest["base_url_from"])
+    assert "base_url" not in run_leaderboard(tasks, Echo()).facts.manifest

@@ -198,6 +198,7 @@ def test_what_a_batch_adapter_raises_is_the_error_of_every_request(
     answers = ask(Scripted(lambda prompts: _raise(error)), REQUESTS)
     place = f"tests/asking/test_ask.py:{_raise.__code__.co_firstlineno + 1} in _raise"
     assert [f"error: adapter scripted raised {type(error).__name__}: boom ({place})"] * 3 == _texts(answers)
+    assert [0] * 3 == [answer.status for answer in answers if isinstance(answer, AdapterError)]
 
 
 def test_an_adapter_error_is_kept_as_it_is() -> None:

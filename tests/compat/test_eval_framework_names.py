@@ -20,6 +20,7 @@ from pytest_lmeval.compat.eval_framework import (
     normalized_gold_from_solution,
     shuffle_correct_with_distractors,
 )
+from pytest_lmeval.compat.eval_framework.hendrycks import is_same_text
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.tasks import Language
 from pytest_lmeval.tasks.judging import JudgedAnswer
@@ -180,6 +181,21 @@ def test_not_to_know_is_between_right_and_wrong() -> None:
 )
 def test_answers_are_found_as_minerva_does(text: str, answers: list[str]) -> None:
     assert answers == extract_answers(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("\\tfrac12", "\\frac{1}{2}", True),
+        ("\\left( 3 \\right)", "(3)", True),
+        ("45^\\circ", "45", True),
+        (".5", "0.5", True),
+        ("x = 3", "3", True),
+        ("3", "4", False),
+    ],
+)
+def test_spellings_of_one_answer_are_the_same_text(first: str, second: str, same: bool) -> None:
+    assert same is is_same_text(first, second)
 
 
 def test_a_solution_without_a_box_has_no_answer() -> None:

@@ -24,6 +24,7 @@ from pytest_lmeval import (
     validate_file,
     validate_task,
 )
+from pytest_lmeval.formats.compact import is_record
 from pytest_lmeval.formats.files import file_task_name, find_task_files, is_task_file, load_file, task_name
 from pytest_lmeval.formats.jsonl import is_spec_record, read_records
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
@@ -189,6 +190,23 @@ def test_a_folder_named_like_a_task_file_is_none(tmp_path: Path) -> None:
 @each_row(("name", "expected"), [("a.jsonl", True), ("a.replay.jsonl", False), ("a.json", False)])
 def test_a_recording_is_no_task_file(name: str, expected: bool) -> None:
     assert expected == is_task_file(Path(name), REGISTRY)
+
+
+@each_row(
+    ("record", "expected"),
+    [
+        ({"turns": [{"user": "a"}]}, True),
+        ({"turns": [{"user": 5}, 3]}, True),
+        ({"turns": [{"role": "user", "content": "a"}]}, False),
+        ({"turns": ["user"]}, False),
+        ({"turns": {"user": "a"}}, False),
+        ({"prompt": "a", "metric": "m", "extras": {}}, True),
+        ({"prompt": "a", "metric": "m"}, False),
+        ({"prompt": "a", "targets": ["b"]}, False),
+    ],
+)
+def test_data_of_another_kind_is_told_apart_by_its_fields(record: dict[str, Any], expected: bool) -> None:
+    assert expected == is_record(record)
 
 
 def test_a_missing_path_and_a_file_of_another_kind_are_usage_errors(tmp_path: Path) -> None:

@@ -107,6 +107,14 @@ def test_another_request_another_repeat_and_another_example_have_no_answer() -> 
     assert Completion("one", thoughts="hm", cost=0.5) == known.of("sums", "x").take(REQUEST)
 
 
+@pytest.mark.parametrize(("held", "found"), [("", "one"), (None, "one"), ("k1", "one"), ("k2", None)])
+def test_what_another_adapter_answered_is_not_known(held: str | None, found: str | None) -> None:
+    (record,) = map(exchange_record, _exchanges("one"))
+    result = ExampleResult("sums", "x", "passed", 1.0, 1.0, "turns", "h", exchanges=({**record, "adapter_key": held},))
+    answer = KnownAnswers([result], key="k1").of("sums", "x").take(REQUEST)
+    assert found == (answer and answer.text)
+
+
 @pytest.mark.parametrize(
     ("record", "wrong"),
     [

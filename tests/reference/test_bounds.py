@@ -131,3 +131,12 @@ def test_the_bounds_cover_the_truth_at_least_94_times_in_100(n: int, worse: floa
         low, high = bounds(paired_test(run), 0.025)
         covered += low <= better - worse <= high
     assert covered >= 470
+
+
+@pytest.mark.parametrize("tests", [1, 2, 3, 8])
+def test_a_p_value_is_within_its_level_where_holm_s_is_within_the_share_of_alpha(tests: int) -> None:
+    for share in (0.0125, 0.05):
+        for p in (0.001, 0.004, 0.02, 0.04, 0.3):
+            for rank in range(1, tests + 1):
+                p_holm = min(1.0, p * rank)
+                assert (p <= level_of(p, p_holm, share, tests)) == (p_holm <= share), (share, p, rank)

@@ -80,7 +80,7 @@ class _CoreLoader:
             raise RecordRefused("bad_value", "dataset_uri", f"{entry.uri} has no record that can be used")
         examples = self._examples(entry, records)
         if examples:
-            content = repr((entry, baseline)).encode("utf-8", "surrogatepass") + data
+            content = repr((entry, baseline)).encode() + data
             sha256 = hashlib.sha256(content).hexdigest()
             dataset = {"path": entry.uri, "sha256": hashlib.sha256(data).hexdigest()}
             self.tasks.append(CoreTask(entry.label, self.source.path, sha256, entry.kind, baseline, examples, dataset))

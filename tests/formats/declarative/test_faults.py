@@ -244,6 +244,14 @@ def test_two_rows_of_one_id_are_a_fault(tmp_path: Path) -> None:
     assert "is no text or number" in read(tmp_path, task, [{**ROWS[0], "human": None}]).errors[0].detail
 
 
+@pytest.mark.parametrize(("seconds", "refused"), [(0.001, 0), (3600, 0), (0, 1), (3600.5, 1)])
+def test_a_snippet_may_take_up_to_an_hour(tmp_path: Path, seconds: float, refused: int) -> None:
+    source = "def postprocess(sample, solver_output): return solver_output"
+    snippet = {"type": "python", "postprocess_snippet": source, "timeout_s": seconds}
+    found = faults(tmp_path, document(solver={**SOLVER, "postprocessor": snippet}))
+    assert refused == len([fault for fault in found if "postprocessor.timeout_s" in fault]) == len(found)
+
+
 @pytest.mark.parametrize("size", [50, "<< config.size >>", None])
 def test_what_exported_files_say_besides_is_read(tmp_path: Path, size: int | str | None) -> None:
     dataset = {"path": "rows.jsonl", "fast_subset_size": size}

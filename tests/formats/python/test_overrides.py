@@ -39,6 +39,27 @@ def test_a_class_may_load_its_items_itself(folder: TaskFolder) -> None:
     assert ["ex-0", "ex-1"] == [example.id for example in task.examples]
 
 
+@pytest.mark.parametrize(
+    "added",
+    [
+        """
+        def _load_dataset(self, subject):
+            self.dataset = {split: [{"q": "1 + 1", "a": "2"}] for split in ("train", "test")}
+        """,
+        """
+        def iterate_samples(self, num_samples=None):
+            yield Sample(id=0, subject="", item={}, messages=[Message("user", "1 + 1")], ground_truth="2",
+                         possible_completions=None)
+        """,
+    ],
+    ids=["loads", "iterates"],
+)
+def test_a_class_with_items_of_its_own_names_no_data_set(folder: TaskFolder, added: str) -> None:
+    task = folder.quiz({'    DATASET_PATH = "quiz.jsonl"\n': ""}, added)
+
+    assert (1, "") == (len(task.examples), task.dataset["path"])
+
+
 def test_it_loads_each_subject_by_the_value_that_the_class_lists(folder: TaskFolder) -> None:
     folder.data("places/de/test.jsonl", [{**ROWS[0], "topic": "north"}, {**ROWS[1], "topic": "south"}])
     task = folder.quiz(

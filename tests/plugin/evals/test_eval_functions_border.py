@@ -139,11 +139,41 @@ def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(p
     ] == sorted(told)
 
 
+def test_after_the_run_logging_is_as_it_was_before(project: Project) -> None:
+    project.write("conftest.py", AS_BEFORE)
+    test = "from pytest_lmeval import eval_task\n\n@eval_task('x')\nasync def test_x(lm): assert 1\n"
+    result = run_tests(project, test)
+    assert 0 == result.ret, result.stdout.str()
+    assert "[]" == (project.path / "left.txt").read_text()
+
+
 def test_capsys_and_caplog_see_what_the_function_itself_writes(project: Project) -> None:
     result = run_tests(project, source("eval_border/tests/test_captured.py"))
     assert 0 == result.ret, result.stdout.str()
 
 
+AS_BEFORE = """
+import logging, pytest
+
+def ours():
+    handlers = [*logging.getLogger().handlers, *HELD]
+    kinds = [type(each).__module__ for each in handlers] + [f.__module__ for each in handlers for f in each.filters]
+    return [kind for kind in kinds if kind.startswith("pytest_lmeval")]
+
+HELD = []
+
+def pytest_sessionstart(session):
+    plugin = session.config.pluginmanager.getplugin("logging-plugin")
+    HELD.extend([plugin.report_handler, plugin.caplog_handler])
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_call():
+    assert ours()
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure():
+    open("left.txt", "w").write(str(ours()))
+"""
 PARTS = """
 import unittest
 import pytest

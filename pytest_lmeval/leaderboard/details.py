@@ -296,10 +296,22 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def wanted_of(result: ExampleResult) -> Sequence[str]:
-    """Return what was wanted of the model: the targets, or the calls of a record that has calls instead."""
-    if result.targets or "expected" not in (details := first_details(result)):
+    """Return what was wanted of the model: the targets, or the calls or checks that are there instead."""
+    if result.targets:
         return result.targets
-    return expected_in(result.metric, details)
+    details = first_details(result)
+    if "expected" in details:
+        return expected_in(result.metric, details)
+    return [*_unpassed(details["checks"])] if "checks" in details else ()
+
+
+def _unpassed(checks: object) -> Iterator[str]:
+    """Yield name and targets of each check that did not pass; nothing where a file has something else there."""
+    for check in checks if isinstance(checks, Sequence) else ():
+        if isinstance(check, Mapping) and check.get("passed") is False:
+            targets = check.get("targets")
+            named = targets if isinstance(targets, list) else [targets or ""]
+            yield f"{check.get('name', '')}: {' | '.join(map(str, named))}".removesuffix(": ")
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:

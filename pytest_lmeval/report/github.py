@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_lmeval.leaderboard.details import shown_response, wanted_text
+from pytest_lmeval.leaderboard.passing import missed_lines
 from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -59,7 +60,8 @@ def _message(result: ExampleResult) -> str:
     said = result.predictions[shown_response(result)] if result.predictions else ""
     # Of a conversation each turn has its own.
     wanted = f", wanted {text}" if (text := wanted_text(result)) else ""
-    return f"scored {result.score:.4g}, threshold {result.threshold:.4g}; said {said!r}{wanted}"[:_MESSAGE]
+    least = ", ".join(missed_lines(result)) or f"threshold {result.threshold:.4g}"
+    return f"scored {result.score:.4g}, {least}; said {said!r}{wanted}"[:_MESSAGE]
 
 
 def _data(text: str) -> str:

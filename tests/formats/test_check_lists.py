@@ -282,7 +282,7 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
     done.assert_outcomes(passed=1, failed=2)
     done.stdout.fnmatch_lines(
         [
-            "q: 2 scored 0.6667, threshold 0 (checks); word 0 is under its threshold 1",
+            "q: 2 scored 0.6667 (checks); word 0 is under its threshold 1",
             "*| name: word; passed: False; score: 0.0; threshold: 1.0; metric: contains_any; targets: green",
             "*| name: f1; passed: True; score: 1.0; threshold: 0.9; weight: 2; targets: blue",
             "*q.word * 0.5000 *",
@@ -292,6 +292,8 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
     )
     row = project.board()["tasks"][0]
     assert ("checks", ["f1", "word"]) == (row["metric"], sorted(row["scores"]))
+    # The check that did not pass is what was wanted.
+    assert "| q: 2 | failed | word: green | blue |" in (project.path / "reports/leaderboard.md").read_text()
 
 
 @each_row(

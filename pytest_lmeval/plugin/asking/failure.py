@@ -122,7 +122,9 @@ def _verdict(result: ExampleResult) -> str:
     others = [f"{under} responses under it"] if under else []
     decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
     others += map(printable, missed_lines(result)) if decisive else ()
-    return "; ".join([f"{name} scored {outcome.score:.4g}, threshold {outcome.threshold:.4g} ({metric})", *others])
+    # Of several checks the mean has to reach nothing: each of them has.
+    least = f", threshold {outcome.threshold:.4g}" if outcome.threshold or not others else ""
+    return "; ".join([f"{name} scored {outcome.score:.4g}{least} ({metric})", *others])
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:

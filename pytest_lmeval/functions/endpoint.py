@@ -224,6 +224,8 @@ async def _refusing(reading: Awaitable[_Read]) -> _Read:
         raise refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:
         raise refused(400, str(error)) from None
+    except Exception as error:  # an application that catches a fault of ours must not be scored for it
+        raise refused(400, f"the request cannot be read: {type(error).__name__}: {error}") from None
 
 
 def _expected(paths: ForwardPaths, path: str) -> str:

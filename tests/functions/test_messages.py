@@ -82,6 +82,7 @@ REFUSED: Any = (
     (_said("assistant", {"type": "server_tool_use"}), "messages: expected blocks text, tool_use and thinking"),
     (_said("assistant", CALL | {"input": "x"}), "messages: expected blocks text, tool_use and thinking of a model"),
     ({"system": 5}, "system: expected a text or a list of blocks, got 5"),
+    ({"system": ["x"]}, "system: expected a text or blocks of text, got 'x'"),
     ({"system": [5]}, "system: expected a text or blocks of text, got 5"),
     ({"system": [{"type": "image"}]}, "system: expected a text or blocks of text"),
     ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools: expected tools with a name"),

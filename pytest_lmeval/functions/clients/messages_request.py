@@ -92,8 +92,8 @@ def _lacks_thoughts(options: Mapping[str, Any], messages: tuple[Message, ...]) -
 
 
 def _system(given: Any) -> Iterator[Message]:
-    for block in [given] if isinstance(given, str) else given or ():
-        text = text_of([block] if isinstance(block, dict) else block, "text")
+    for block in [{"type": "text", "text": given}] if isinstance(given, str) else given or ():
+        text = text_of([block], "text")
         if text is None:
             raise ValueError(f"system: expected a text or blocks of text, got {block!r:.120}")
         if text:

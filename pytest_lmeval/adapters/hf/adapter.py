@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Re
 # are padded more. What is written takes a pass for each token, which more rows share.
 _ENOUGH_TO_SCORE = 1024
 _ENOUGH_TO_WRITE = 4096
+_LONGEST_STEP_S = 10.0
 
 
 class HfAdapter:
@@ -47,6 +49,8 @@ class HfAdapter:
         loaded = load(source, self._options, worker_number(os.environ))
         self._prompts = Prompts(loaded.tokenizer, self._options)
         self._loaded: Loaded | None = loaded
+        # A run's end does not wait for the thread that asks, and a process that ends within the libraries is aborted.
+        self._busy, self._closing = threading.Lock(), threading.Event()
         self._goes_on = can_go_on(loaded.model)
         self._reader = Reader(loaded.model)
         self._planned: dict[tuple[int, ...], tuple[Sequence[Request], WindowPlan]] = {}
@@ -99,9 +103,12 @@ class HfAdapter:
         return self._answer(requests)
 
     def close(self) -> None:
-        """Let go of the model and of torch's settings; what is asked afterwards is an error."""
+        """Let go of the model and of torch's settings; what is asked afterwards, or is being written, is an error."""
         if self._loaded is None:
             return
+        self._closing.set()
+        if self._busy.acquire(timeout=_LONGEST_STEP_S):
+            self._busy.release()
         import torch
 
         device, self._loaded = self._loaded.device, None
@@ -112,12 +119,15 @@ class HfAdapter:
             torch.cuda.empty_cache()
 
     def _open(self) -> Loaded:
-        if self._loaded is None:
+        if self._loaded is None or self._closing.is_set():
             raise AdapterError(f"adapter {self.name} is closed")
         return self._loaded
 
     def _answer(self, requests: Sequence[Request]) -> list[Any]:
-        self._open()
+        with self._busy:
+            return self._answers(requests)
+
+    def _answers(self, requests: Sequence[Request]) -> list[Any]:
         known = self._planned.pop(_identity(requests), None)
         planned = self._plan(requests) if known is None else known[1]
         answers: dict[int, Any] = dict(planned.errors)
@@ -161,6 +171,7 @@ class HfAdapter:
         loaded, answers = self._open(), dict[int, Any]()
         scores = isinstance(rows_of(batch)[0], ScoredRow)
         for part in batches(batch, self._limits(loaded, scores=scores)):
+            self._open()
             try:
                 with torch.inference_mode():
                     answers |= self._pass(loaded, part, scores=scores)
@@ -180,7 +191,7 @@ class HfAdapter:
         if scores:
             return scoring.score(loaded, self._reader, batch)
         reader = self._reader if self._goes_on else None
-        return generation.write(loaded, reader, self._prompts, self._options, batch)
+        return generation.write(loaded, reader, self._prompts, self._options, batch, self._closing.is_set)
 
 
 def _identity(requests: Sequence[Request]) -> tuple[int, ...]:

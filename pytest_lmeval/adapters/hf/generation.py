@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.hf.loading import Loaded
@@ -11,20 +11,26 @@ from pytest_lmeval.adapters.hf.options import HfOptions
 from pytest_lmeval.adapters.hf.passes import Reader, ReadRows, padded
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.hf.rows import Batch, Prompted, rows_of
+from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion
 
 
 def write(
-    loaded: Loaded, reader: Reader | None, prompts: Prompts, options: HfOptions, batch: Batch[Prompted]
+    loaded: Loaded,
+    reader: Reader | None,
+    prompts: Prompts,
+    options: HfOptions,
+    batch: Batch[Prompted],
+    is_closed: Callable[[], bool],
 ) -> dict[int, Completion]:
     """Return one completion per prompt, by the request's number.
 
     A text ends before a token that ends texts, before the first of its stop strings, or when its room is used up.
     Without a ``reader`` the library writes: its loop knows the caches of every model, and carries a row that is done
-    along until the last one is.
+    along until the last one is. Raise AdapterError as soon as ``is_closed`` says so.
     """
     rows = [_Text(prompt, prompts, loaded.ends) for prompt in rows_of(batch)]
-    choice = _Choice(rows, options)
+    choice = _Choice(rows, options, is_closed)
     if reader is None:
         _write_by_library(loaded, choice, options)
     else:
@@ -129,9 +135,10 @@ def _first_stop(text: str, stops: Sequence[str]) -> int | None:
 class _Choice:
     """Chooses each row's next token; draws by the row's own seed, so that a batch's other rows do not matter."""
 
-    def __init__(self, rows: Sequence[_Text], options: HfOptions) -> None:
+    def __init__(self, rows: Sequence[_Text], options: HfOptions, is_closed: Callable[[], bool]) -> None:
         self.rows = rows
         self._options = options
+        self._is_closed = is_closed
 
     def next(self, scores: Any) -> Any:
         """Return the next token of each row, of shape (rows, 1), and tell the rows; ``scores`` has the vocabulary's."""
@@ -157,6 +164,8 @@ class _Choice:
         return torch.tensor([row.is_done for row in self.rows], device=tokens.device)
 
     def _tell(self, tokens: Sequence[int]) -> None:
+        if self._is_closed():
+            raise AdapterError("closed while it wrote")
         for row, token in zip(self.rows, tokens, strict=True):
             row.add(token)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -250,6 +252,40 @@ def test_a_request_that_is_too_large_for_the_memory_by_itself_is_an_error_with_i
     for (error,) in (model.generate_requests([Generate("Hi")]), model.loglikelihood([LogLikelihood("Hi", " there")])):
         assert "one request is too large for the device's memory (" in str(error)
         assert ": CUDA out of memory; lower max_tokens" in str(error)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_is_being_written_ends_when_the_model_is_closed(
+    chat_llama: Path, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    model = HfAdapter(str(chat_llama), max_new_tokens=80)
+    model._goes_on, begun, steps = goes_on, threading.Event(), list[int]()
+    monkeypatch.setattr(model, "_loaded", replace(model._open(), ends=()))
+    model._open().model.generation_config.eos_token_id = None
+
+    def step(*_: object) -> None:
+        begun.set()
+        steps.append(1)
+        time.sleep(0.02)
+
+    model._open().model.register_forward_pre_hook(step)
+    raised: list[str] = []
+
+    def ask() -> None:
+        try:
+            model.generate_requests([Generate("the the the")])
+        except AdapterError as error:
+            raised.append(str(error))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert begun.wait(60)
+    model.close()
+    asking.join(60)
+    assert (1, True) == (len(raised), "closed" in raised[0])
+    assert len(steps) < 80
+    with pytest.raises(AdapterError, match="is closed"):
+        model.generate_requests([Generate("a")])
 
 
 # What it says about its tokens

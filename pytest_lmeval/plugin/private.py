@@ -6,6 +6,7 @@ No other module of the plugin uses such a name; a test sees to that. Seen with p
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -219,6 +220,45 @@ def note_parameter(item: pytest.Item, label: str) -> None:
     if own is not None:
         params = label if own.params is None else f"{own.params}][{label}"
         item._id = type(own)(path=own.path, names=own.names, params=params)
+
+
+# The phases of a test
+
+
+def is_begun(item: pytest.Item) -> bool:
+    """Tell whether an item has what fixtures are asked of, which pytest takes away at its end.
+
+    Without ``_request`` False: pytest runs all phases itself.
+    """
+    return bool(getattr(item, "_request", False))
+
+
+def begin_logs(item: pytest.Item) -> None:
+    """Do what the plugin ``logging-plugin`` does at a set-up; without its key it keeps nothing to be prepared."""
+    from _pytest import logging
+
+    if (key := getattr(logging, "caplog_records_key", None)) is not None:
+        item.stash[key] = {}
+
+
+def end_turn(item: Any) -> None:
+    """Let go of what pytest lets go of at the end of an item: its fixtures, its logs, and what says that it runs."""
+    from _pytest import logging
+
+    for name in ("caplog_records_key", "caplog_handler_key"):
+        if (key := getattr(logging, name, None)) in item.stash:
+            del item.stash[key]
+    item._request = False
+    item.funcargs = None
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
+def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
+    """Tell whether pytest would call the hook ``pytest_exception_interact``. Without its own function never."""
+    from _pytest import runner
+
+    check = getattr(runner, "check_interactive_exception", None)
+    return check is not None and bool(check(call, report))
 
 
 # A worker of pytest-xdist, seen from within

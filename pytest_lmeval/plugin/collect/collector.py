@@ -58,6 +58,8 @@ class TaskFile(pytest.Module):
         self.shared: Mapping[str, object] | None = None
         option = self.config.option
         self._shareable = not (option.setupshow or option.setuponly or option.setupplan)
+        # Whether each item needs its set-up and tear-down, once that is known.
+        self.needs_all_phases: bool | None = None
         self.hooks: Any = None
         self.place = ""
 

@@ -7,7 +7,7 @@ what it imports at the top is what a run without a task pays for.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator
     from pathlib import Path
-
-    from pytest_lmeval.plugin.asking.item import ExampleItem
 
 __all__ = [
     "lm",
@@ -282,16 +280,6 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
             raise
         add_to_report(session.config, interrupted=True)
         raise ctrl_c from None
-
-
-@pytest.hookimpl
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    file = item.parent
-    if nextitem is None or nextitem.parent is not file or getattr(file, "shared", None) is None:
-        return None
-    from pytest_lmeval.plugin.asking.turn import take_turn
-
-    return take_turn(cast("ExampleItem", item))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,10 +1,13 @@
-"""The turn of an example whose set-up and tear-down would do nothing: the call alone, and one report."""
+"""The turn of an example whose set-up and tear-down would do nothing: the call alone, and one report.
+
+A plugin of its own, registered once the examples of a file share their fixtures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -21,7 +24,15 @@ _WANT_ALL = {"_pytest.junitxml"}
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 
-def take_turn(item: ExampleItem) -> bool | None:
+@pytest.hookimpl
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    file = item.parent
+    if nextitem is None or nextitem.parent is not file or getattr(file, "shared", None) is None:
+        return None
+    return _take_turn(cast("ExampleItem", item))
+
+
+def _take_turn(item: ExampleItem) -> bool | None:
     """Run the call of an example between two others of its file; return None where pytest has to run all phases.
 
     Each fixture is set up for the whole file, so that set-up and tear-down of the item have nothing to do. pytest runs

@@ -17,6 +17,7 @@ from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import places
@@ -98,6 +99,8 @@ class TaskFile(pytest.Module):
         if self._shareable:
             self.shared = dict(item.funcargs)
             self.addfinalizer(self._forget)
+            if not (plugins := self.config.pluginmanager).is_registered(turn):
+                plugins.register(turn, "lmeval-turns")
 
     def _forget(self) -> None:
         self.shared = None

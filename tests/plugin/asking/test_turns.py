@@ -49,13 +49,13 @@ def right(project: Project, count: int) -> None:
     project.task("tasks/words.jsonl", *(project.record(f"w{number}", "yes") for number in range(count)))
 
 
-def run(project: Project, *options: str) -> pytest.RunResult:
+def run_timed(project: Project, *options: str) -> pytest.RunResult:
     return project.run("--durations=0", "-vv", *options)
 
 
 def test_the_first_and_the_last_of_a_file_are_set_up_and_torn_down(project: Project) -> None:
     project.prompts(*(f"say: {number}" for number in range(5)), target="1")
-    result = run(project)
+    result = run_timed(project)
     result.assert_outcomes(passed=1, failed=4)
     assert {"call": 5, "setup": 2, "teardown": 2} == phases(result)
 
@@ -80,7 +80,7 @@ def test_the_first_and_the_last_of_a_file_are_set_up_and_torn_down(project: Proj
 def test_whoever_needs_all_phases_gets_them(project: Project, conftest: str, options: tuple[str, ...]) -> None:
     right(project, 4)
     project.write("conftest.py", conftest)
-    assert {"call": 4, "setup": 4, "teardown": 4} == phases(run(project, *options))
+    assert {"call": 4, "setup": 4, "teardown": 4} == phases(run_timed(project, *options))
 
 
 def test_a_mark_of_pytest_is_heeded_between_others(project: Project) -> None:
@@ -88,7 +88,7 @@ def test_a_mark_of_pytest_is_heeded_between_others(project: Project) -> None:
     mark = "items[{}].add_marker(pytest.mark.{})"
     marks = f"{mark.format(1, 'skip')}; {mark.format(2, 'xfail')}"
     project.write("conftest.py", f"import pytest\ndef pytest_collection_modifyitems(items): {marks}\n")
-    run(project).assert_outcomes(passed=1, skipped=1, xfailed=1, failed=1)
+    run_timed(project).assert_outcomes(passed=1, skipped=1, xfailed=1, failed=1)
 
 
 def said(result: pytest.RunResult) -> list[str]:
@@ -102,9 +102,9 @@ def test_a_failure_shows_what_was_printed_and_logged_for_it_as_with_all_phases(p
         "tasks/words.jsonl", *(project.record(f"w{number}", "no", "yes", metric="loud") for number in range(4))
     )
     project.write("conftest.py", METRIC)
-    alone = run(project)
+    alone = run_timed(project)
     project.write("conftest.py", METRIC + ALL_PHASES)
-    whole = run(project)
+    whole = run_timed(project)
     assert said(whole) == said(alone)
     for section in ("stdout", "log", "stderr"):
         assert 4 == alone.stdout.str().count(f" Captured {section} call ")
@@ -114,7 +114,7 @@ def test_a_failure_shows_what_was_printed_and_logged_for_it_as_with_all_phases(p
 def test_a_run_that_stops_between_two_examples_tears_the_file_down(project: Project) -> None:
     project.prompts("say: 1", "say: 2", "say: 3", "say: 4", "say: 5", target="1")
     project.write("conftest.py", SHARED)
-    result = run(project, "--maxfail=2", "-s")
+    result = run_timed(project, "--maxfail=2", "-s")
     result.assert_outcomes(passed=1, failed=2)
     assert 1 == result.stdout.str().count("down t.jsonl")
 
@@ -122,7 +122,7 @@ def test_a_run_that_stops_between_two_examples_tears_the_file_down(project: Proj
 def test_the_next_file_is_set_up_by_itself(project: Project) -> None:
     project.small_tasks()
     project.write("conftest.py", SHARED)
-    result = run(project, "-s")
+    result = run_timed(project, "-s")
     result.assert_outcomes(passed=4, failed=1)
     first, second = "arithmetic.jsonl", "words.jsonl"
     steps = re.findall(r"(?:up|down) \w+\.jsonl", result.stdout.str())
@@ -133,13 +133,13 @@ def test_the_name_of_the_running_test_is_gone_after_it(project: Project) -> None
     right(project, 3)
     check = "def pytest_runtest_logfinish(): assert 'PYTEST_CURRENT_TEST' not in os.environ"
     project.write("conftest.py", f"import os\n{check}\n")
-    run(project).assert_outcomes(passed=3)
+    run_timed(project).assert_outcomes(passed=3)
 
 
 @pytest.mark.parametrize("processes", ["-n1", pytest.param("-n2", marks=pytest.mark.again)])
 def test_workers_do_the_same(project: Project, processes: str) -> None:
     project.prompts(*(f"say: {number}" for number in range(8)), target="1")
-    result = run(project, processes)
+    result = run_timed(project, processes)
     result.assert_outcomes(passed=1, failed=7)
     assert phases(result)["setup"] < 8
     assert 8 == len(project.ledger())

@@ -18,8 +18,21 @@ __all__ = ["OPTIONAL_MEMBERS", "REQUIRED_MEMBERS", "FollowUp", "Prompt", "Task",
 
 Prompt = str | tuple[Message, ...]
 """A rendered example: text, or the messages of a conversation."""
-FollowUp = Callable[[Sequence[Exchange]], Generate | None]
-"""From what was asked and answered so far, one exchange at least, to what is asked next; None at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What the model that plays the user is asked first; ``take`` returns what its reply leads to."""
+
+    request: Generate
+    take: Callable[[str], Generate | Aside | None]
+
+
+FollowUp = Callable[[Sequence[Exchange]], Generate | Aside | None]
+"""From what was asked and answered so far, one exchange at least, to what is asked next; None at the end.
+
+Where it has a method ``opening``, that returns from the request that the example has what is asked in its place.
+"""
 
 
 def render(example: Example) -> Prompt:

@@ -215,7 +215,7 @@ class Completion:
     model asks for. ``exchanges`` are, where one response took several requests, all of them in order, this one's last.
     ``cached`` says that it was asked for in another run: nothing was paid for it now, and no time taken.
     ``retries`` are the attempts before this one; whoever asks the adapter counts them. ``served_by`` is what the server
-    itself says of the model that answered.
+    itself says of the model that answered. ``asides`` are, of a talk with a simulated user, the records of its replies.
     """
 
     text: str
@@ -234,6 +234,7 @@ class Completion:
     cached: bool = False
     retries: int | None = None
     served_by: str = ""
+    asides: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def has_no_answer(self) -> bool:

@@ -234,7 +234,7 @@ class Engine:
             begin(job, begun)
         if self.budget is not None:
             talks = job.talks
-            self.budget.commit(sum(talk.request is not None for talk in talks) if talks else len(job.requests))
+            self.budget.commit(sum(talk.is_open for talk in talks) if talks else len(job.requests))
         return job
 
     def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
@@ -275,6 +275,8 @@ class Engine:
             if self._hooks.on_wait is not None:
                 self._hooks.on_wait(self)
             self.look_after()
+            if self._rounds is not None:
+                self._rounds.look_after()
         if job.failure is not None:
             raise job.failure
 

@@ -11,24 +11,42 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.records.answers import Recall
-from pytest_lmeval.task import FollowUp
+from pytest_lmeval.task import Aside, FollowUp
 from pytest_lmeval.types import Completion, Exchange, Generate, Request
 
 if TYPE_CHECKING:
-    from pytest_lmeval.task import FollowUp
+    from pytest_lmeval.asking.engine import Engine
+
+
+class Player(Protocol):
+    """The model that plays a user: whom to ask, what it said before, and what is recorded of a reply."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    def taken(self, request: Generate) -> Generate:
+        """Return a request as far as the model takes it."""
+
+    def recalled(self, request: Generate) -> str | None:
+        """Return what an earlier run has of its reply."""
+
+    def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
+        """Return what the details of the result have of a reply."""
 
 
 class Conversation:
     """One response to an example under way: what was asked and answered, and ``request``, what to ask now.
 
-    ``request`` is None at the end. What ``recall`` holds the answer to is not asked again; ``note`` is called with each
-    other answer. ``follow_up`` is None for what is a single request: its answer is the response.
+    ``request`` is None at the end, and while ``aside`` is what ``player``, who plays the user, is to be asked first.
+    What ``recall`` holds the answer to is not asked again; ``note`` is called with each other answer. ``follow_up`` is
+    None for what is a single request: its answer is the response.
     """
 
     def __init__(
@@ -37,15 +55,39 @@ class Conversation:
         follow_up: FollowUp | None = None,
         recall: Recall | None = None,
         note: Callable[[Exchange], None] = lambda exchange: None,
+        player: Player | None = None,
     ) -> None:
         self.request: Request | None = first
+        self.aside: Aside | None = None
+        self.player = player
+        self._asides: list[Mapping[str, Any]] = []
         self._follow_up = follow_up
         self._recall = recall or Recall()
         self._note = note
         self._exchanges: list[Exchange] = []
         self._answer: Answer | None = None
         self._error: LmevalError | None = None
+        if player is not None:
+            opening: Any = follow_up
+            self._follow(lambda: opening.opening(first))
         self._take_known()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to ask."""
+        return self.request is not None or self.aside is not None
+
+    def take_aside(self, answer: Answer) -> None:
+        """Go on with what the user said."""
+        aside, self.aside = self.aside, None
+        assert aside is not None
+        assert self.player is not None
+        if isinstance(answer, Completion):
+            self._asides.append(self.player.record(aside.request, answer))
+            self._follow(lambda: aside.take(answer.text))
+            self._take_known()
+        else:
+            self.fail(answer if isinstance(answer, AdapterError) else AdapterError("a user says completions only"))
 
     def take(self, answer: Answer) -> None:
         """Go on with the answer to ``request``."""
@@ -77,20 +119,42 @@ class Conversation:
             self._exchanges.append(exchange)
             if is_new:
                 self._note(exchange)
-            self._go_on(self._follow_up, answer)
+            self._follow(partial(self._follow_up, self._exchanges))
         else:
             self.fail(AdapterError("only completions can be followed up"))
 
-    def _go_on(self, follow_up: FollowUp, answer: Completion) -> None:
+    def _follow(self, step: Callable[[], Generate | Aside | None]) -> None:
+        """Take ``step``, and those after it for which the user need not be asked."""
+        self.request = None
         try:
-            self.request = self._numbered(follow_up(self._exchanges))
+            following = step()
+            while isinstance(following, Aside):
+                following = self._known_aside(following)
+                if self.aside is not None:
+                    return
+            self.request = self._numbered(following)
         except LmevalError as error:
             self.fail(AdapterError(str(error)))
         except Exception as error:  # a task's own code
             self.fail(AdapterError(f"what to ask next raised {type(error).__name__}: {error}"))
         else:
             if self.request is None:
-                self._answer = Completion(answer.text, tool_calls=answer.tool_calls, exchanges=tuple(self._exchanges))
+                self._end()
+
+    def _known_aside(self, aside: Aside) -> Generate | Aside | None:
+        """Return what follows an aside whose reply is known; else note that it is to be asked."""
+        assert self.player is not None
+        known = self.player.recalled(aside.request)
+        if known is None:
+            self.aside = aside
+            return None
+        self._asides.append(self.player.record(aside.request, Completion(known)))
+        return aside.take(known)
+
+    def _end(self) -> None:
+        last = self._exchanges[-1].response
+        exchanges, asides = tuple(self._exchanges), tuple(self._asides)
+        self._answer = Completion(last.text, tool_calls=last.tool_calls, exchanges=exchanges, asides=asides)
 
     def _numbered(self, request: Generate | None) -> Generate | None:
         before = sum(each.request == request for each in self._exchanges)
@@ -131,6 +195,7 @@ class Rounds:
         self._admit = admit
         self._arrived: queue.SimpleQueue[tuple[Job, list[Conversation], Job] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._others: set[Engine] = set()
 
     def start(self, job: Job) -> None:
         """Ask the first round of ``job``; the job itself is answered after the last one."""
@@ -141,7 +206,7 @@ class Rounds:
         self._arrived.put(None)
 
     def _ask(self, job: Job) -> None:
-        open_now = [talk for talk in job.talks if talk.request is not None]
+        open_now = [talk for talk in job.talks if talk.is_open]
         if not open_now:
             answers = [talk.answer() for talk in job.talks]
             self._inbox.deliver(job, answers)  # type: ignore[arg-type]  # BudgetSpent among them is raised by the engine
@@ -149,8 +214,24 @@ class Rounds:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="lmeval-rounds", daemon=True)
             self._thread.start()
+        if aside := [talk for talk in open_now if talk.aside is not None]:
+            self._ask_aside(job, aside)
+            return
         requests = [talk.request for talk in open_now if talk.request is not None]
         self._submit([Job(requests, on_answer=lambda asked: self._arrived.put((job, open_now, asked)))])
+
+    def _ask_aside(self, job: Job, talks: list[Conversation]) -> None:
+        """Have the users of ``talks`` asked; the others of the job wait."""
+        player = talks[0].player
+        assert player is not None
+        self._others.add(player.engine)
+        requests = [player.taken(talk.aside.request) for talk in talks if talk.aside is not None]
+        player.engine.ask(requests, lambda asked: self._arrived.put((job, talks, asked)))
+
+    def look_after(self) -> None:
+        """Replace the transports of those who play users where they hang."""
+        for engine in [*self._others]:
+            engine.look_after()
 
     def _run(self) -> None:
         while (arrived := self._arrived.get()) is not None:
@@ -167,8 +248,8 @@ class Rounds:
     def _take(self, talk: Conversation, answer: Answer) -> None:
         try:
             self._settle(answer)
-            talk.take(answer)
-            if talk.request is not None:
+            (talk.take if talk.aside is None else talk.take_aside)(answer)
+            if talk.is_open:
                 self._admit()
         except BudgetSpent as error:
             talk.fail(error)

@@ -55,7 +55,7 @@ class DryRun:
         self._stack.callback(self._run.close)
         plan = self._run.plan(units, self._adapter, self._judge)
         self._sandbox = self._stack.enter_context(self._run.sandbox(plan))
-        answers = self._run.ask(replace(plan, batches=()), self._adapter)
+        answers = self._run.ask(replace(plan, batches=()), self._adapter, judge=self._judge)
         self._engine: Any = _Witness(answers.engine)
         self._answers = answers.through(self._engine)
         return self

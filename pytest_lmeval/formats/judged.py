@@ -107,7 +107,7 @@ def consult(judge: Any, question: Question) -> Consultation:
                 **({"adapter_key": adapter_key} if adapter_key else {}),
             }
         )
-    return Consultation(verdict, unread, entries, total(map(_usage_of, completions)))
+    return Consultation(verdict, unread, entries, total(map(usage_of, completions)))
 
 
 def asked_again(opening: tuple[Message, ...], reply: str, repair: str) -> tuple[Message, ...]:
@@ -129,7 +129,8 @@ def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return summed
 
 
-def _usage_of(completion: Completion) -> dict[str, float]:
+def usage_of(completion: Completion) -> dict[str, float]:
+    """Return what a reply took, as far as it is known."""
     amounts = {name: getattr(completion, name) for name in _USAGE}
     known = {name: amount for name, amount in amounts.items() if amount is not None}
     return known if completion.cached or "cost" in known else {**known, COST_UNKNOWN: 1}

@@ -30,26 +30,31 @@ class Script:
 
     def next_request(self, exchanges: Sequence[Exchange]) -> Generate | None:
         """Return what to ask after ``exchanges``, of which there is one at least; None at the end."""
-        turn = by_turn(exchanges)
-        last = exchanges[-1]
+        turns, talk = by_turn(exchanges), self.talk(exchanges)
+        if self.goes_on(turns[-1]):
+            return replace(exchanges[-1].request, prompt=tuple(talk))
+        if len(turns) == len(self.said):
+            return None
+        return replace(exchanges[-1].request, prompt=(*talk, Message("user", self.said[len(turns)])))
+
+    def talk(self, exchanges: Sequence[Exchange]) -> list[Message]:
+        """Return all that was said, the last answer and what the tools answered to it included."""
+        turn, last = by_turn(exchanges)[-1], exchanges[-1]
         # Thoughts are not sent back.
-        talk = [*_messages(last.request), Message("assistant", last.response.text, last.response.tool_calls)]
-        goes_on = self._goes_on(turn[-1])
+        talk = [*messages_of(last.request), Message("assistant", last.response.text, last.response.tool_calls)]
+        goes_on = self.goes_on(turn)
         for call in last.response.tool_calls:
             content = self.respond(call) if self.respond is not None and goes_on else ""
             talk.append(Message("tool", content, tool_call_id=call.id))
-        if goes_on:
-            return replace(last.request, prompt=tuple(talk))
-        if len(turn) == len(self.said):
-            return None
-        return replace(last.request, prompt=(*talk, Message("user", self.said[len(turn)])))
+        return talk
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
         """Return why a turn was ended that the model would have gone on with; "" if it was not."""
         asks = bool(turn[-1].response.tool_calls) and self.respond is not None
         return f"stopped after {self.max_rounds} rounds of calls (max_rounds)" if asks else ""
 
-    def _goes_on(self, turn: Sequence[Exchange]) -> bool:
+    def goes_on(self, turn: Sequence[Exchange]) -> bool:
+        """Tell whether the tools answer the last calls of a turn, so that the model is asked again."""
         return bool(turn[-1].response.tool_calls) and self.respond is not None and len(turn) <= self.max_rounds
 
 
@@ -58,7 +63,7 @@ def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
     turns: list[list[Exchange]] = []
     said = -1
     for each in exchanges:
-        users = sum(message.role == "user" for message in _messages(each.request))
+        users = sum(message.role == "user" for message in messages_of(each.request))
         if users != said:
             turns.append([])
             said = users
@@ -78,7 +83,9 @@ def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
     for number, each in enumerate(turn):
         shown.append(_shown(each.response))
         later = (
-            _messages(turn[number + 1].request)[len(_messages(each.request)) + 1 :] if number + 1 < len(turn) else ()
+            messages_of(turn[number + 1].request)[len(messages_of(each.request)) + 1 :]
+            if number + 1 < len(turn)
+            else ()
         )
         shown += [{"role": "tool", "content": one.content} for one in later]
     return shown
@@ -113,7 +120,8 @@ def _responses(entry: Any, values: Mapping[str, Any]) -> Iterator[Any]:
             yield each["response"]
 
 
-def _messages(request: Generate) -> tuple[Message, ...]:
+def messages_of(request: Generate) -> tuple[Message, ...]:
+    """Return the messages of a request."""
     return (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt
 
 

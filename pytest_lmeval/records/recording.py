@@ -181,8 +181,8 @@ def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the entries of judges that have a key and a reply in the details of a result, those of repeats too."""
     repeats = details.get("repeats", ())
     for each in (details, *(repeats if isinstance(repeats, list | tuple) else ())):
-        found = each.get("judge", ()) if isinstance(each, Mapping) else ()
-        for entry in found if isinstance(found, list | tuple) else ():
+        found = [each.get(name) for name in ("judge", "user")] if isinstance(each, Mapping) else ()
+        for entry in [entry for entries in found if isinstance(entries, list | tuple) for entry in entries]:
             if isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in ("key", "output")):
                 yield entry
 
@@ -213,5 +213,7 @@ def _judged(record: Mapping[str, Any]) -> Judgements:
     details = record.get("details")
     if not isinstance(details, Mapping):
         return Judgements()
-    entries = [(str(each.get("judge", "")), each["key"], each["output"]) for each in judge_entries(details)]
+    entries = [
+        (str(each.get("judge", each.get("user", ""))), each["key"], each["output"]) for each in judge_entries(details)
+    ]
     return Judgements(tuple(entries), recorded_exchanges(answered_requests(details, "judge")))

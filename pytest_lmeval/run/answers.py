@@ -163,6 +163,10 @@ class Judges:
         """The model that plays users; None where the judge does."""
         return None if self.user_adapter is None else self._judge(self.user_adapter)
 
+    def player(self, adapter: Any) -> NamedJudges:
+        """Return who plays users: the model for that, else the run's judge, behind ``adapter``."""
+        return self.user or self.of(adapter)
+
     def adapter(self, spec: str) -> Any:
         """Return the adapter behind the name of a judge that a task asks for."""
         if spec not in self._adapters:
@@ -185,8 +189,10 @@ class ModelAnswers:
     """The answers of ``model`` to the units of ``plan``.
 
     ``connect`` returns the engine that asks, with what it is to know of the units. ``recorded`` are the answers of an
-    earlier run; ``note`` is called with each answer that is a step to a response.
+    earlier run; ``note`` is called with each answer that is a step to a response. ``player`` returns who plays users.
     """
+
+    player: Callable[[], Any]
 
     def __init__(
         self,
@@ -254,7 +260,8 @@ class ModelAnswers:
             return None
         recall = None if self._recorded is None else self._recorded.of(unit)
         note = _not_noted if self._note is None else partial(self._note, unit.task.name, unit.example.id)
-        return Conversation(request, follow_up, recall, note)
+        player = self.player() if hasattr(follow_up, "opening") else None
+        return Conversation(request, follow_up, recall, note, player)
 
 
 def _nothing() -> None:

@@ -164,7 +164,7 @@ def _run(
         plan = run.plan(units, adapter, judge)
         sandbox = stack.enter_context(run.sandbox(plan))
         following = iter(units)
-        answers = run.ask(plan, adapter, partial(next, following, None))
+        answers = run.ask(plan, adapter, partial(next, following, None), judge=judge)
         results: list[ExampleResult] = []
         reason = ""
         for unit in units:

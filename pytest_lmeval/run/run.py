@@ -115,11 +115,13 @@ class Run:
         sandbox, self._sandbox_level = opened_sandbox(plan, self.settings)
         return sandbox
 
-    def ask(self, plan: RunPlan, adapter: Any, ahead: Ahead | None = None, engine: Any = None) -> ModelAnswers:
+    def ask(
+        self, plan: RunPlan, adapter: Any, ahead: Ahead | None = None, engine: Any = None, judge: Any = None
+    ) -> ModelAnswers:
         """Return the answers of ``adapter`` to the units of ``plan``.
 
         ``ahead`` returns the unit that will be wanted next. ``engine`` is what asks, where a project has one of its
-        own.
+        own. ``judge`` is the adapter of the run's judge, which plays users where nobody else does.
         """
         self.model = model = model_of(adapter)
         recorded = None
@@ -132,6 +134,7 @@ class Run:
         if engine is not None:
             connect = partial(self.engines.add, engine)
         self._answers = ModelAnswers(plan, model, self.settings.repeats, connect, recorded, note)
+        self._answers.player = partial(self.judges.player, judge)
         return self._answers
 
     def score(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_lmeval.adapters.protocol import as_taken
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.judged import usage_of
 from pytest_lmeval.hashes import judge_key
 from pytest_lmeval.records.answers import is_of
 from pytest_lmeval.records.recording import judge_entries
@@ -85,16 +87,27 @@ class Judge(NamedJudges):
     def _send(self, wanted: Mapping[str, Generate]) -> None:
         new = [key for key in wanted if self._recalled(key) is None]
         if new:
-            self.engine.send(new, lambda key: (self._taken(wanted[key]),))
+            self.engine.send(new, lambda key: (self.taken(wanted[key]),))
 
     def _answer(self, key: str, wanted: Mapping[str, Generate]) -> Completion:
         if (recalled := self._recalled(key)) is not None:
             return Completion(recalled)
-        (answer,) = self.engine.respond(key, lambda other: (self._taken(wanted[other]),))
+        (answer,) = self.engine.respond(key, lambda other: (self.taken(wanted[other]),))
         assert isinstance(answer, Completion)
         return answer
 
-    def _taken(self, request: Generate) -> Generate:
+    def recalled(self, request: Generate) -> str | None:
+        """Return what a simulated user said to ``request`` in an earlier run; None without any."""
+        return self._recalled(f"{self.key(request)} {request.task} {request.id}")
+
+    def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
+        """Return what the details of a result have of what a simulated user said."""
+        usage = usage_of(reply)
+        entry = {"user": self.name, "output": reply.text, "key": self.key(request), "adapter_key": self.adapter_key}
+        return {**entry, "usage": usage} if usage else entry
+
+    def taken(self, request: Generate) -> Generate:
+        """Return a request without the wishes that the adapter does not take."""
         return as_taken(request, self.engine.adapter) if request.options else request
 
     def _recalled(self, key: str) -> str | None:
@@ -107,5 +120,7 @@ def known_answers(results: Iterable[ExampleResult]) -> Known:
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for entry in judge_entries(result.details):
-            known.setdefault(entry["key"], {})[str(entry.get("adapter_key", ""))] = entry["output"]
+            # What a user says first is asked in the same way for many examples, and answered anew for each.
+            key = f"{entry['key']} {result.task} {result.id}" if "user" in entry else entry["key"]
+            known.setdefault(key, {})[str(entry.get("adapter_key", ""))] = entry["output"]
     return known

@@ -39,20 +39,16 @@ async def test_words(row, lm):
     lm.score("polite", await lm.judge("Is it polite?", said) == "yes")
     lm.score("graded", (await lm.grade("Is a colour.", said, human_label=int(row["said"] == row["target"]))).score)
 
-@eval_task("talked", data="words.csv")
-async def test_talked(row, lm):
-    user = lm.user("Somebody who says " + row["said"], max_turns=3)
-    async for said in user:
-        user.reply((await lm.ask("say: " + said)).text)
-    lm.output(user.turns)
-    lm.score("ended", user.ended == "done")
-
 @eval_task("asserted", data="words.csv", threads=True)
 def test_asserted(row, lm):
     assert lm.ask("say: " + row["said"]).text == row["target"]
 
 def test_without_rows(lm):
     assert lm.ask("say: green").text == "green"
+    user = lm.user("Somebody who says red", max_turns=2)
+    for said in user:
+        user.reply(lm.ask("say: " + said).text)
+    lm.output(user.turns)
 """
 CLIENTS = """
 import http.client
@@ -186,6 +182,18 @@ prompt:
 data: variants.csv
 target: "{{ target }}"
 metric: exact_match
+"""
+PLAYED = """
+display_name: Played
+key: played
+definition:
+  dataset: {path: words.csv}
+  solver:
+    type: multi_turn_solver
+    user: {persona: "Somebody who says say: {{ sample.said }}", max_turns: 3}
+  scorers:
+  - type: exact_match
+    ground_truth: "{{ sample.target }}"
 """
 ROWS = [("red", "red"), ("blue", "blue"), ("grey", "green"), ("pink", "pink"), ("black", "black"), ("white", "white")]
 CSV = "".join(f"{said},{target}\n" for said, target in (("said", "target"), *ROWS))
@@ -402,6 +410,13 @@ KINDS: Mapping[str, Kind] = {
         judge=True,
     ),
     "repeats": Kind({"tasks/often.jsonl": _often()}, ["tasks/often.jsonl"], "blue"),
+    "played": Kind(
+        {"tasks/played.yaml": PLAYED, "tasks/words.csv": CSV},
+        ["tasks/played.yaml"],
+        "blue\npink",
+        ["--lm-judge=model:Judge"],
+        judge=True,
+    ),
     "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks/task_choices.py"], "blue"),
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks/task_letters.py"], "C"),
     "declarative": Kind(

@@ -83,6 +83,7 @@ class Builder:
             sha256=self._sha256(dataset, config),
             key=file.key,
             display_name=file.display_name,
+            asks_user=getattr(file.definition.solver, "user", None) is not None,
             dataset={
                 "path": Path(os.path.relpath(dataset.path, source.path.parent)).as_posix(),
                 "sha256": dataset.sha256,

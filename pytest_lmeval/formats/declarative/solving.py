@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
@@ -18,9 +18,13 @@ from pytest_lmeval.formats.declarative.models.task import (
 )
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
 from pytest_lmeval.formats.declarative.templates import ROOM, Kit, Room, Template, TemplateFault
+from pytest_lmeval.formats.persona import Persona
 from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
 from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
+
+if TYPE_CHECKING:
+    from pytest_lmeval.formats.played import PlayedScript
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -29,13 +33,15 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class RowPrompt:
     """What the model is asked about a row: messages, or text; and the same as scorers see it.
 
-    ``said`` is, of a conversation, all that the user says in it; ``messages`` are those of the first request.
+    ``said`` is, of a conversation, all that the user says in it, ``persona`` who says it where that is not fixed;
+    ``messages`` are those of the first request.
     """
 
     prompt: str = ""
     messages: tuple[Message, ...] = ()
     model_input: Mapping[str, Any] = field(default_factory=dict)
     said: tuple[str, ...] = ()
+    persona: Persona | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +94,16 @@ class Solver:
         self.postprocess = postprocess
         self._responding = responding
         self._turns: list[Template] = []
+        self._user: tuple[Template, Template] | None = None
         self._messages: list[tuple[str, Template]] = []
         self.request_fields: dict[str, Any] = {"stop": tuple(model.stop), "max_tokens": model.max_tokens}
         if isinstance(model, MultiTurnSolver):
             self._turns = [kit.template(turn.user) for turn in model.turns]
             system = [("system", kit.template(model.system))] if model.system else []
             self._generic = None
-            self._messages = [*system, ("user", self._turns[0])]
+            if model.user is not None:
+                self._user = kit.template(model.user.persona), kit.template(model.user.goal)
+            self._messages = [*system, *([("user", self._turns[0])] if self._turns else [])]
             if model.tools:
                 tools = tuple(tool.function() for tool in model.tools)
                 self.request_fields |= {"tools": tools, "tool_choice": model.tool_choice}
@@ -112,14 +121,39 @@ class Solver:
                 return _generic_input(self._generic.render(variables))
             filled = [Message(role, template.render(variables)) for role, template in self._messages]
             said = tuple(template.render(variables) for template in self._turns)
+            played = None if self._user is None else tuple(template.render(variables) for template in self._user)
         except TemplateFault as fault:
             raise ScoringError(f"solver: {fault}") from None
         shown = "\n\n".join(message.content for message in filled)
-        return RowPrompt(shown, tuple(filled), {"messages": _as_json(filled)}, said)
+        if played is None:
+            return RowPrompt(shown, tuple(filled), {"messages": _as_json(filled)}, said)
+        return self._played(filled, *played)
+
+    def _played(self, filled: Sequence[Message], persona: str, goal: str) -> RowPrompt:
+        """Return what is known of a talk with a simulated user before it begins: the user in place of its words."""
+        assert isinstance(self.model, MultiTurnSolver)
+        assert self.model.user is not None
+        user = Persona(persona, goal, self.model.user.max_turns)
+        try:
+            user.check("user.")
+        except RecordRefused as refused:
+            raise ScoringError(f"solver: {refused.field}: {refused.detail}") from None
+        who = Message("user", "\n".join(filter(None, [f"Played by a model: {persona}", goal])))
+        shown = "\n\n".join(message.content for message in (*filled, who))
+        return RowPrompt(shown, (*filled, who), {"messages": _as_json(filled)}, (), user)
 
     def follow_up(self, asked: RowPrompt) -> FollowUp | None:
         """Return how the conversation about a row goes on; None where it is a single request."""
+        if asked.persona is not None:
+            return self.played(asked)
         return self._script(asked.said).next_request if isinstance(self.model, MultiTurnSolver) else None
+
+    def played(self, asked: RowPrompt) -> PlayedScript:
+        """Return how a conversation with a simulated user goes on."""
+        from pytest_lmeval.formats.played import PlayedScript
+
+        assert asked.persona is not None
+        return PlayedScript(asked.persona, self._script())
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
         """Return why a turn was ended that the model would have gone on with, or ""."""

@@ -47,6 +47,7 @@ class DeclarativeTask(Task):
     scoring_sha256: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     display_name: str = ""
+    asks_user: bool = False
     dataset: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -111,7 +112,17 @@ class DeclarativeTask(Task):
         scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
         score = scored[0].score() if len(scored) == 1 else _joined(scored)
         talks = [response for response in responses if isinstance(response, Completion) and response.exchanges]
-        return replace(score, details={**score.details, "turns": self._turns(talks[0])}) if talks else score
+        if not talks:
+            return score
+        details = {**score.details, "turns": self._turns(talks[0])}
+        if talks[0].asides:
+            assert self.solver is not None
+            played = self.solver.played(self.asked[example.id])
+            said = [dict(entry) for entry in talks[0].asides]
+            details |= {"ended": played.ended(len(details["turns"])), "user": said}
+            usage = total([score.usage, *(entry.get("usage", {}) for entry in talks[0].asides)])
+            score = replace(score, usage=usage)
+        return replace(score, details=details)
 
     def _turns(self, completion: Completion) -> list[dict[str, Any]]:
         assert self.solver is not None

@@ -90,6 +90,9 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     elsewhere |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION, THRESHOLDS}
     if "reason" in result.details:
         elsewhere.add("judge")
+    if "ended" in own and turns:
+        # What a simulated user said is in the turns.
+        elsewhere.add("user")
     if expected_in(result.metric, result.details):
         elsewhere.add("expected")
     for name, value in result.details.items():

@@ -43,7 +43,8 @@ def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> It
     with ExitStack() as stack:
         engines = {}
         for label, state in states.items():
-            engines[label] = state.ask(lm_adapter[label] if label else lm_adapter)
+            judge = lm_judge.get(label) if label and isinstance(lm_judge, ByModel) else lm_judge
+            engines[label] = state.ask(lm_adapter[label] if label else lm_adapter, judge)
             stack.callback(state.run.close)
         yield _provided(engines)
 

@@ -204,18 +204,18 @@ class RunState:
         """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
         return Ahead(self.config, self.label, self.items, wanted)
 
-    def ask(self, adapter: Any) -> Engine:
-        """Return the engine that answers this process's examples from ``adapter``."""
+    def ask(self, adapter: Any, judge: Any = None) -> Engine:
+        """Return the engine that answers this process's examples from ``adapter``; ``judge`` may play users."""
         self.ahead = self.upcoming(is_record)
         if adapter is not self.adapter:  # a fixture has made it
             learn(self.config, adapter)
-        self.answers = self.run.ask(self.plan, adapter, self.ahead)
+        self.answers = self.run.ask(self.plan, adapter, self.ahead, judge=judge)
         return self.answers.engine
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
         """Return the answers that an item takes from its ``engine``, the run's or one that a conftest gives."""
         if self.answers is None:
-            self.answers = self.run.ask(self.plan, adapter, engine=engine)
+            self.answers = self.run.ask(self.plan, adapter, engine=engine, judge=self.judge)
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
 
     def excuses(self, result: ExampleResult) -> bool:

@@ -81,8 +81,10 @@ def test_the_error_that_is_shown_is_the_real_one(folder: Path) -> None:
 @pytest.mark.parametrize("block", JUDGES, ids=range(len(JUDGES)))
 def test_the_judges_of_the_docs_judge(tmp_path: Path, block: str) -> None:
     (scorer,) = parse_yaml(block.encode())
-    row = {"q": "?", "capital": "Paris", "reviewer": "correct"}
-    answer = {"labeler_via_model": "english", "model_as_a_judge_scorer": "5"}.get(scorer["type"], "correct")
+    row = {"q": "?", "capital": "Paris", "answer": "Paris", "reviewer": "correct"}
+    grade = '{"reason": "It says so.", "score": 1}'
+    answers = {"labeler_via_model": "english", "model_as_a_judge_scorer": "5", "rubric": grade}
+    answer = answers.get(scorer["type"], "correct")
     # A labeler alone scores nothing.
     others = [EQUALS] if scorer.get("purpose") == "qa" else []
     task = make(tmp_path, [*others, scorer], [{**row, "a": "Paris"}])

@@ -67,5 +67,5 @@ class Judge:
             return json.dumps({"reason": f"it says {said}", "score": int(said != "hm")})
         if prompt.startswith("You play a user"):
             who = prompt.partition("Somebody who says ")[2].splitlines()[0]
-            return json.dumps({"say": who, "done": prompt.count("<answer-") > 2 and "hm" not in prompt.splitlines()})
+            return json.dumps({"say": who, "done": prompt.count("<answer-") > 1 and "hm" not in prompt.splitlines()})
         return "no" if prompt.endswith("hm") else "yes"

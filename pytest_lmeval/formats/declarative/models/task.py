@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import RecordRefused
@@ -98,12 +98,21 @@ class SolverTool(Block):
         return {name: value for name, value in shown.items() if value}
 
 
+class SimulatedUser(Block):
+    """A user whom a further model plays, from --lm-user or the judge's."""
+
+    persona: TemplateText = Template(min_length=1, description="Who the user is, filled for every row.")
+    goal: TemplateText = Template(default="", description="What the user wants, filled for every row.")
+    max_turns: int = Field(default=8, ge=1, le=100, description="How many messages the user may say.")
+
+
 class MultiTurnSolver(Block):
-    """A conversation: what the user says is fixed, what the model says in between is its own."""
+    """A conversation: what the user says is fixed, or said by a model; what the model says in between is its own."""
 
     type: Literal["multi_turn_solver"] = Field(description="Several requests, with the answers in between.")
     system: TemplateText = Template(default="", description="The system message, filled for every row.")
-    turns: list[UserTurn] = Field(min_length=1, description="What the user says, turn by turn.")
+    turns: list[UserTurn] = Field(default_factory=list, min_length=1, description="What the user says, turn by turn.")
+    user: SimulatedUser | None = Field(default=None, description="Who says it, where that is not fixed by turns.")
     tools: list[SolverTool] = Field(default_factory=list, description="What the model may call.")
     tool_choice: str = Field(default="auto", description="auto, none, required, or the name of the tool to call.")
     max_rounds: int = Field(
@@ -122,6 +131,13 @@ class MultiTurnSolver(Block):
             for number, tool in enumerate(value):
                 _refused(partial(_check_responses, tool, f"tools[{number}].responses"))
         return value
+
+    @model_validator(mode="after")
+    def _has_one_user(self, info: ValidationInfo) -> MultiTurnSolver:
+        if bool(self.turns) == (self.user is not None) and info.context is not None:
+            detail = "expected turns, what the user says, or user, who says it; not both"
+            raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["turns", "missing_required", detail]]})
+        return self
 
     @field_validator("tool_choice")
     @classmethod

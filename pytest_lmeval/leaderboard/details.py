@@ -120,6 +120,8 @@ def reasons_of(result: ExampleResult) -> str:
     if is_function(result):
         return "\n".join(verdicts_in(found[_worst(result, len(found))]))
     own = found[min(shown_response(result), len(found) - 1)]
+    if result.metric == CHECKS:
+        return "; ".join(_judged(own.get(CHECKS)))
     return str(own.get("reason") or "") if "judge" in own else ""
 
 
@@ -303,6 +305,13 @@ def wanted_of(result: ExampleResult) -> Sequence[str]:
     if "expected" in details:
         return expected_in(result.metric, details)
     return [*_unpassed(details["checks"])] if "checks" in details else ()
+
+
+def _judged(checks: object) -> Iterator[str]:
+    """Yield name, score and reason of each check that a judge gave one for."""
+    for check in checks if isinstance(checks, Sequence) else ():
+        if isinstance(check, Mapping) and check.get("reason"):
+            yield f"{check.get('name', '')} {check.get('score')}: {check['reason']}"
 
 
 def _unpassed(checks: object) -> Iterator[str]:

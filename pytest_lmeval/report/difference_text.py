@@ -9,6 +9,7 @@ from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.details import (
+    CHECKS,
     answers_in,
     explanation_of,
     is_function,
@@ -126,7 +127,8 @@ def _one_flip(flip: Flip) -> list[str]:
     for name, prompt in _prompts(flip):
         lines += _block(name, prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
     if wanted := wanted_text(flip.new):
-        lines += _block("targets" if flip.new.targets else "expected calls", wanted)
+        of = "targets" if flip.new.targets or flip.new.metric == CHECKS else "expected calls"
+        lines += _block(of, wanted)
     for name, result in (("old", flip.old), ("new", flip.new)):
         lines += _block(f"{name} ({score_text(result.score)})", _output(result))
         if reasons := reasons_of(result):

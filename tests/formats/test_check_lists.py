@@ -319,11 +319,29 @@ def test_a_bad_check_of_a_data_file_is_one_error(old: str, new: str, said: str) 
     assert error.at("q.yaml").startswith(said)
 
 
+def test_a_judge_grades_by_the_rubric_of_a_check_and_its_reason_is_where_a_reader_looks(project: Project) -> None:
+    reply = json.dumps({"reason": "It is curt.", "score": 0})
+    project.write("judge.py", f"class Judge:\n    name = 'j'\n    def generate(self, prompts): return [{reply!r}]\n")
+    kind = {"metric": "rubric", "name": "kind", "extras": {"rubric": "Is kind.", "human_label": 0}}
+    project.task("tasks/t.jsonl", _record(YES, kind, prompt="say: yes"))
+    assert 4 == project.run("tasks").ret
+    done = project.run("tasks", "--lm-judge=judge:Judge")
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        ["*| name: kind; passed: False; score: 0.0; threshold: 1.0; metric: rubric; reason: It is cu*"]
+    )
+    assert "kind 0.0: It is curt." in (project.path / "reports/leaderboard.md").read_text()
+    (row,) = project.board()["tasks"]
+    assert (0.0, 1.0) == (row["scores"]["kind"]["score"], row["metrics"]["kind.agreement"])
+    (result,) = project.ledger().values()
+    assert ["kind"] == [entry["scorer"] for entry in result["details"]["judge"]]
+
+
 def test_a_check_that_gets_worse_is_compared_with_the_baseline(project: Project) -> None:
-    records = [_record(YES, {**WORDS, "threshold": 0}, id=f"e{n}", prompt=f"say: yes of course {n}") for n in range(12)]
+    records = [_record(YES, WORDS, id=f"e{n}", prompt=f"say: yes of course {n}") for n in range(12)]
     project.task("tasks/t.jsonl", *records)
     options = ("tasks", "--lm-gate=baseline", "--lm-baseline=b.json", "--lm-min-score=t.words=0.1")
-    assert 0 == project.run(*options, "--lm-update-baseline").ret
+    assert 0 == project.run(*options, "--lm-update-baseline", "--lm-report-dir=first").ret
     project.write(
         "wrong.py",
         "from model import Model as Good\nclass Model(Good):\n"
@@ -332,3 +350,5 @@ def test_a_check_that_gets_worse_is_compared_with_the_baseline(project: Project)
     done = project.run(*options, "--lm-adapter=wrong:Model")
     assert 1 == done.ret
     done.stdout.fnmatch_lines(["*t.words: regression*"])
+    compared = project.lmeval("diff", "first/ledger.jsonl", "reports/ledger.jsonl")
+    compared.stdout.fnmatch_lines(["  targets:", "    words: yes of course"])

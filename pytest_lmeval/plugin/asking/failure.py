@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.details import (
+    CHECKS,
     DURATION,
     FUNCTION,
     NO_ROW,
@@ -50,7 +51,7 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     elif result.prompt != NO_ROW:
         lines += _block("row", result.prompt, tail=_PROMPT_TAIL)
     lines += _answer(result, number)
-    if wanted := wanted_text(result):
+    if result.metric != CHECKS and (wanted := wanted_text(result)):
         lines += _block("targets" if result.targets else "expected calls", wanted)
     lines += _details(result, number)
     if before is not None and before.predictions:
@@ -88,7 +89,7 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     lines = [line for place, turn in enumerate(turns, start=1) for line in _turn(place, turn, thoughts)]
     elsewhere = {"turns", "repeats"} if turns else set()
     elsewhere |= _OF_FUNCTIONS if is_function(result) else {"steps", FUNCTION, THRESHOLDS}
-    if "reason" in result.details:
+    if "reason" in result.details or CHECKS in result.details:
         elsewhere.add("judge")
     if "ended" in own and turns:
         # What a simulated user said is in the turns.

@@ -175,7 +175,7 @@ def test_a_whole_formula_without_its_last_dollar_is_read(worker: MetricWorker) -
     assert "equal" == _status(worker, "She pays $5 for each and $18 in all.", "18")
 
 
-@pytest.mark.parametrize("text", ["$12(x", "$12+", "Answer: 12+", "12+", "12 -", "12*", "12 ="])
+@pytest.mark.parametrize("text", ["$12(x", "$12+", "Answer: 12+", "12+", "12 -", "12*", "12 =", "Answer: 12 +\nDone"])
 def test_an_answer_that_ends_with_an_operator_is_cut_off(worker: MetricWorker, text: str) -> None:
     assert "unparsed" == _status(worker, text, "12")
 

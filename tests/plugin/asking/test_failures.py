@@ -244,6 +244,15 @@ def test_a_failure_of_an_adapter_tells_the_adapter_and_the_reason(project: Proje
     assert "Traceback" not in result.stdout.str()
 
 
+def test_what_fails_around_an_example_is_the_reason_that_it_has_no_score(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    hook = "import pytest\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_call(): raise OSError('disk')\n"
+    project.write("conftest.py", hook)
+    project.run("--lm-include-per-example")
+    (example,) = project.examples().values()
+    assert ("error", "not scored: OSError: disk") == (example["status"], example["error"])
+
+
 def test_the_short_summary_says_what_went_wrong(project: Project) -> None:
     project.task("tasks/t.jsonl", project.record("a", "x", target="y"))
     result = project.run("--tb=no", "-rf")

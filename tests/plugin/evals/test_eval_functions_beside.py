@@ -134,16 +134,16 @@ def test_what_uses_a_module_s_fixture_has_ended_before_that_is_torn_down(project
     assert 36 == len(project.asked())
 
 
-def test_what_runs_beside_goes_on_where_the_next_file_begins(project: Project) -> None:
-    project.write("tests/conftest.py", "import pytest\n\n@pytest.fixture(scope='session')\ndef db(): return 1\n")
-    for name in ("one", "two"):
-        body = (
-            f"@eval_task('{name}', data=[{{'id': f'e{{n}}'}} for n in range(3)])\nasync def test_x(row, lm, db):\n"
-            "    await lm.ask('say: ' + row['id'])\n    await asyncio.sleep(0.3)\n    lm.score('done', 1)\n"
-        )
-        write_tests(project, body, f"test_{name}")
+def test_what_uses_a_module_s_fixture_goes_on_where_its_next_class_begins(project: Project) -> None:
+    classes = (
+        f"class Test{name}:\n    @eval_task('{name}', data=[{{'id': f'e{{n}}'}} for n in range(3)])\n"
+        "    async def test_x(self, row, lm, db):\n        await lm.ask('say: ' + row['id'])\n"
+        "        await asyncio.sleep(0.3)\n        lm.score('done', 1)\n\n"
+        for name in ("One", "Two")
+    )
+    write_tests(project, "@pytest.fixture(scope='module')\ndef db(): return 1\n\n" + "".join(classes))
     project.run("tests", "--lm-concurrency=8").assert_outcomes(passed=6)
-    assert 6 == len((project.path / "asked.txt").read_text().splitlines())
+    assert 6 == len(project.asked())
 
 
 def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Project) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import BY_NAME, METRIC
+from pytest_lmeval.leaderboard.details import BY_NAME
 from pytest_lmeval.leaderboard.scores import split
 
 if TYPE_CHECKING:
@@ -74,11 +74,12 @@ def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], d
         own = [pair for pair in pairs if pair.new.task == task]
         for name, threshold in scores.items():
             before = [pair for pair in own if name in pair.old.metrics]
+            now = any(name in pair.new.metrics for pair in own)
             both = [ScorePair(pair.old, pair.new, name, threshold) for pair in before if name in pair.new.metrics]
             found += both
             if own and not both:
-                where = "this run" if before else "the baseline"
-                left_out[f"{task}.{name}"] = f"{where} has no such score for any example that was compared"
+                where = "the baseline has" if now and not before else "this run has" if before else "both runs have"
+                left_out[f"{task}.{name}"] = f"{where} no such score for any example that was compared"
             elif len(both) < len(own):
                 partly.append(f"{task}.{name}: compared over {len(both)} of {len(own)} examples: others lack the score")
     return found, left_out, partly
@@ -128,6 +129,6 @@ def _score(row: TaskRow, name: str) -> Any:
 
 def _meant(row: TaskRow | None, name: str) -> str:
     known = {} if row is None else {**row.metrics, **row.scores}
-    recorded = [each for each in known if each != METRIC and each != split(name)[1] and known[each] is not None]
+    recorded = [each for each in known if each not in BY_NAME and each != split(name)[1] and known[each] is not None]
     hint = did_you_mean(split(name)[1], recorded)
     return f"; recorded: {', '.join(recorded) or 'none'}{';' if hint else ''}{hint}"

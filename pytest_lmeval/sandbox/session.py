@@ -20,7 +20,7 @@ from pytest_lmeval.sandbox.results import CodeStatus, Limits
 
 GRACE_S = 7.0
 NOTICE_S = 0.2
-MOST_ROOM = 48 * 1024 * 1024
+MOST_ROOM = 32 * 1024 * 1024
 
 
 class ProgramEndError(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 # No canonical text of anything else has a control character in it.
 NAN = "\0"
 LONGEST_SHOWN = 80
+LARGE = 1 << 63
+LARGEST_FLOAT = int(sys.float_info.max)
 # An object of Python's and the place that refers to it; an empty container and what it grows to.
 ROOM_OF_ITEM = 60
 ROOM_OF_CONTAINER = 200
@@ -131,7 +134,8 @@ def same(left: Any, right: Any) -> bool:
     if ours is not None and theirs is not None:
         # Item by item, because the text of a long list takes much more room than the list.
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
-    if ours is not None or theirs is not None:
+    # The text of a large value takes much more room than the value: not where it cannot be the same.
+    if ours is not None or theirs is not None or _shape(left) != _shape(right):
         return False
     text = _canonical(left)
     return NAN not in text and text == _canonical(right)
@@ -143,12 +147,23 @@ def _sequence(item: Any) -> list[Any] | None:
     return item if isinstance(item, list) else None
 
 
+def _shape(item: Any) -> tuple[object, int]:
+    """Return what two values that are the same have in common: their kind, and how many parts they have."""
+    if isinstance(item, dict):
+        [(tag, body)] = item.items()
+        return tag, len(body)
+    return (float if type(item) is int else type(item)), 0
+
+
 def _canonical(item: Any) -> str:
     if item is None or isinstance(item, (bool, str)):
         return json.dumps(item)
     if isinstance(item, (int, float)):
-        # Through int, because 2**53 + 1 and 2.0**53 would otherwise be equal.
-        return repr(int(item)) if item == int(item) else repr(item)
+        # Through int, because 2**53 + 1 and 2.0**53 would otherwise be equal; of a large float that is 309 digits long.
+        whole = int(item)
+        if abs(whole) < LARGE:
+            return repr(whole) if item == whole else repr(item)
+        return repr(float(item)) if abs(whole) <= LARGEST_FLOAT and float(item) == whole else repr(item)
     if isinstance(item, list):
         return f"[{','.join(map(_canonical, item))}]"
     [(tag, body)] = item.items()
@@ -163,6 +178,8 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
     "bytes": lambda body: f"b{body}",
     "dict": _canonical_dict,
     "float": lambda body: NAN if body == "nan" else body,
+    # Of what is shown alone: all its digits.
+    "int": lambda body: body,
     "set": lambda body: f"<{','.join(sorted(map(_canonical, body)))}>",
     "tuple": lambda body: _canonical(body),
 }
@@ -220,6 +237,8 @@ def _start(item: Any) -> Any:
         return {tag: body if isinstance(body, str) else _start(body) for tag, body in item.items()}
     if isinstance(item, list):
         return [_start(part) for part in item[:LONGEST_SHOWN]]
+    if type(item) is int:
+        return {"int": repr(item)}
     return item[: LONGEST_SHOWN + 1] if isinstance(item, str) else item
 
 

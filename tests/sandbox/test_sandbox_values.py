@@ -73,6 +73,14 @@ def test_sameness_is_pythons_equality_but_for_bool_and_tuple(left: Any, right: A
         (-0.0, 0, True),
         (2**53, 2.0**53, True),
         (2**53 + 1, 2.0**53, False),
+        (2**70, 2.0**70, True),
+        (2**70 + 1, 2.0**70, False),
+        (-(2**70), -(2.0**70), True),
+        (int(1e308), 1e308, True),
+        (10**308, 1e308, False),
+        (10**400, 1e308, False),
+        ({int(1e308)}, {1e308}, True),
+        (0, -0.0, True),
         (10**400, math.inf, False),
         (1e300, 10**300, False),
         (0.1 + 0.2, 0.3, False),
@@ -336,6 +344,30 @@ def test_a_message_takes_no_more_memory_than_is_allowed(make: Callable[[], bytes
     assert peak < 20 << 20
 
 
+@pytest.mark.parametrize("other", [5, 1e308, "x", {}, {1e308}, {1: 2}, b"x", float("inf"), None])
+def test_a_large_value_is_compared_with_another_kind_or_size_without_its_text(other: Any) -> None:
+    large, small = {"set": [1e308] * 300_000}, tagged(other)
+    tracemalloc.start()
+    try:
+        assert not same(large, small)
+        assert not same(small, large)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 16
+
+
+def test_large_floats_take_little_more_room_than_themselves() -> None:
+    large = {"set": [1e308 - number * 1e293 for number in range(20_000)]}
+    tracemalloc.start()
+    try:
+        assert same(large, {"set": large["set"][::-1]})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 300 * 20_000
+
+
 def test_honest_keys_take_the_room_of_their_objects() -> None:
     payload = b'["value",[' + b",".join([b'{"tuple":[1,2]}'] * 10_000) + b"],null]"
 
@@ -363,6 +395,10 @@ def test_structure_in_a_long_text_takes_no_room_of_its_own() -> None:
     payload = b'["value","' + b'[{,\\"' * 700_000 + b'",null]'
 
     assert len(payload) < room(payload) < len(payload) * 2 + 1000
+
+
+def test_a_large_number_is_shown_as_it_was_written() -> None:
+    assert ("1124000727777607680000", "[1e+308,3]") == (show(tagged(1124000727777607680000)), show(tagged([1e308, 3])))
 
 
 @pytest.mark.parametrize("value", [[[1] * 10**5] * 3, "x" * 10**6, {"a": ["b" * 10**5]}, [{1}] * 10**4, (1, (2,))])

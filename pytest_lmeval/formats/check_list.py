@@ -15,6 +15,7 @@ from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Metric
 
+_MOST_WEIGHT = 1_000_000
 _OF_CHECKS = ("metric", "targets", "threshold", "name", "weight", "extras")
 
 
@@ -84,8 +85,9 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
     if "threshold" in check:
         checks.number_in_range(check["threshold"], f"{field}.threshold", 0.0, 1.0)
     weight = check.get("weight", 1)
-    if not is_number(weight) or weight <= 0:
-        raise RecordRefused("bad_value", f"{field}.weight", f"expected a number above 0, got {weight!r:.80}")
+    if not is_number(weight) or not 0 < weight <= _MOST_WEIGHT:
+        detail = f"expected a number above 0, at most {_MOST_WEIGHT:,}, got {weight!r:.80}"
+        raise RecordRefused("bad_value", f"{field}.weight", detail)
     name = checks.string(check.get("name", metric), f"{field}.name")
     if name == CHECKS:
         raise RecordRefused("bad_value", f"{field}.name", "'checks' is what the board calls all of them together")

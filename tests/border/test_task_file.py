@@ -189,7 +189,7 @@ REFUSED = Border(
             "not finite or negative",
             "a weight",
             checked({"metric": "regex", "targets": ["x"], "weight": -1}),
-            "bad_value checks[0].weight: expected a number above 0, got -1",
+            "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got -1",
         ),
         bad_line("twice", "a check", checked(*[{"metric": "regex", "targets": ["x"]}] * 2), "is the name of checks[0]"),
         bad_line(

@@ -166,9 +166,19 @@ REFUSED: list[tuple[Record, str]] = [
     ),
     (_record({**YES, "threshold": 2}), "bad_value checks[0].threshold: expected a number in [0, 1], got 2"),
     (_record({**YES, "threshold": True}), "bad_type checks[0].threshold: expected a number in [0, 1], got a boolean"),
-    (_record({**YES, "weight": 0}), "bad_value checks[0].weight: expected a number above 0, got 0"),
-    (_record({**YES, "weight": -1}), "bad_value checks[0].weight: expected a number above 0, got -1"),
-    (_record({**YES, "weight": "2"}), "bad_value checks[0].weight: expected a number above 0, got '2'"),
+    (_record({**YES, "weight": 0}), "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got 0"),
+    (
+        _record({**YES, "weight": -1}),
+        "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got -1",
+    ),
+    (
+        _record({**YES, "weight": 1e308}),
+        "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got",
+    ),
+    (
+        _record({**YES, "weight": "2"}),
+        "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got '2'",
+    ),
     (_record({**YES, "targets": "yes"}), "bad_type checks[0].targets: expected a non-empty array of strings"),
     (_record({**YES, "targets": [""]}), "bad_value checks[0].targets: every text contains an empty target"),
     (
@@ -303,7 +313,11 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
         ("target: ", "targets: [x], target: ", "q.yaml:4: bad_value checks[0].targets: there is 'target', too"),
         ('"{{ word }}"', "word", "q.yaml:4: bad_value checks[0].target: 'word' is a text, and the name of a column"),
         ("{{ word }}", "{{ wrd }}", "q.yaml:4: bad_value checks[0].target: there is no column 'wrd'; did you mean"),
-        ("weight: 2", "weight: 0", "q.yaml:5: bad_value checks[1].weight: expected a number above 0, got 0"),
+        (
+            "weight: 2",
+            "weight: 0",
+            "q.yaml:5: bad_value checks[1].weight: expected a number above 0, at most 1,000,000, got 0",
+        ),
         ("metric: f1", "metric: f2", "q.yaml:5: bad_value checks[1].metric: unknown metric 'f2'"),
         ("name: word", "name: f1", "q.yaml:5: bad_value checks[1].name: 'f1' is the name of checks[0], too"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.compare.changes import OVERALL
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import GateSettings
     from pytest_lmeval.leaderboard.board import Leaderboard
 
+_FLOOR = attrgetter("about.min_score")
 Finding = tuple[str, str]
 """A verdict, and the reason for it."""
 _NOTHING_TO_DECIDE_BY = (
@@ -79,10 +81,13 @@ def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) ->
     held = {
         "thresholds": settings.mode == "examples",
         "baseline": settings.mode == "baseline" and compared,
-        "floors": bool(settings.floors) and _names_any(settings.floors, board),
+        "floors": any(map(_FLOOR, board.tasks)) or (bool(settings.floors) and _names_any(settings.floors, board)),
         "limits": bool(settings.limits) and _names_any(limited_names(settings.limits), board),
         "must_pass": any(result.must_pass and result.status != "quarantined" for result in results),
     }
+    if not held["floors"] and any(map(SCORES, board.tasks)):
+        # Those that the tasks themselves set for their scores.
+        held["floors"] = any(score["min_score"] for row in board.tasks for score in row.scores.values())
     return tuple(name for name, is_held in held.items() if is_held)
 
 

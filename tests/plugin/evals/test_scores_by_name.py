@@ -122,6 +122,14 @@ def test_floors_of_scores_are_set_by_option_and_ini_file(project: Project) -> No
     assert 0 == scored(project, "--lm-gate=tasks")[0]
 
 
+def test_a_floor_that_a_task_sets_itself_decides_about_the_run(project: Project) -> None:
+    for numbers in ("min_score=0.5", "min_score={'polite': 0.5}"):
+        put_function(project, numbers)
+        code, output = scored(project, "--lm-gate=tasks")
+        assert (0, ["floors"]) == (code, project.board()["gate"]["decided_by"])
+        assert "NOT GATED" not in output
+
+
 def test_a_floor_of_no_task_s_score_is_a_usage_error(project: Project) -> None:
     put_function(project)
     for name in ("suport.polite", "support.very polite"):

@@ -193,6 +193,7 @@ def _may_be_a_task(path: Path) -> bool:
     if path.name.endswith(".replay.jsonl"):
         return False
     from pytest_lmeval.formats import compact, spec
+    from pytest_lmeval.formats.defaults import DEFAULTS
 
     try:
         with path.open("rb") as file:
@@ -201,7 +202,7 @@ def _may_be_a_task(path: Path) -> bool:
                 if stripped and not stripped.startswith(b"#"):
                     record = json.loads(stripped)
                     return not isinstance(record, dict) or any(
-                        key in record for key in (*compact.FIELDS, *spec.REQUIRED)
+                        key in record for key in (DEFAULTS, *compact.FIELDS, *spec.REQUIRED)
                     )
     except (OSError, ValueError):
         pass

@@ -136,6 +136,12 @@ def test_conversations_are_tasks_in_any_folder_that_is_named(project: Project) -
     result.stdout.fnmatch_lines(["elsewhere/t.jsonl:1: unknown_field turns?0?.usr: *"])
 
 
+def test_a_file_that_begins_with_its_defaults_is_a_task_in_any_folder_that_is_named(project: Project) -> None:
+    defaults = {"defaults": {"metric": "exact_match", "prompt": "say: {{ word }}"}}
+    project.task("elsewhere/t.jsonl", defaults, {"id": "a", "word": "x", "targets": ["x"]})
+    project.run("elsewhere", "elsewhere/t.jsonl").assert_outcomes(passed=1)
+
+
 def test_recorded_outputs_are_no_tasks(project: Project) -> None:
     project.task("tasks/t.jsonl", project.record("a", "x"))
     project.task("tasks/t.replay.jsonl", {"id": "a", "output": "x"})

@@ -167,5 +167,6 @@ _RARE: tuple[tuple[str, Any, Callable[[str, Any], Any]], ...] = (
     ("confidence", None, _share),
     ("tool_calls", (), _calls),
     ("exchanges", (), _nothing),
+    ("asides", (), _nothing),
     ("cached", False, _flag),
 )

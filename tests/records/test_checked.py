@@ -77,6 +77,8 @@ def test_the_requests_of_an_answer_are_the_run_s_to_tell() -> None:
     inner = Exchange(Generate("?"), Completion("4"))
     with pytest.raises(ValueError, match=r"exchanges .*; expected nothing, since the run itself fills it"):
         checked(Completion("4", exchanges=(inner,)))
+    with pytest.raises(ValueError, match=r"asides .*; expected nothing, since the run itself fills it"):
+        checked(Completion("4", asides=({"user": "mine"},)))
 
 
 def test_other_types_of_numbers_and_texts_become_plain_ones() -> None:

@@ -17,7 +17,7 @@ def planted(**given):
         kind = str(field.type)
         if "ToolCall" in kind:
             values[field.name] = (ToolCall(KEY, f"tool {KEY}", json.dumps({KEY: KEY})),)
-        elif "Mapping" in kind or "dict" in kind:
+        elif kind.startswith(("Mapping", "dict")):
             values[field.name] = {f"key {KEY}": f"value {KEY}"}
         elif kind.startswith(("tuple[str", "Sequence[str", "list[str")):
             values[field.name] = (f"{field.name} {KEY}",)

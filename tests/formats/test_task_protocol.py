@@ -68,10 +68,9 @@ def test_a_member_is_required_or_has_a_default() -> None:
         if isinstance(each, ast.FunctionDef):
             is_abstract = any(ast.unparse(mark) == "abstractmethod" for mark in each.decorator_list)
             found[is_abstract].add(each.name)
-    # What a task may set on itself is a value with a default.
-    found[False].update(
-        ast.unparse(each.target) for each in task.body if isinstance(each, ast.AnnAssign) and each.value
-    )
+        # What a task may set on itself is a value with a default.
+        elif isinstance(each, ast.AnnAssign) and each.value is not None:
+            found[False].add(ast.unparse(each.target))
     assert found == {True: set(REQUIRED_MEMBERS), False: set(OPTIONAL_MEMBERS)}
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_lmeval.plugin.private import begin_logs, check_interaction, end_turn, is_begun
+from pytest_lmeval.plugin.private import begin_logs, check_interaction, end_turn, is_begun, is_worker
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.item import ExampleItem
 
 _HOOKS = ("protocol", "setup", "call", "teardown", "makereport", "logreport")
-_KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
-"""The packages whose hooks need no phase but the call; xdist goes by the second name in a worker."""
+_KNOWN = {"_pytest", "pytest_lmeval", "xdist", "pytest_randomly", "_hypothesis_pytestplugin"}
+"""The packages whose hooks need no phase but the call."""
 _WANT_ALL = {"_pytest.junitxml"}
 """What waits for the report of a tear-down."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
@@ -69,7 +69,13 @@ def _phase(item: ExampleItem, when: Any, hook: Callable[..., object]) -> None:
 
 def _needs_all_phases(item: ExampleItem) -> bool:
     option = item.config.option
-    if option.usepdb or option.trace or any(mark.name in _MARKS for mark in item.iter_markers()):
+    # What waits for reports in the controller is not known in a worker.
+    if (
+        is_worker(item.config)
+        or option.usepdb
+        or option.trace
+        or any(mark.name in _MARKS for mark in item.iter_markers())
+    ):
         return True
     modules = {
         each.function.__module__

@@ -136,10 +136,6 @@ def test_the_name_of_the_running_test_is_gone_after_it(project: Project) -> None
     run_timed(project).assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("processes", ["-n1", pytest.param("-n2", marks=pytest.mark.again)])
-def test_workers_do_the_same(project: Project, processes: str) -> None:
-    project.prompts(*(f"say: {number}" for number in range(8)), target="1")
-    result = run_timed(project, processes)
-    result.assert_outcomes(passed=1, failed=7)
-    assert phases(result)["setup"] < 8
-    assert 8 == len(project.ledger())
+def test_workers_run_all_phases(project: Project) -> None:
+    right(project, 4)
+    assert {"call": 4, "setup": 4, "teardown": 4} == phases(run_timed(project, "-n1"))

@@ -122,11 +122,11 @@ def _verdict(result: ExampleResult) -> str:
         error = printable(outcome.error).replace("\n", _MARK)
         return f"{name} could not be scored ({outcome.status}): {error}"
     metric = printable(question.metric, keep="")
-    under = responses_under(result)
+    # Of several checks the mean has to reach nothing: each of them has.
+    under = responses_under(result) if outcome.threshold else ""
     others = [f"{under} responses under it"] if under else []
     decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
     others += map(printable, missed_lines(result)) if decisive else ()
-    # Of several checks the mean has to reach nothing: each of them has.
     least = f", threshold {outcome.threshold:.4g}" if outcome.threshold or not others else ""
     return "; ".join([f"{name} scored {outcome.score:.4g}{least} ({metric})", *others])
 

@@ -73,6 +73,15 @@ def test_an_example_passes_if_so_many_of_its_repeats_do_and_its_score_is_the_mea
     assert "| often | 3 | 2 |" in (project.path / "reports/leaderboard.md").read_text()
 
 
+def test_a_failure_counts_no_responses_under_a_threshold_that_checks_have_not(project: Project) -> None:
+    project.write("some.py", MODEL)
+    checks = [{"metric": "contains_any", "targets": ["yes"]}]
+    extras = {"repeats": 2, "passes": 2}
+    project.task("tasks/often.jsonl", {"id": "1", "prompt": "1 of 2", "checks": checks, "extras": extras})
+    result = project.run("tasks", "--lm-adapter=some:Model")
+    result.stdout.fnmatch_lines(["often: 1 scored 0.5 (checks); 1 of its repeats passed, and 2 have to"])
+
+
 def test_other_paths_come_to_the_same(project: Project) -> None:
     put_tasks(project)
     project.run(*OPTIONS, "--lm-gate=tasks", "--lm-cache=cache", "--lm-cache-mode=sampled")

@@ -191,16 +191,16 @@ class EvalSession:
         """What the end of the run says of its eval functions, with the spans and stray requests of the process."""
         shared, worker = self.shared, worker_input(self._config).get("workerid", "")
         spans = shared.spans.notes if shared.spans is not None else []
-        # Equal counts of two processes are two notes.
-        of_spans = [f"{note} ({worker})" if worker else note for note in spans]
         waited = [
             f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
             for (task, reason), count in self._one_by_one.items()
         ]
         waited += self._alone.lines(self._concurrency) if self._alone is not None else ()
+        # Equal counts of two processes are two notes.
+        counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
         others = [*self._notes, *(shared.endpoint.strays if shared.has_endpoint else ())]
         left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []
-        return [*waited, *of_spans, *others[:_MOST_NOTES], *left]
+        return [*counts, *others[:_MOST_NOTES], *left]
 
     def _end(self, items: Sequence[pytest.Item]) -> None:
         for item in items:

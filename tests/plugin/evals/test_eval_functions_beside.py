@@ -392,3 +392,14 @@ def test_labels_that_cannot_be_told_apart_make_the_example_an_error(project: Pro
     record = project.examples()["x:test_x"]
     assert ("error", None) == (record["status"], record["score"])
     assert "labels: expected two different texts or more" in record["error"]
+
+
+def test_each_process_says_how_many_examples_ran_one_at_a_time(project: Project) -> None:
+    fixture = "import pytest\nfrom pytest_lmeval import eval_task\n\n@pytest.fixture\ndef own():\n    return 1\n"
+    rows = "[{'id': name} for name in 'abcd']"
+    project.write(
+        "test_x.py", f"{fixture}\n@eval_task('x', data={rows})\nasync def test_x(row, lm, own):\n    assert own\n"
+    )
+    result = project.run_pytest("--lm-adapter=none", "-n2")
+    counts = [int(line.split()[1]) for line in result.outlines if "ran one at a time" in line]
+    assert (0, 4) == (result.ret, sum(counts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_lmeval.compare.remarks import names_of
@@ -122,6 +122,7 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
             f"the server reports another model than in the baseline: {names_of(board.served_by)}, in the baseline "
             f"{names_of(before)}"
         )
+    found += _other_judges(baseline, board)
     asked = {
         _times_asked(baseline.results or ()),
         _times_asked(row for each in board.tasks for row in each.per_example),
@@ -132,6 +133,36 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     if others := sorted(baseline.infos.keys() - rows):
         found.append(f"in the baseline, but not run: {', '.join(others)}")
     return found
+
+
+def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
+    """Yield a sentence for each task whose judge, or what it is given, is not that of the baseline.
+
+    A recording answers in the name of the judge that it is of.
+    """
+    now = {row.task: _judges(row.notes) for row in board.tasks if row.notes}
+    if not any(now.values()):
+        return
+    rows = baseline.board["tasks"] if baseline.board is not None else ()
+    before = {row["task"]: _judges(row.get("notes")) for row in rows if isinstance(row, Mapping)}
+    before |= {task: _judges(found.get("notes")) for task, found in baseline.aggregates.items()}
+    for task, judges in now.items():
+        for key in judges.keys() & before.get(task, {}).keys():
+            (name, asked), (old_name, old_asked) = judges[key], before[task][key]
+            if name != old_name and not name.startswith("replay:") and not old_name.startswith("replay:"):
+                yield f"{task} has another judge than in the baseline: {name}, in the baseline {old_name}"
+            elif asked != old_asked:
+                yield f"the judge of {task} is asked otherwise than in the baseline ({key})"
+
+
+def _judges(notes: object) -> dict[str, tuple[str, str]]:
+    """Return name and prompt hash of each judge that the notes of a row count."""
+    judges = notes.get("judges") if isinstance(notes, Mapping) else None
+    return {
+        str(key): (str(each.get("judge", "")), str(each.get("prompt_hash", "")))
+        for key, each in (judges.items() if isinstance(judges, Mapping) else ())
+        if isinstance(each, Mapping)
+    }
 
 
 def _doubt(baseline: RunFile) -> str:

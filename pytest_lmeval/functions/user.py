@@ -112,6 +112,9 @@ class User(_SimulatedUser):
         super().__init__(state, asker, persona)
         self._awaited = awaited
 
+    def __iter__(self) -> NoReturn:
+        raise TypeError("lm.user in an async def function: write async for said in user")
+
     def __aiter__(self) -> User:
         return self
 

@@ -80,7 +80,7 @@ def take_out(owner, name, result=None):
 take_out(evaluate, "content_hash", "")
 take_out(evaluate, "request_hash", "")
 take_out(ExampleItem, "attach_result")
-take_out(RunRecord, "open_ledger")
+RunRecord.open_ledger = lambda self: setattr(self, "is_open", True)
 take_out(RunRecord, "take")
 take_out(RunRecord, "finish", 0)
 """

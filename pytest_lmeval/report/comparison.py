@@ -139,8 +139,13 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared])
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     labels = ", ".join(model.label for model in models)
     return Template(part("compare.html")).substitute(
-        policy=policy(style, script), title=html.escape(labels), style=style, script=script, data=inert(text)
+        policy=policy(style, script), title=_title(labels), style=style, script=script, data=inert(text)
     )
+
+
+def _title(labels: str) -> str:
+    """Return the title, escaped, ASCII."""
+    return html.escape(labels).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _examples(models: Sequence[Compared]) -> list[dict[str, Any]]:

@@ -90,6 +90,10 @@ def test_a_run_of_several_models_is_ranked_again_from_its_folder_with_its_labels
     assert ["ours", "theirs"] == [line.split()[0] for line in out.splitlines()[1:3]]
     assert ran["comparison"]["ranking"] == written["comparison"]["ranking"]
     assert ran["examples"] == written["examples"]
+    # The page is ASCII, whatever a model is called.
+    shutil.copytree(folder / "ours", tmp_path / "größer")
+    assert 0 == lmeval("rank", folder / "ours", tmp_path / "größer", f"--html={page}")[0]
+    assert "gr&#246;&#223;er" in page.read_text("ascii")
     # Of two folders with one label each model is named with its file, too.
     shutil.copytree(folder / "ours", tmp_path / "second" / "ours")
     shutil.copy(folder / "comparison.json", tmp_path / "second")

@@ -115,7 +115,11 @@ def test_ids_that_do_not_name_an_example_cannot_be_sharded(project: Project, pro
     )
     done = project.run("test_e.py", "--lm-shard=1/2", processes)
     assert 4 == done.ret
-    done.stderr.fnmatch_lines(["*--lm-shard: the id '<object object at 0x*holds an address in memory*"])
+    refused = "--lm-shard: the id '<object object at 0x"
+    # Of two workers whose objects have two addresses, the controller may hear of two ids before it hears that.
+    other = "collected other items than the other workers: item 0 is test_e.py::test_e[-object-object-at-0x"
+    said = done.stderr.str()
+    assert (refused in said and "holds an address in memory" in said) or (processes == "-n2" and other in said)
 
 
 def test_plain_tests_are_in_every_shard(wide: Project) -> None:

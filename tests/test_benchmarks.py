@@ -90,6 +90,7 @@ def test_the_machine_is_described(smoke_run: str) -> None:
     assert "cores" in smoke_run
 
 
+@pytest.mark.again
 def test_a_part_can_be_run_alone() -> None:
     done = run_benchmark("--quick", "--only", "bystander")
     assert 0 == done.returncode, done.stdout + done.stderr

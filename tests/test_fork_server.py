@@ -47,7 +47,7 @@ def printed(result: pytest.RunResult) -> tuple[int, str, str]:
     return int(result.ret), text, result.stderr.str()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n1"])
+@pytest.mark.parametrize("processes", ["-n0", pytest.param("-n1", marks=pytest.mark.again)])
 def test_a_fork_finds_what_the_command_finds(
     project: Project, both_ways: BothWays, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
@@ -69,8 +69,8 @@ def test_a_fork_finds_what_the_command_finds(
         ([], 1),
         (["--lm-no-such"], 4),
         pytest.param(["-k", "none"], 5, marks=pytest.mark.slow),
-        (["-n2"], 1),
-        (["--fixtures", "-v"], 0),
+        pytest.param(["-n2"], 1, marks=pytest.mark.again),
+        pytest.param(["--fixtures", "-v"], 0, marks=pytest.mark.again),
     ],
 )
 def test_a_fork_prints_what_the_command_prints(
@@ -123,6 +123,7 @@ def test_a_run_that_takes_too_long_is_killed(project: Project) -> None:
     assert 5 == project.run_pytest("-k", "nothing", "--ignore=test_slow.py").ret
 
 
+@pytest.mark.again
 def test_a_run_for_which_python_starts_otherwise_is_no_fork(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("test_hash.py", "import sys\ndef test_hash(): assert 0 == sys.flags.hash_randomization\n")
     project.run_pytest().assert_outcomes(failed=1)

@@ -148,6 +148,7 @@ lm.post_process("extract_letter", lm.render(tasks[0].examples[0]))
     assert (tmp_path / "board.json").exists()
 
 
+@pytest.mark.again
 def test_importing_every_module_changes_nothing_around_it() -> None:
     program = f"""
 import importlib, os, sys, threading

@@ -282,7 +282,11 @@ _COMPACT = [
 _EXTRAS = ("io_pairs", "tests", "stdouts", "entry_point", "timeout_s", "threshold", "post_process", "category")
 
 
-@pytest.mark.parametrize("record", _COMPACT, ids=lambda record: "-".join([record["metric"], *record["extras"]]))
+@pytest.mark.parametrize(
+    "record",
+    [pytest.param(record, marks=[pytest.mark.again] if place % 3 else []) for place, record in enumerate(_COMPACT)],
+    ids=lambda record: "-".join([record["metric"], *record["extras"]]),
+)
 def test_schema_and_validator_agree_on_odd_values_in_compact_records(record: Record) -> None:
     places = [*((key,) for key in _COMPACT_FIELDS), ("targets", 0), *(("extras", key) for key in _EXTRAS)]
     for place, value in itertools.product(places, _ODD):

@@ -107,6 +107,7 @@ def test_parquet_that_holds_more_than_it_shows_is_refused_by_every_command(bomb:
     done.stdout.fnmatch_lines([says])
 
 
+@pytest.mark.again
 def test_a_limit_that_is_none_is_a_usage_error(project: Project) -> None:
     project.small_tasks()
     project.write("pytest.ini", PYTEST_INI + "\nlm_max_data_bytes = much\n")

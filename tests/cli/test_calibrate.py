@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Evaluate, Lmeval
 
 
@@ -48,6 +50,7 @@ def test_of_several_runs_the_examples_that_flip_are_proposed_for_quarantine(
     assert 'sums: sums-1: passed in 2 of 4 runs, flip rate 0.67; to set it aside: {"quarantine": {"until": ' in out
 
 
+@pytest.mark.again
 def test_of_several_runs_no_two_may_share_answers(lmeval: Lmeval, stub_project: Path, evaluate: Evaluate) -> None:
     options = ("--lm-adapter=model:Model", "--lm-gate=tasks")
     wrong = " ".join([*(f"s{n}" for n in range(12)), *(f"w{n}" for n in range(8))])

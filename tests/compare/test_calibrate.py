@@ -88,6 +88,7 @@ def test_strict_alarms_at_nearly_every_rerun_of_a_model_that_varies() -> None:
     assert 50 == strict.false_alarms.alarms
 
 
+@pytest.mark.again
 def test_the_same_seed_gives_the_same_rounds() -> None:
     runs = _runs(*_noisy(60, 30))
     first, again, other = (

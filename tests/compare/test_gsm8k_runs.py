@@ -69,7 +69,7 @@ def test_a_model_passes_against_itself(model: str) -> None:
     assert ("pass", 1319, 0, 0) == counts(compare(run(model), run(model)))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.again) for seed in range(1, 5))])
 @pytest.mark.parametrize("model", ["6b_finetuning", "175b_verification"])
 def test_three_percent_of_the_right_answers_broken_are_caught_in_1319_examples(model: str, seed: int) -> None:
     old = run(model)

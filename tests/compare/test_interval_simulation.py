@@ -18,7 +18,9 @@ def by_chance(share: float, runs: int) -> float:
 
 
 @pytest.mark.parametrize("runs", few_and_all(40, 500))
-@pytest.mark.parametrize("models", [1, 4, 8])
+@pytest.mark.parametrize(
+    "models", [pytest.param(1, marks=pytest.mark.again), 4, pytest.param(8, marks=pytest.mark.again)]
+)
 def test_a_run_of_unchanged_models_is_red_in_at_most_alpha_of_the_runs(simulation: Any, models: int, runs: int) -> None:
     # Without a share of alpha for each, a third of the runs of eight would be red.
     assert simulation.false_alarms(models, 1, 60, runs, seed=5) <= 0.05 + by_chance(0.05, runs)
@@ -26,7 +28,9 @@ def test_a_run_of_unchanged_models_is_red_in_at_most_alpha_of_the_runs(simulatio
 
 
 @pytest.mark.parametrize("runs", few_and_all(60, 500))
-@pytest.mark.parametrize("n", [5, 10, 30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [5, 10, pytest.param(30, marks=pytest.mark.again), pytest.param(200, marks=pytest.mark.slow)]
+)
 def test_intervals_hold_what_is_true(simulation: Any, n: int, runs: int) -> None:
     # Wilson's interval of few examples is below its level for some shares: that is known, and on average it holds.
     least = {"right in 7 of 10": 0.91, "right in 95 of 100": 0.91}

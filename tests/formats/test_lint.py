@@ -122,6 +122,7 @@ def _task(records: list[dict[str, Any]]) -> Any:
     return task
 
 
+@pytest.mark.again
 def test_thousands_of_records_take_seconds(tmp_path: Path) -> None:
     draw = random.Random(3)
     words = [f"w{number}" for number in range(2000)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def test_equals_the_textbook_table(left: str, right: str) -> None:
     assert _table(left, right) == lcs_length(left, right)
 
 
+@pytest.mark.again
 @many
 @given(SEQUENCE, SEQUENCE)
 def test_the_sides_can_be_swapped(left: str, right: str) -> None:

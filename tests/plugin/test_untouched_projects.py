@@ -36,7 +36,7 @@ def foreign(project: Project) -> Project:
     "arguments",
     [
         pytest.param("", marks=as_a_command),
-        pytest.param("-n1", marks=as_a_command),
+        pytest.param("-n1", marks=[as_a_command, pytest.mark.again]),
         "tests tasks/test_inside.py",
         ". -v",
     ],
@@ -108,6 +108,7 @@ def test_yaml_of_other_people_in_the_task_folder_is_left_alone(project: Project)
     project.run().assert_outcomes(passed=4, failed=1)
 
 
+@pytest.mark.again
 def test_nothing_of_other_files_changes_beside_tasks(foreign: Project) -> None:
     before = sorted(path.name for path in (foreign.path / "tasks").iterdir())
     foreign.run_pytest("-p", "no:cacheprovider")

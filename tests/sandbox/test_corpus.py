@@ -82,7 +82,9 @@ def names(outcomes: Iterable[Outcome], fault: str) -> list[str]:
 
 
 @LINUX
-@pytest.mark.parametrize("step", [SOME, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "step", [FEW, pytest.param(SOME, marks=pytest.mark.again), pytest.param(1, marks=pytest.mark.slow)]
+)
 def test_nothing_gets_through_at_the_level_confined(step: int, tmp_path: Path) -> None:
     missing = require_level("confined")
     if missing:

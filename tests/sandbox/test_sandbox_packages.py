@@ -78,6 +78,7 @@ def test_a_package_brings_what_it_needs_but_for_extras() -> None:
     assert all(Path(package.path).exists() for package in find(["hypothesis"]))
 
 
+@pytest.mark.again
 def test_a_package_may_be_named_as_it_is_imported() -> None:
     assert find(["_pytest"]) == find(["pytest"])
 

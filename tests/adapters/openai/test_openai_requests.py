@@ -187,6 +187,7 @@ def test_an_event_loop_that_ended_with_connections_open_does_not_stop_the_next()
     assert "['4', '4']" == done.stdout.strip()
 
 
+@pytest.mark.again
 def test_one_adapter_serves_one_event_loop_after_another_and_leaves_nothing_open() -> None:
     with warnings.catch_warnings(), serving([says("4")]) as server:
         warnings.simplefilter("error")

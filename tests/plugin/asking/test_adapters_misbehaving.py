@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 WHOLE_BATCH = {
     "one too few": "1 response(s) for 2 request(s)",
@@ -42,7 +39,7 @@ def rogue(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_spoilt_call_is_an_error_of_its_examples_and_one_that_raised_of_those_that_raise_alone(
     rogue: Project, processes: str
 ) -> None:

@@ -52,7 +52,7 @@ def outputs(project: Project) -> list[str]:
 CACHE = "--lm-cache=answers"
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, processes: str) -> None:
     first = counting.run(CACHE, processes)
     first.stdout.fnmatch_lines(["*cache *answers (use)*", "cache: 0 of 6 answer(s)*"])
@@ -172,6 +172,7 @@ def test_judges_are_asked_once_too(counting: Project, processes: str) -> None:
     assert (0, digest) == (len(counting.asked(forget=True)), counting.board()["digest"])
 
 
+@pytest.mark.again
 def test_a_resumed_run_and_the_cache_answer_together(counting: Project) -> None:
     counting.run(CACHE, "-k", "e0 or e1")
     (counting.path / "answers/answers.sqlite").rename(counting.path / "kept.sqlite")

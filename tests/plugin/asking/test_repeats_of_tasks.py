@@ -82,6 +82,7 @@ def test_a_failure_counts_no_responses_under_a_threshold_that_checks_have_not(pr
     result.stdout.fnmatch_lines(["often: 1 scored 0.5 (checks); 1 of its repeats passed, and 2 have to"])
 
 
+@pytest.mark.again
 def test_other_paths_come_to_the_same(project: Project) -> None:
     put_tasks(project)
     project.run(*OPTIONS, "--lm-gate=tasks", "--lm-cache=cache", "--lm-cache-mode=sampled")

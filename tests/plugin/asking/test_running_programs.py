@@ -32,7 +32,7 @@ def programs(project: Project) -> Project:
 
 
 @pytest.mark.skipif(require_level("confined") is not None, reason="this kernel lacks a layer of confined")
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_programs_run_confined_and_the_board_says_so(programs: Project, processes: str) -> None:
     result = programs.run(processes, "--lm-include-per-example")
     assert 1 == result.ret

@@ -221,6 +221,7 @@ def test_the_command_that_tries_a_task_does_not_spread_a_secret(
     assert CANARY not in shown
 
 
+@pytest.mark.again
 def test_a_secret_in_a_board_of_another_is_not_shown(project: Project) -> None:
     run_own(project, "--lm-adapter-arg=region=west")
     path = project.path / "reports/leaderboard.json"

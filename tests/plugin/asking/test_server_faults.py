@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,9 +25,7 @@ from tests.adapters.openai.scripted_server import (
     serving,
     status,
 )
-
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 FINE = [f"fine {number}" for number in range(30)]
 # With --lm-retries=2: what a prompt is answered with, its status, and how many requests it takes. A fault of each kind;
@@ -72,7 +69,7 @@ def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunRe
     return project.run_pytest("--lm-adapter=openai:m", address, *limits, "--lm-include-per-example", *options)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, processes: str) -> None:
     half = len(FINE) // 2
     project.prompts(*FINE[:half], *FAULTS, "redirect", *FINE[half:], target="yes")

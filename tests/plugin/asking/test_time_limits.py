@@ -13,7 +13,7 @@ def model(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_batch_adapter_that_hangs_spoils_its_batch_alone_and_one_that_exits_its_request(
     model: Project, processes: str
 ) -> None:

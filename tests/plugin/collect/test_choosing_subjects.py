@@ -73,7 +73,7 @@ def test_an_unknown_subject_is_a_usage_error_that_lists_those_of_all_tasks(
     assert [] == quizzes.calls()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_subject_is_known_to_one_task_at_least_and_others_are_told(quizzes: Project, processes: str) -> None:
     result = quizzes.run(processes, "--lm-subject=north")
     assert 0 == result.ret

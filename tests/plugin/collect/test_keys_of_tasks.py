@@ -50,6 +50,7 @@ def test_rows_have_the_key_the_display_name_and_the_values_of_their_task(variant
     assert (None, None, None) == rows["plain"]
 
 
+@pytest.mark.again
 def test_a_floor_of_the_key_is_for_every_variant_and_that_of_a_variant_goes_first(variants: Project) -> None:
     result = variants.run_pytest(*RUN, "--lm-min-score=the-choice=0.5")
     assert 1 == result.ret
@@ -61,6 +62,7 @@ def test_a_floor_of_the_key_is_for_every_variant_and_that_of_a_variant_goes_firs
     assert 0 == variants.run_pytest(*RUN, "--lm-min-score=the-choice=0.5", "--lm-min-score=choice@b=0").ret
 
 
+@pytest.mark.again
 def test_merged_shards_know_the_key(variants: Project) -> None:
     for part in ("1", "2"):
         variants.run_pytest(*RUN, f"--lm-shard={part}/2", f"--lm-report-dir=s{part}")

@@ -88,6 +88,7 @@ def test_folders_of_examples_that_passed_are_removed_where_pytest_would(project:
     assert ["test_folders_r3_0"] == [name for name in left if not name.endswith("current")]
 
 
+@pytest.mark.again
 def test_a_fixture_of_the_project_s_own_called_tmp_path_is_left_to_pytest(project: Project) -> None:
     project.write(
         "tests/conftest.py", "import pytest\n\n@pytest.fixture\ndef tmp_path(tmp_path):\n    return tmp_path\n"

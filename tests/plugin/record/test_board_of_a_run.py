@@ -72,6 +72,7 @@ def digest(project: Project, *options: str) -> str:
     return str(project.board()["digest"])
 
 
+@pytest.mark.again
 def test_the_digest_is_equal_for_equal_results(small: Project) -> None:
     serial = digest(small)
     assert serial == digest(small, "--lm-batch-size=1")
@@ -82,6 +83,7 @@ def test_the_digest_is_equal_for_equal_results(small: Project) -> None:
     assert serial != digest(small)
 
 
+@pytest.mark.again
 def test_the_digest_holds_errors_too(small: Project) -> None:
     small.write("model.py", "class Model:\n    def generate(self, prompts): raise OSError\n")
     assert digest(small) == digest(small, "-n2")
@@ -169,6 +171,7 @@ def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, ledger: str, l
         assert original["digest"] == small.board(f"from {source}")["digest"]
 
 
+@pytest.mark.again
 def test_workers_do_not_replay_what_their_run_replaces(small: Project) -> None:
     small.run("--lm-include-per-example")
     before = {path.name: path.read_bytes() for path in small.path.joinpath("reports").iterdir()}

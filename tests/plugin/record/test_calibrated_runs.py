@@ -84,6 +84,7 @@ def test_conversations_with_letters_have_them_too_chosen_or_written(choices: Pro
     assert "calibration" not in written
 
 
+@pytest.mark.again
 def test_a_resumed_run_has_the_same_calibration_and_confusions(choices: Project) -> None:
     whole = _choose(choices)
     (choices.path / "reports/ledger.jsonl").unlink()

@@ -113,6 +113,7 @@ def test_the_ini_file_can_pair_by_id_for_every_run_and_says_so(compared: Project
     assert "stale" == compared.board()["gate"]["verdict"]
 
 
+@pytest.mark.again
 def test_workers_show_both_prompts_too(compared: Project) -> None:
     compared.run(*BASELINE, "-n2").stdout.fnmatch_lines(["    prompt before: Repeat slowly: 0"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 CONFTEST = """
 from pytest_lmeval import Score
@@ -17,7 +17,7 @@ def pytest_lmeval_register(registry):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_an_excluded_example_is_no_failure_has_no_score_and_is_counted(project: Project, processes: str) -> None:
     project.write("conftest.py", CONFTEST)
     project.task(

@@ -197,6 +197,7 @@ def test_one_example_less_is_no_regression_unless_every_flip_counts(many: Projec
     assert "regression" == many.board()["gate"]["verdict"]
 
 
+@pytest.mark.again
 def test_an_adapter_that_always_answers_the_same_has_every_flip_counted(many: Project) -> None:
     many.write("oracle.py", (many.path / "oracle.py").read_text() + "    exact = True\n")
     score_many_answers = json.loads((many.path / "answers.json").read_text()) | {"q6": "wrong"}

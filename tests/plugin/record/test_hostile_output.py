@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 TEXTS = {
     "surrogate": "\ud800 alone",
@@ -98,6 +97,7 @@ def test_every_text_is_scored_kept_and_shown_harmlessly(hostile: Project) -> Non
     assert 1 == len(digests)
 
 
+@pytest.mark.again
 def test_a_terminal_of_plain_ascii_is_enough(hostile: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii:strict")
     monkeypatch.setenv("PYTHONUTF8", "0")
@@ -125,7 +125,7 @@ class Model:
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_hostile_errors_prints_and_names_break_nothing(hostile: Project, processes: str) -> None:
     hostile.write("model.py", NOISY)
     result = hostile.run(processes, "--lm-batch-size=1", "--junitxml=junit.xml")
@@ -146,7 +146,7 @@ def test_hostile_ids_prompts_and_targets_are_shown_harmlessly(project: Project) 
     assert {f"t:{text}" for text in texts} == project.examples().keys()
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_plain_test_that_fails_with_a_lone_surrogate_fails_the_run(project: Project, processes: str) -> None:
     project.copy("hostile_output", "test_plain.py")
     result = project.run_pytest(processes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 
 # The time that it says it took stands in the prompt.
 MODEL = """
@@ -28,7 +28,7 @@ def timed(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_a_run_over_its_limits_fails_and_names_them(timed: Project, processes: str) -> None:
     options = ("--lm-max=slow.p95_ms=30", "--lm-max=overall.cost=10", "--lm-max=slow.tokens_per_example=3")
     ran = timed.run(*options, processes)

@@ -182,6 +182,7 @@ def test_measured_examples_are_not_asked_again_by_a_resumed_run(tasks: Project) 
     assert whole["tasks"][0]["metrics"] == tasks.board()["tasks"][0]["metrics"]
 
 
+@pytest.mark.again
 def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project) -> None:
     _write_task(tasks, BINARY)
     _write_task(tasks, EQUALS, "equal")
@@ -203,6 +204,7 @@ def test_a_baseline_gate_says_that_nothing_measured_was_compared(tasks: Project)
     result.stdout.no_fnmatch_line("*to update it*")
 
 
+@pytest.mark.again
 def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_task_is_the_same(
     tasks: Project,
 ) -> None:

@@ -236,7 +236,7 @@ def test_all_reports_agree_on_what_has_nothing_to_do_with_scores(project: Projec
         pytest.param("one wrong", "examples", marks=pytest.mark.again),
         ("most wrong", "baseline"),
         pytest.param("must pass", "tasks", marks=pytest.mark.again),
-        ("an allowed error", "none"),
+        pytest.param("an allowed error", "none", marks=pytest.mark.again),
     ],
 )
 def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: str, mode: str) -> None:
@@ -246,7 +246,10 @@ def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: s
     check_agreement(project, result, verdict, expected_code(verdict, outcome))
 
 
-@pytest.mark.parametrize("name", [pytest.param("masked", marks=pytest.mark.again), "tear-down", "cut short"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("masked", marks=pytest.mark.again), pytest.param("tear-down", marks=pytest.mark.again), "cut short"],
+)
 def test_all_reports_of_workers_agree_on_what_has_nothing_to_do_with_scores(
     project: Project, baseline: bytes, name: str
 ) -> None:

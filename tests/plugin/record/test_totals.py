@@ -42,6 +42,7 @@ def test_tokens_cost_retries_and_time_are_said(project: Project, workers: list[s
     assert 0 <= board["manifest"]["wall_s"] < 300
 
 
+@pytest.mark.again
 def test_a_run_that_was_not_completed_says_how_to_go_on_and_what_was_used_again(project: Project) -> None:
     # Each call fails that a file names. A model that was edited would be another one, and be asked for all.
     failing = MODEL.replace("self.asked == 1", "str(self.asked) == pathlib.Path('failing').read_text()")

@@ -31,6 +31,7 @@ def run_limited(project: Project, limit: int, *options: str) -> subprocess.Compl
     return subprocess.run(command, cwd=project.path, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.again)])
 def test_a_full_disk_leaves_no_board_makes_the_run_incomplete_and_shows_the_scores(
     project: Project, options: list[str]

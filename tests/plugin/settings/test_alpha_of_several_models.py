@@ -62,6 +62,7 @@ def test_a_drop_that_would_fail_a_model_alone_is_inconclusive_among_four(known: 
     assert (1, "regression") == (alone.ret, known.board()["gate"]["verdict"])
 
 
+@pytest.mark.again
 def test_a_model_s_verdict_does_not_depend_on_the_others_answers(known: Project) -> None:
     worse = ("--lm-adapter-arg=B:first=8", "--lm-baseline=bases")
     verdicts = []
@@ -71,6 +72,7 @@ def test_a_model_s_verdict_does_not_depend_on_the_others_answers(known: Project)
     assert ["regression"] * 3 == verdicts
 
 
+@pytest.mark.again
 def test_what_is_said_again_of_a_run_is_said_by_its_own_rules(known: Project) -> None:
     known.run_pytest(FOUR[1], "--lm-adapter-arg=first=1", "--lm-baseline=bases/B.json", "--lm-strict")
     for command in (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import BOTH, Project
 from tests.schemas import faults
 
 TWO = ("--lm-adapter=A=models:Good", "--lm-adapter=B=models:Weak")
@@ -41,7 +41,7 @@ def comparison(project: Project, folder: str = "reports") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processes: str) -> None:
     several.run_pytest("--lm-adapter=models:Weak", "--lm-report-dir=alone")
     several.write("reports/leaderboard.json", "of an older run")
@@ -80,6 +80,7 @@ def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processe
     assert '"differs":true' in (several.path / "reports/report.html").read_text()
 
 
+@pytest.mark.again
 def test_last_failed_keywords_and_node_ids_pick_items_of_a_model(several: Project) -> None:
     several.run_pytest(*TWO)
     several.run_pytest(*TWO, "--lf").assert_outcomes(failed=9)
@@ -177,7 +178,7 @@ def test_a_model_that_was_not_asked_has_no_verdict(several: Project) -> None:
     assert not [*(several.path / "reports/B").rglob("*.json*")]
 
 
-@pytest.mark.parametrize("baseline", ["base.json", "bases"])
+@pytest.mark.parametrize("baseline", [pytest.param("base.json", marks=pytest.mark.again), "bases"])
 def test_a_baseline_is_one_file_for_all_or_a_folder_with_labels(several: Project, baseline: str) -> None:
     update = "--lm-update-baseline"
     if baseline == "base.json":

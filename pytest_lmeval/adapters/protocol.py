@@ -21,6 +21,13 @@ of one request, many at a time. Optional attributes:
     Numbers: an async adapter is not asked faster.
 ``base_url``
     Its address, for messages.
+``requests_in_flight``
+    How many requests an async adapter wants to have in flight, in place of ``--lm-concurrency``.
+``is_ready``
+    True if it is known that the model of an async adapter answers: the first request does not go alone.
+``time_limit_s``
+    Set by the run, where an async adapter has such an attribute: the seconds for one attempt at one request. The
+    adapter then raises AdapterTimeout itself, as it knows when the model begins with a request.
 ``hostable``
     True if an async adapter survives pickling: it may then run in a process of its own.
 ``forwards``

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -23,17 +21,15 @@ from pytest_lmeval.registry import Registry
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
 _Profiles = Mapping[str, Mapping[str, Any]]
-_OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
 Read = Callable[[str], str | None]
 """Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
-_READ: ContextVar[Read] = ContextVar("environment", default=os.getenv)
 # By the kind of an adapter, the variable that names its server where no option does, and the server without both.
 _SERVERS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
 LARGEST_WINDOW = 1_000_000
-"""Requests that an adapter may want to know together."""
+"""Requests that an adapter may want to know together, or have in flight."""
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
@@ -53,6 +49,18 @@ class Made:
 
 
 _BY_HAND = Made()
+
+
+class Making(NamedTuple):
+    """What an adapter is made with besides its options: the arguments of :func:`resolve_adapter`."""
+
+    registry: Registry
+    project: Path | None = None
+    offline: bool = False
+    read: Read = os.getenv
+
+
+_MAKING: ContextVar[Making] = ContextVar("making")
 
 
 def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
@@ -102,12 +110,14 @@ def resolve_adapter(
     _check_spec(spec, registry, project, profiles)
     spec, options, named_by = _resolved(spec, options, profiles, read)
     name, _, argument = spec.partition(":")
-    token, reading = _OFFLINE.set(offline), _READ.set(read)
+    token = _MAKING.set(Making(registry, project, offline, read))
     try:
         if name in registry.adapters:
             adapter, module = registry.adapters[name](argument, **options), _module_of(registry.adapters[name])
         else:
-            adapter, module = _from_object(_import_object(name, argument, project), options, spec), name
+            from pytest_lmeval.adapters.objects import imported_object
+
+            adapter, module = _from_object(imported_object(name, argument, project), options, spec), name
     except LmevalError as error:
         if named_by in _SERVERS.get(name, ()) and "base_url" in str(error):
             raise UsageError(f"{error} (base_url is the environment variable {named_by})") from None
@@ -116,8 +126,7 @@ def resolve_adapter(
         reason = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
         raise UsageError(f"adapter {redact(spec)!r} could not be made: {reason}") from error
     finally:
-        _OFFLINE.reset(token)
-        _READ.reset(reading)
+        _MAKING.reset(token)
     check_adapter(adapter, spec)
     with suppress(TypeError):  # some objects cannot be referred to weakly: of them nothing is known
         weakref.finalize(adapter, _MADE.pop, id(adapter), None).atexit = False
@@ -127,12 +136,17 @@ def resolve_adapter(
 
 def is_offline() -> bool:
     """Tell an adapter that is being made whether nothing will be asked of it."""
-    return _OFFLINE.get()
+    return making().offline
 
 
 def environment_variable(name: str) -> str:
     """Return the value of a variable for an adapter that is being made, as it was when the run's options were read."""
-    return (_READ.get()(name) or "").strip()
+    return (making().read(name) or "").strip()
+
+
+def making() -> Making:
+    """Return what an adapter that is being made is made with."""
+    return _MAKING.get(Making(Registry()))
 
 
 def made_with(adapter: Any) -> Made:
@@ -153,15 +167,17 @@ def check_adapter(adapter: Any, spec: str) -> None:
     if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
         wanted = ", ".join(ANSWERING_METHODS)
         raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
-    if (window := getattr(adapter, "request_window", None)) is not None:
-        window_size(adapter, window)
+    for attribute in ("request_window", "requests_in_flight"):
+        if getattr(adapter, attribute, None) is not None:
+            wanted_requests(adapter, attribute)
 
 
-def window_size(adapter: Any, wanted: object) -> int:
-    """Return the ``request_window`` of an adapter, which is ``wanted``; raise UsageError for what is no such number."""
+def wanted_requests(adapter: Any, attribute: str) -> int:
+    """Return how many requests an adapter wants by ``attribute``; raise UsageError for what is no such number."""
+    wanted = getattr(adapter, attribute)
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= LARGEST_WINDOW:
         expected = f"expected a whole number from 1 to {LARGEST_WINDOW}"
-        raise UsageError(f"adapter {adapter_name(adapter)}: request_window is {wanted!r:.80}; {expected}")
+        raise UsageError(f"adapter {adapter_name(adapter)}: {attribute} is {wanted!r:.80}; {expected}")
     return wanted
 
 
@@ -264,28 +280,6 @@ def _module_of(factory: Any) -> str:
 
 def _is_module_path(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
-
-
-def _import_object(module_name: str, object_name: str, project: Path | None) -> Any:
-    spec = f"{module_name}:{object_name}"
-    # pytest itself puts no project folder on the path; last, so that it shadows nothing.
-    if project is not None and str(project) not in sys.path:
-        sys.path.append(str(project))
-    try:
-        value: Any = importlib.import_module(module_name)
-    except Exception as error:
-        detail = f"importing {module_name} failed: {type(error).__name__}: {error}"
-        if module_name.endswith(".py"):
-            detail += f"; a module has a name, not a path: {module_name.removesuffix('.py')}:{object_name}"
-        raise UsageError(f"adapter {spec!r}: {detail}") from error
-    for part in object_name.split("."):
-        if not hasattr(value, part):
-            public = sorted(name for name in vars(value) if not name.startswith("_"))
-            raise UsageError(
-                f"adapter {spec!r}: {module_name} has no {part!r}; it has {', '.join(public) or 'nothing'}"
-            )
-        value = getattr(value, part)
-    return value
 
 
 def _from_object(value: Any, options: Mapping[str, Any], spec: str) -> Any:

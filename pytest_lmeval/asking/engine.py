@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -68,20 +69,25 @@ class Engine:
         hooks: Hooks = _NO_HOOKS,
     ) -> None:
         self.adapter = adapter
-        self.policy = policy = policy or Policy()
+        policy = policy or Policy()
         self.caches = cache is not None
         self.stopped = ""
         self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
+        if self.streams and getattr(adapter, "requests_in_flight", None) is not None:
+            from pytest_lmeval.adapters.resolve import wanted_requests
+
+            policy = replace(policy, concurrency=wanted_requests(adapter, "requests_in_flight"))
+        self.policy = policy
         self.budget = budget or (None if policy.max_cost is None else Budget(policy.max_cost))
         self._hooks = hooks
         self._largest_unit = 1 if self.streams else policy.batch_size
         self._window = 4 * policy.concurrency if self.streams else policy.batch_size + 1
         self._refill = max(1, self._window // 8) if self.streams else 1
         self.together = self._window if self.streams else policy.batch_size
-        if not self.streams and (wanted := getattr(adapter, "request_window", None)) is not None:
-            from pytest_lmeval.adapters.resolve import window_size
+        if not self.streams and getattr(adapter, "request_window", None) is not None:
+            from pytest_lmeval.adapters.resolve import wanted_requests
 
-            self.together = window_size(adapter, wanted)
+            self.together = wanted_requests(adapter, "request_window")
             # While one window is asked, the next is made ready; it is not begun for a few requests.
             self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()

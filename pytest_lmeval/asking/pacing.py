@@ -54,15 +54,16 @@ class Waits:
 class Opening:
     """Sends the first request alone: what is wrong with all of them is found out with one.
 
-    Lets as many requests be in flight as ``room`` says, until it says None, and for ``ALONE_S`` seconds at most.
+    Lets as many requests be in flight as ``room`` says, until it says None, and for ``ALONE_S`` seconds at most. Where
+    it ``is_open``, it is known already that there is a model that answers.
 
     To be used in one event loop.
     """
 
-    def __init__(self, room: Callable[[], int | None]) -> None:
+    def __init__(self, room: Callable[[], int | None], *, is_open: bool = False) -> None:
         self._room = room
         self._inside = 0
-        self._is_open = False
+        self._is_open = is_open
         self._timer: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
 

@@ -37,7 +37,10 @@ class AsyncTransport:
         self._waits = Waits()
         self._rates = RateLimit(adapter, policy.share, partial(self._sleep, what=OWN))
         self._outage = Outage(adapter)
-        self._opening = Opening(self._outage.room)
+        self._opening = Opening(self._outage.room, is_open=bool(getattr(adapter, "is_ready", False)))
+        self._limit_s: float | None = policy.timeout_s
+        if hasattr(adapter, "time_limit_s"):  # it knows when the time of a request begins
+            adapter.time_limit_s, self._limit_s = policy.timeout_s, None
         self._heartbeat = time.monotonic()
         self._abandoned = False
         self._is_closing = False
@@ -233,7 +236,7 @@ class AsyncTransport:
         self._asking[task] = job
         task.add_done_callback(self._asking.pop)
         # Not wait_for: a request that ignores its cancellation would hold up its slot.
-        done, _ = await asyncio.wait({task}, timeout=self._policy.timeout_s)
+        done, _ = await asyncio.wait({task}, timeout=self._limit_s)
         latency_ms = (time.perf_counter() - started) * 1000
         if not done:
             task.cancel()

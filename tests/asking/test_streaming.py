@@ -111,6 +111,41 @@ def test_exactly_its_part_of_the_concurrency_is_in_flight(concurrency: int, shar
     assert texts == model.asked
 
 
+def test_an_adapter_may_want_more_requests_in_flight_and_none_to_go_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "ALONE_S", PATIENCE_S)
+
+    class Wide(Model):
+        requests_in_flight = 40
+        is_ready = True
+
+    async def until_all_are_there(model: Model, request: Generate) -> Completion:
+        while model.peak < 40:
+            await asyncio.sleep(0.001)
+        return Completion(request.text)
+
+    model = Wide(until_all_are_there)
+    engine = Engine(model, Policy(concurrency=2))
+    later = iter([f"t{number}" for number in range(1, 60)])
+    engine.plan([(f"t{number}",) for number in range(60)], lambda: next(later, None))
+    assert ["t0"] == [response.text for response in engine.respond("t0", lambda key: [Generate(key)])]  # type: ignore[union-attr]
+    engine.close()
+    assert 40 == model.peak == engine.policy.concurrency
+
+
+def test_an_adapter_that_knows_when_the_time_of_a_request_begins_ends_it_itself() -> None:
+    class Patient(Model):
+        time_limit_s = 0.0
+
+    async def late(model: Model, request: Generate) -> Completion:
+        await asyncio.sleep(0.05)
+        if request.text == "later":
+            raise AdapterTimeout(f"no answer within {model.time_limit_s:g} s")  # type: ignore[attr-defined]
+        return Completion(request.text)
+
+    answers = answers_of(Patient(late), ["late", "later"], Policy(timeout_s=0.01, retries=0))
+    assert ["late", "AdapterTimeout: no answer within 0.01 s (1 attempt)"] == shown(answers)
+
+
 def test_the_requests_of_one_job_are_in_flight_together_and_answered_in_order() -> None:
     done: list[str] = []
 

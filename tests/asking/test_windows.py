@@ -281,6 +281,24 @@ def test_a_window_that_is_no_number_of_requests_is_refused(window: str, shown: s
         Engine(names["Model"]())
 
 
+@each_row(("wanted", "shown"), [(0, "0"), (True, "True"), (2.5, "2.5"), ("all", "'all'"), (10**9, "1000000000")])
+def test_requests_in_flight_that_are_no_number_of_requests_are_refused(wanted: Any, shown: str) -> None:
+    from pytest_lmeval.adapters.resolve import check_adapter
+
+    class Model:
+        name = "wanting.v1"
+        requests_in_flight = wanted
+
+        async def complete(self, request: Generate) -> str:
+            return request.text
+
+    expected = f"adapter wanting.v1: requests_in_flight is {shown}; expected a whole number from 1 to 1000000"
+    for check in (lambda: check_adapter(Model(), "m:Model"), lambda: Engine(Model())):
+        with pytest.raises(UsageError) as refused:
+            check()
+        assert expected == str(refused.value)
+
+
 def test_a_command_asks_in_windows_and_scores_in_order_of_the_examples(project: Project) -> None:
     project.write("windowed.py", WINDOWED.format(window=5))
     project.task("tasks/a.jsonl", *[project.record(f"a{number}", str(number)) for number in range(7)])

@@ -52,7 +52,8 @@ class EvalSession:
     def __init__(self, state: RunState) -> None:
         self._state = state
         self._config = state.config
-        self._concurrency = state.run.settings.policy(0.0).concurrency
+        wanted = getattr(state.adapter, "requests_in_flight", None)
+        self._concurrency = wanted or state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
         self._runner = Runner(self.shared.loop, self._concurrency)
         self._starter = Starter(state, self._concurrency)

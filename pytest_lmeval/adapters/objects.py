@@ -11,7 +11,7 @@ from pytest_lmeval.errors import UsageError
 
 
 def imported_object(module_name: str, object_name: str, project: Path | None) -> Any:
-    """Return the object of a module on the path or in ``project``; raise UsageError where there is none."""
+    """Return the object of a module on the path or in ``project``; raise UsageError for what is not there."""
     spec = f"{module_name}:{object_name}"
     # pytest itself puts no project folder on the path; last, so that it shadows nothing.
     if project is not None and str(project) not in sys.path:

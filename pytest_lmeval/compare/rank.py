@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -57,8 +57,9 @@ class Standing:
     every other model, that it wins; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
     ``p_adjusted`` are those of the :class:`Versus` with the best, over the ``paired`` examples that both have, and None
     (p: 1) for the best itself. ``is_worse`` says that it is shown to be worse. ``p95_ms`` and ``cost`` are those of the
-    whole run; ``cost_is_least`` says that some answers reported none. ``scored`` counts the scored examples of this
-    model, ``left_out`` those that not all of them share.
+    whole run; ``cost_is_least`` says that some answers reported none. ``cost_ratio`` is the cost of the answers to the
+    paired examples, the best's being 1; None where not all of these were paid for and tell their cost. ``scored``
+    counts the scored examples of this model, ``left_out`` those that not all of them share.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Standing:
     level: float | None = None
     scored: int = 0
     paired: int = 0
+    cost_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +204,26 @@ def _two_sided(test: PairedTest) -> float:
 
 
 def _standings(ranked: Sequence[Entrant], shared: Sequence[Key], pairs: Sequence[Versus]) -> tuple[Standing, ...]:
-    wins = _win_rates(ranked, shared)
-    best = ranked[0].name
-    beside = {pair.one: pair for pair in pairs if pair.other == best}
-    return tuple(_standing(each, shared, wins[each.name], beside.get(each.name)) for each in ranked)
+    wins, best = _win_rates(ranked, shared), ranked[0]
+    beside = {pair.one: pair for pair in pairs if pair.other == best.name}
+    standings = (_standing(each, shared, wins[each.name], beside.get(each.name)) for each in ranked)
+    return tuple(
+        replace(standing, cost_ratio=_cost_ratio(entrant, best)) if standing.cost else standing
+        for standing, entrant in zip(standings, ranked, strict=True)
+    )
+
+
+def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
+    """Return what the entrant's answers cost, those of the best being 1, over the examples that both have."""
+    both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
+    own, other = (
+        spent([result for result in examples_of(each.run) if (result.task, result.id) in both])
+        for each in (entrant, best)
+    )
+    # The price of an answer out of a cache is not that of asking.
+    if any("cost_known" in took or "cached" in took for took in (own, other)) or not other.get("cost"):
+        return None
+    return own["cost"] / other["cost"] if "cost" in own else None
 
 
 def _standing(entrant: Entrant, shared: Sequence[Key], wins: float, pair: Versus | None) -> Standing:

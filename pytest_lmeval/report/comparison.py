@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from string import Template
 from typing import Any
 
 from pytest_lmeval.atomic import encode_json, write_atomically
+from pytest_lmeval.compare.decision import decision, why_no_best
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -23,19 +25,17 @@ from pytest_lmeval.leaderboard.details import (
     wanted_of,
 )
 from pytest_lmeval.records.runfile import RunFile
+from pytest_lmeval.report.comparison_text import comparison_markdown
 from pytest_lmeval.report.github import add_step_summary
 from pytest_lmeval.report.html.report import inert, part, policy
-from pytest_lmeval.report.markdown import COMMENT_BYTES, table
-from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, comparison_remarks, standing_cells
-from pytest_lmeval.report.tables import columns, cut_to, score_text
-from pytest_lmeval.report.wording import cost_cell, is_off
-from pytest_lmeval.text import cut, escape_markdown
+from pytest_lmeval.report.ranking_text import comparison_remarks
+from pytest_lmeval.report.wording import is_off
+from pytest_lmeval.text import cut
 from pytest_lmeval.types import ExampleResult
 
 SCHEMA = "pytest-lmeval/comparison/1"
-_REASONS = 20
 _MOST_EXAMPLES = 10_000
-_HEADINGS = ("model", "verdict", "score", *STANDING_HEADINGS, "p95 ms", "cost")
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +72,49 @@ def compared(
     }
     if not_asked:
         found["not_asked"] = list(not_asked)
+    found |= _ranked(models, pair_by, alpha)
+    return {**found, "decision": decision(found), "tasks": _tasks(models, found)}
+
+
+def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> dict[str, Any]:
+    """Return the ranking, or the reason why there is none."""
     if sum(any(result.is_scored for result in model.results) for model in models) < 2:
-        found["reason"] = "fewer than two models have a score"
-        return found
+        return {"reason": "fewer than two models have a score"}
     settings = (models[0].board.facts.gate or {}).get("settings", {})
     try:
         level = settings.get("alpha", ALPHA) if alpha is None else alpha
-        ranking = rank([_run(model) for model in models], pair_by, level)
-        found["ranking"] = ranking.to_json()
+        return {"ranking": rank([_run(model) for model in models], pair_by, level).to_json()}
     except UsageError as error:
-        found["reason"] = str(error)
+        return {"reason": str(error)}
+
+
+def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return each task with the score of every model, and those that have the best, where a best may be named.
+
+    Scores are over the ``n`` examples that all ranked models share; of a model that is not ranked, and of a task of
+    which they share none, over its own.
+    """
+    ranking = comparison["ranking"] or {"standings": (), "examples": {}}
+    shared = {each["name"]: each["tasks"] for each in ranking["standings"]}
+    own = {model.label: _own_scores(model) for model in models}
+    names_best = not why_no_best(comparison)
+    found = []
+    for task in sorted({task for scores in own.values() for task in scores}):
+        scores = {label: held[task] for label, held in own.items() if task in held}
+        ranked = {label: held[task] for label, held in shared.items() if task in held}
+        scores |= {label: {"score": score, "n": ranking["examples"][task]} for label, score in ranked.items()}
+        most = max(ranked.values(), default=0.0)
+        best = [label for label, score in ranked.items() if names_best and score >= most - _SAME]
+        found.append({"task": task, "scores": scores, "best": best})
     return found
 
 
-def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
-    """Return the lines for a terminal: a row a model, the best first, and who is not significantly worse."""
-    return [*columns(_HEADINGS, _rows(comparison), texts=2), *comparison_remarks(comparison)]
-
-
-def comparison_markdown(comparison: Mapping[str, Any]) -> str:
-    """Return the comparison as Markdown."""
-    lines = ["# Comparison", "", *table(_HEADINGS, _rows(comparison), texts=2)]
-    reasons = [
-        f"{model['label']}: {_verdict(model)}: {reason}"
-        for model in comparison["models"]
-        for reason in model["reasons"][:_REASONS]
-    ]
-    lines += [f"- {escape_markdown(remark)}" for remark in (*comparison_remarks(comparison), *reasons)]
-    return cut_to("\n".join([*lines, ""]), COMMENT_BYTES)
+def _own_scores(model: Compared) -> dict[str, dict[str, Any]]:
+    counts = Counter(result.task for result in model.results if result.is_scored and result.score is not None)
+    return {
+        row.task: {"score": row.score, "n": row.measured["examples"] if row.measured else counts[row.task]}
+        for row in model.board.tasks
+    }
 
 
 def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequence[Compared]) -> list[str]:
@@ -201,6 +216,8 @@ def _model(model: Compared, folder: Path) -> dict[str, Any]:
         "digest": board.digest,
         "counts": dict(board.counts),
         "spent": dict(board.spent),
+        "warnings": list(gate.get("warnings", ())),
+        "quarantined": board.quarantined(),
         **({"selection": dict(board.facts.selection)} if board.facts.selection else {}),
     }
 
@@ -215,29 +232,3 @@ def _run(model: Compared) -> RunFile:
         infos={},
         results=model.results,
     )
-
-
-def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    models = {model["label"]: model for model in comparison["models"]}
-    standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
-    return [
-        _row(models[label], standings.get(label))
-        for label in [*standings, *(each for each in models if each not in standings)]
-    ]
-
-
-def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
-    scored, took = model["counts"]["scored"], model["spent"]
-    score = model["overall_score"] if standing is None else standing["score"]
-    place = ("-", str(scored), "-", "-", "-", "-") if standing is None else standing_cells(standing, scored)
-    spent = (
-        cost_cell(took.get("p95_ms"), is_least=False),
-        cost_cell(took.get("cost"), is_least="cost_known" in took),
-    )
-    return (model["label"], _verdict(model), score_text(score), *place, *spent)
-
-
-def _verdict(model: Mapping[str, Any]) -> str:
-    if not model["complete"]:
-        return "incomplete"
-    return str(model["verdict"]) if model["gated"] else "not gated"

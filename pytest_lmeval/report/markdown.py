@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -81,10 +81,18 @@ def markdown(board: Leaderboard) -> str:
     return cut_to("\n".join(lines), COMMENT_BYTES)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> list[str]:
-    """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers."""
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int, bold: Collection[tuple[int, int]] = ()
+) -> list[str]:
+    """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers.
+
+    ``bold`` are the places, row and column, of cells in bold type.
+    """
     rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
-    body = [_row([escape_markdown(cell) for cell in row]) for row in rows]
+    shown = [[escape_markdown(cell) for cell in row] for row in rows]
+    for row, column in bold:
+        shown[row][column] = f"**{shown[row][column]}**"
+    body = [_row(row) for row in shown]
     return [_row(headings), _row(rules), *body, ""]
 
 

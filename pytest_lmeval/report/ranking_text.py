@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.compare.decision import SELECTION
 from pytest_lmeval.compare.explain import may_be
 from pytest_lmeval.report.tables import interval_text, percent, signed
 
+_QUARANTINED = 10
 STANDING_HEADINGS = ("95 % interval", "scored", "win rate", "to the best", "interval", "p")
 
 
@@ -37,17 +39,36 @@ def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -
 
 def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
     """Return the lines below the table of several models of a run."""
+    doubts = [f"{model['label']}: doubtful: {each}" for model in comparison["models"] for each in model["warnings"]]
     not_asked = [f"{label}: not asked: no example of it was selected" for label in comparison.get("not_asked", ())]
+    rest = [*doubts, *_quarantined(comparison["models"]), *not_asked]
     if comparison["ranking"] is None:
-        return [f"not ranked: {comparison['reason']}", *not_asked]
+        return [f"not ranked: {comparison['reason']}", *rest]
     is_selection = any("selection" in model for model in comparison["models"])
-    return [*ranking_remarks(comparison["ranking"], is_selection=is_selection), *not_asked]
+    return [*ranking_remarks(comparison["ranking"], is_selection=is_selection), *rest]
+
+
+def _quarantined(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the examples in quarantine: once where they are the same of all models, else of each."""
+    lists = [model["quarantined"] for model in models]
+    if all(each == lists[0] for each in lists):
+        yield from _quarantine(lists[0] if lists else ())
+        return
+    for model in models:
+        yield from (f"{model['label']}: {line}" for line in _quarantine(model["quarantined"]))
+
+
+def _quarantine(entries: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for entry in entries[:_QUARANTINED]:
+        yield f"quarantined until {entry.get('until')}: {entry['task']}: {entry['id']} ({entry.get('reason')})"
+    if len(entries) > _QUARANTINED:
+        yield f"... and {len(entries) - _QUARANTINED} more quarantined"
 
 
 def _standing(ranking: Mapping[str, Any], *, is_selection: bool) -> str:
     if is_selection:
-        return "a selection of the examples: the ranking of all of them may differ"
-    sure = f"{100 * (1 - ranking['alpha']):g}%"
+        return SELECTION
+    sure = f"{100 * (1 - ranking['alpha']):g} %"
     return f"not significantly worse than the best ({sure}, Holm): {', '.join(ranking['not_worse'])}"
 
 

@@ -59,7 +59,7 @@ BORDER = Border(
             (FAIR, "--lm-adapter=third=models:Empty"),
             "--lm-gate=none",
             fate="used",
-            says="not significantly worse than the best (95%, Holm): good, fair",
+            says="not significantly worse than the best (95 %, Holm): good, fair",
         ),
         _third("wrong type", "Number", "third: 12 not scored, 12 of which good got right", code=3),
         _row(
@@ -107,7 +107,7 @@ BORDER = Border(
             "the better one last",
             (FAIR, "--lm-adapter=last=models:Good"),
             "--lm-gate=none",
-            says="not significantly worse than the best (95%, Holm): good, last, fair",
+            says="not significantly worse than the best (95 %, Holm): good, last, fair",
         ),
         _third("cancelled", "Cancelled", "third: 12 not scored, 12 of which good got right", code=3),
         _row(

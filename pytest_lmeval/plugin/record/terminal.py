@@ -70,7 +70,7 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
 def _write_comparison(records: Records, terminal: pytest.TerminalReporter) -> None:
     if terminal.config.option.verbose >= -1 and records.comparison:
         terminal.write_sep("=", "comparison")
-        from pytest_lmeval.report.comparison import comparison_table
+        from pytest_lmeval.report.comparison_text import comparison_table
 
         near = partial(_near, records.folder, records.config)
         _say(terminal, *comparison_table(records.comparison))

@@ -68,7 +68,7 @@ def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processe
         [
             "A      pass      1.0000*",
             "B      examples  0.2500*",
-            "not significantly worse than the best (95%, Holm): A",
+            "not significantly worse than the best (95 %, Holm): A",
             "comparison: reports/comparison.json",
         ]
     )
@@ -223,7 +223,7 @@ def test_on_github_every_text_names_its_model_and_the_comparison_is_in_the_summa
     ran.stdout.fnmatch_lines(["*leaderboard: B (weak.v1)*", "::error *title=numbers%3A e3[[]B] failed::*"])
     summary = (several.path / "summary.md").read_text()
     assert ["**A**", "# Evals passed: good.v1", "**B**"] == [
-        line for line in summary.splitlines() if line.startswith(("**A", "**B", "# Evals passed"))
+        line for line in summary.splitlines() if line.startswith(("**A**", "**B**", "# Evals passed"))
     ]
     assert (several.path / "reports/comparison.md").read_text().strip() in summary
     assert "- B: examples: numbers: 9 example(s) below their threshold" in summary

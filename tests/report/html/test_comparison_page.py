@@ -48,7 +48,7 @@ def open_page(browser: Browser, path: Path) -> None:
 def test_the_answers_to_an_example_stand_side_by_side_as_text(browser: Browser, tmp_path: Path) -> None:
     open_page(browser, write_page(tmp_path / "page.html", "ab", 30))
     assert ["a", "b"] == [text[:1] for text in browser.texts("tbody tr")]
-    assert "not significantly worse than the best (95%, Holm): a" in browser.texts("#remarks li")
+    assert "not significantly worse than the best (95 %, Holm): a" in browser.texts("#remarks li")
     assert ["not gated", "examples"] == browser.texts("tbody td:nth-child(2)")
     assert [f"b: examples: t: wrong {HOSTILE}"] == browser.texts("#reasons li")
     # Those that tell the models apart come first.

@@ -1,0 +1,106 @@
+"""The decision between several models in one sentence: who is best, who is not shown to be worse, at what cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+SELECTION = "a selection of the examples: the ranking of all of them may differ"
+"""Why a ranking of what ``-k``, ``--lf`` or another option chose names no best model."""
+_NAMED = 3
+_SAME = 1e-9
+_Standings = Sequence[Mapping[str, Any]]
+
+
+def decision(comparison: Mapping[str, Any]) -> str:
+    """Return what a comparison, as JSON values, comes to; where no model can be named best, say so and why."""
+    ranking = comparison["ranking"]
+    if reason := why_no_best(comparison):
+        return f"no model is named best: {reason}"
+    best, *others = ranking["standings"]
+    parts = [
+        _first([best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= _SAME)]),
+        _group([each for each in others if not each["is_worse"]], "not shown to be worse", _within),
+        _group([each for each in others if each["is_worse"]], "worse", _by_at_least),
+        _said([each["name"] for each in ranking["unranked"]], "not ranked"),
+        _said(comparison.get("not_asked", ()), "not asked", ("was", "were")),
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def why_no_best(comparison: Mapping[str, Any]) -> str:
+    """Return why a comparison names no best model, or ""."""
+    if comparison["ranking"] is None:
+        return str(comparison["reason"])
+    if any("selection" in model for model in comparison["models"]):
+        return SELECTION
+    return str(comparison["ranking"]["reason"])
+
+
+def _first(names: Sequence[str]) -> str:
+    return f"{names[0]} is best" if len(names) == 1 else f"{listed(names)} have the same score"
+
+
+def _group(standings: _Standings, what: str, how_far: Callable[[_Standings], str]) -> str:
+    said = _said([each["name"] for each in standings], what)
+    return f"{said}{how_far(standings)}{_at_cost(standings)}" if said else ""
+
+
+def _said(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "are")) -> str:
+    return f"{listed(names)} {verbs[len(names) > 1]} {what}" if names else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them, at most three of them by name.
+
+    >>> [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])]
+    ['a', 'a and b', 'a, b, c and 2 more']
+    """
+    shown = list(names[:_NAMED])
+    if len(names) > _NAMED:
+        return f"{', '.join(shown)} and {len(names) - _NAMED} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def _within(standings: _Standings) -> str:
+    """Return by how much each of the models may be worse than the best at most."""
+    ends = [None if (ends := each["difference_ci95"]) is None else -ends[0] for each in standings]
+    return _bound("within", ends, max)
+
+
+def _by_at_least(standings: _Standings) -> str:
+    ends = [None if (ends := each["difference_ci95"]) is None else -ends[1] for each in standings]
+    return _bound("by at least", ends, min)
+
+
+def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Iterable[float]], float]) -> str:
+    """Return bounds in points, in brackets: of many models the outermost; "" if one is unknown or says nothing."""
+    known = [share for share in shares if share is not None]
+    rounded = math.ceil if outermost is max else math.floor
+    if len(known) < len(shares) or not known:
+        return ""
+    each = "each " if len(known) > _NAMED else ""
+    points = [_points(share, rounded) for share in ([outermost(known)] if each else known)]
+    unit = "point" if points == ["1"] else "points"
+    return "" if "0" in points and outermost is min else f" ({each}{word} {listed(points)} {unit})"
+
+
+def _points(share: float, rounded: Callable[[float], int]) -> str:
+    """Return a difference of scores in points, on the safe side: whole ones, below one with a digit behind the point.
+
+    >>> [_points(0.083, math.ceil), _points(0.083, math.floor), _points(0.0042, math.floor), _points(0.01, math.ceil)]
+    ['9', '8', '0.4', '1']
+    """
+    points = round(100 * max(0.0, share), 9)
+    return f"{rounded(points) if points >= 1 else rounded(10 * points) / 10:g}"
+
+
+def _at_cost(standings: _Standings) -> str:
+    ratios = [each["cost_ratio"] for each in standings]
+    if not ratios or len(ratios) > _NAMED or None in ratios:
+        return ""
+    texts = [f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}" for ratio in ratios]
+    if set(texts) == {"1"}:
+        return " at the same cost"
+    return f" at {listed(texts)} {'of' if max(ratios) < 1 else 'times'} the cost"

@@ -1,0 +1,118 @@
+"""A comparison of several models for people: the decision, a row per model, a table of tasks and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.compare.gate import LET_PASS
+from pytest_lmeval.report.markdown import COMMENT_BYTES, table
+from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, comparison_remarks, standing_cells
+from pytest_lmeval.report.tables import columns, cut_to, score_text
+from pytest_lmeval.report.wording import cost_cell
+from pytest_lmeval.text import escape_markdown
+
+_HEADINGS = ("model", "verdict", "score", *STANDING_HEADINGS, "p95 ms", "cost")
+_REASONS = 20
+_ACROSS = 8
+_BEST = "*: best of its task"
+
+
+def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
+    """Return the lines for a terminal: the decision, a row per model, the best first, and the tasks by model."""
+    lines = [comparison["decision"], "", *columns(_HEADINGS, _rows(comparison), texts=2), ""]
+    for labels in _blocks(_order(comparison)) if _has_tasks(comparison) else ():
+        rows = [_task_row(task, labels, mark="*") for task in comparison["tasks"]]
+        lines += [*columns(("task", *labels, "n"), rows, texts=1), ""]
+    marked = _has_tasks(comparison) and any(task["best"] for task in comparison["tasks"])
+    return [*lines, *([_BEST] if marked else []), *comparison_remarks(comparison)]
+
+
+def comparison_markdown(comparison: Mapping[str, Any]) -> str:
+    """Return the comparison as Markdown."""
+    labels, tasks = _order(comparison), comparison["tasks"]
+    lines = [f"# Comparison: {escape_markdown(headline(comparison))}", ""]
+    lines += [f"**{escape_markdown(comparison['decision'])}**", "", *table(_HEADINGS, _rows(comparison), texts=2)]
+    if _has_tasks(comparison):
+        rows = [_task_row(task, labels) for task in tasks]
+        best = [
+            (row, column)
+            for row, task in enumerate(tasks)
+            for column, label in enumerate(labels, start=1)
+            if label in task["best"]
+        ]
+        lines += table(("task", *map(escape_markdown, labels), "n"), rows, texts=1, bold=best)
+    reasons = [
+        f"{model['label']}: {verdict_of(model)}: {reason}"
+        for model in comparison["models"]
+        for reason in model["reasons"][:_REASONS]
+    ]
+    lines += [f"- {escape_markdown(remark)}" for remark in (*comparison_remarks(comparison), *reasons)]
+    return cut_to("\n".join([*lines, ""]), COMMENT_BYTES)
+
+
+def headline(comparison: Mapping[str, Any]) -> str:
+    """Return what the gates said of the models, those that failed by name."""
+    verdicts = {model["label"]: verdict_of(model) for model in comparison["models"]}
+    failed = [f"{label} ({said})" for label, said in verdicts.items() if said not in (*LET_PASS, _NOT_GATED)]
+    if failed:
+        return f"failed: {', '.join(failed)}"
+    doubtful = [label for label, said in verdicts.items() if said == "inconclusive"]
+    if doubtful:
+        return f"passed, but inconclusive: {', '.join(doubtful)}"
+    return _NOT_GATED if set(verdicts.values()) <= {_NOT_GATED} else "passed"
+
+
+_NOT_GATED = "not gated"
+
+
+def verdict_of(model: Mapping[str, Any]) -> str:
+    """Return the verdict on one model of a comparison in words."""
+    if not model["complete"]:
+        return "incomplete"
+    return str(model["verdict"]) if model["gated"] else _NOT_GATED
+
+
+def _has_tasks(comparison: Mapping[str, Any]) -> bool:
+    # The scores of a single task are those in the models' rows.
+    return len(comparison["tasks"]) > 1
+
+
+def _blocks(labels: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(labels), _ACROSS):
+        yield labels[start : start + _ACROSS]
+
+
+def _task_row(task: Mapping[str, Any], labels: Sequence[str], mark: str = "") -> list[str]:
+    """Return the scores of a task, and on how many examples they are: each its own number where they differ."""
+    held = [task["scores"].get(label, {"score": None}) for label in labels]
+    counts = {each["n"] for each in held if each["score"] is not None}
+    cells = []
+    for label, each in zip(labels, held, strict=True):
+        best = mark if label in task["best"] else ""
+        of = f" of {each['n']}" if each["score"] is not None and len(counts) > 1 else ""
+        cells.append(f"{score_text(each['score'])}{best}{of}")
+    return [task["task"], *cells, str(*counts) if len(counts) == 1 else ""]
+
+
+def _order(comparison: Mapping[str, Any]) -> list[str]:
+    """Return the labels, the best first, those without a place last."""
+    standings = [each["name"] for each in (comparison["ranking"] or {}).get("standings", ())]
+    return [*standings, *(model["label"] for model in comparison["models"] if model["label"] not in standings)]
+
+
+def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    models = {model["label"]: model for model in comparison["models"]}
+    standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
+    return [_row(models[label], standings.get(label)) for label in _order(comparison)]
+
+
+def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
+    scored, took = model["counts"]["scored"], model["spent"]
+    score = model["overall_score"] if standing is None else standing["score"]
+    place = ("-", str(scored), "-", "-", "-", "-") if standing is None else standing_cells(standing, scored)
+    spent = (
+        cost_cell(took.get("p95_ms"), is_least=False),
+        cost_cell(took.get("cost"), is_least="cost_known" in took),
+    )
+    return (model["label"], verdict_of(model), score_text(score), *place, *spent)

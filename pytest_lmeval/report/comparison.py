@@ -77,7 +77,7 @@ def compared(
 
 
 def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> dict[str, Any]:
-    """Return the ranking, or the reason why there is none."""
+    """Return the ranking, or the reason why the models cannot be ranked."""
     if sum(any(result.is_scored for result in model.results) for model in models) < 2:
         return {"reason": "fewer than two models have a score"}
     settings = (models[0].board.facts.gate or {}).get("settings", {})
@@ -91,8 +91,8 @@ def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> di
 def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return each task with the score of every model, and those that have the best, where a best may be named.
 
-    Scores are over the ``n`` examples that all ranked models share; of a model that is not ranked, and of a task of
-    which they share none, over its own.
+    Scores are over the ``n`` examples that all ranked models share; of an unranked model, and of a task of
+    which they have none in common, over its own.
     """
     ranking = comparison["ranking"] or {"standings": (), "examples": {}}
     shared = {each["name"]: each["tasks"] for each in ranking["standings"]}

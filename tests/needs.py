@@ -1,9 +1,9 @@
 """What some tests need besides the package. They are skipped without it, unless ``LMEVAL_TESTS_REQUIRE`` names it.
 
 The variable holds kinds, separated by commas: ``chromium``, ``clients`` (packages of the extra ``test-clients``),
-``data`` (published data sets beside the checkout), ``git`` (the program, and a checkout), ``packages`` (of the extra
-``test``), ``server`` (packages of the extra ``test-server``), ``torch``. A test that lacks one of these then fails. CI
-sets it, so that no part of the suite goes missing unnoticed.
+``data`` (published data sets beside the checkout), ``docs`` (packages of the extra ``docs``), ``git`` (the program, and
+a checkout), ``packages`` (of the extra ``test``), ``server`` (packages of the extra ``test-server``), ``torch``. A test
+that lacks one of these then fails. CI sets it, so that no part of the suite goes missing unnoticed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 __all__ = ["DATA", "KINDS", "VARIABLE", "installed", "lacking", "module", "needs_file", "required"]
 
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
-KINDS = frozenset({"chromium", "clients", "data", "git", "packages", "server", "torch"})
+KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "server", "torch"})
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

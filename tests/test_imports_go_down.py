@@ -29,7 +29,8 @@ ROWS = (
     "leaderboard",
     "task",
     "data metrics postprocess sandbox stats",
-    "types text atomic arguments compact_json errors formatters frozen hashes moved numbers own_modules redaction",
+    "types text atomic arguments compact_json errors formatters frozen hashes moved numbers own_modules "
+    "pages redaction",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}

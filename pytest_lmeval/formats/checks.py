@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.errors import RecordRefused, UnknownName, nearest, not_one_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
+from pytest_lmeval.pages import page
 from pytest_lmeval.types import Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
 
-_GUIDE = "docs/coming-from.md says what becomes what"
+_GUIDE = f"{page('coming-from.md')} says what becomes what"
 # By the keys that give a record away, the first that has all of them.
 _RECORDS = (
     (frozenset({"input", "ideal"}), "a sample of OpenAI's evals"),
@@ -122,7 +123,7 @@ def meant(key: str, known: Collection[str]) -> str:
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _INSTEAD: Mapping[tuple[str, type], str] = {
-    ("prompt", list): "; one text a record; conversations are tasks in Python: docs/python-tasks.md",
+    ("prompt", list): f"; one text a record; conversations: {page('conversations.md#turns')}",
     ("targets", str): '; write ["..."], a list, even of one text',
 }
 _OVER_TOKENS = frozenset({"bleu", "bleu_4", "f1", "math_equal", "rouge_1", "rouge_2", "rouge_l"})

@@ -17,6 +17,7 @@ from pytest_lmeval.formats import compact, spec
 from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.formats.yaml.claims import reads_like_a_task
+from pytest_lmeval.pages import page
 from pytest_lmeval.records.ledger_lines import is_ledger
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import complete
@@ -200,7 +201,7 @@ def no_task_suffix(path: Path, registry: Registry) -> str:
     """Return what to say of a file that was named as a task and that no format reads, by its suffix."""
     wanted = f"not a task file; expected one of {', '.join(sorted(registry.formats))}"
     if path.suffix in SUFFIXES:
-        return f"{wanted}; a task in YAML names such a file as its data: docs/yaml-tasks.md"
+        return f"{wanted}; a task in YAML names such a file as its data: {page('questions.md')}"
     return f"{wanted}; {found}" if (found := misnamed(path)) else wanted
 
 

@@ -122,8 +122,8 @@ MISTAKES = {
     "threshold in the record": compact(
         "}", ', "threshold": 0.5}', 'write it into extras: "extras": {"threshold": ...}'
     ),
-    "prompts": compact('"say: x"', '["say: x"]', "bad_type prompt", "one text a record", "docs/python-tasks.md"),
-    "messages": compact('"say: x"', '[{"role": "user", "content": "x"}]', "bad_type prompt", "docs/python-tasks.md"),
+    "prompts": compact('"say: x"', '["say: x"]', "bad_type prompt", "one text a record", "docs/conversations.md"),
+    "messages": compact('"say: x"', '[{"role": "user", "content": "x"}]', "bad_type prompt", "docs/conversations.md"),
     "targets is text": compact('["x"]', '"x"', "bad_type targets", 'write ["..."]'),
     "a target is a number": compact('["x"]', "[4]", "at index 0", 'write "4"'),
     "metric misspelt": compact("exact_match", "exact_mach", "did you mean 'exact_match'?", "choices: accuracy"),
@@ -153,12 +153,12 @@ MISTAKES = {
         {T: GOOD.replace("say", "\xe9").encode("latin-1")}, VALIDATE, 1, ("byte 0xe9 at column 24", "as UTF-8")
     ),
     "BOM": Mistake({T: b"\xef\xbb\xbf" + GOOD.encode()}, VALIDATE, 0, ("1 valid record(s), 0 bad",)),
-    "OpenAI's evals": compact(GOOD, '{"input": [], "ideal": "x"}\n', "OpenAI's evals: docs/coming-from.md"),
-    "question and answer": compact(GOOD, '{"question": "x", "answer": "x"}\n', "a data set: docs/coming-from.md"),
-    "input and target": compact(GOOD, '{"input": "x", "target": "x"}\n', "inspect_ai: docs/coming-from.md"),
-    "a conversation": compact(GOOD, '{"messages": []}\n', "a conversation: docs/coming-from.md"),
+    "OpenAI's evals": compact(GOOD, '{"input": [], "ideal": "x"}\n', "OpenAI's evals: https://"),
+    "question and answer": compact(GOOD, '{"question": "x", "answer": "x"}\n', "a data set: https://"),
+    "input and target": compact(GOOD, '{"input": "x", "target": "x"}\n', "inspect_ai: https://"),
+    "a conversation": compact(GOOD, '{"messages": []}\n', "a conversation: https://"),
     "instruction and output": compact(
-        GOOD, '{"instruction": "x", "input": "", "output": "x"}\n', "a record to train on: docs/coming-from.md"
+        GOOD, '{"instruction": "x", "input": "", "output": "x"}\n', "a record to train on: https://"
     ),
     "csv called JSONL": compact(
         GOOD, "question,answer\nx,y\n", "an object in braces on one line, got 'question,answer'"
@@ -167,10 +167,10 @@ MISTAKES = {
         {"rows.csv": ROWS},
         "pytest rows.csv --lm-adapter=model:Model",
         4,
-        ("rows.csv: not a task file; expected one of .jsonl, .py, .yaml", "docs/yaml-tasks.md"),
+        ("rows.csv: not a task file; expected one of .jsonl, .py, .yaml", "/docs/questions.md"),
     ),
     "csv for validate": Mistake(
-        {"rows.csv": ROWS}, "lmeval validate rows.csv", 2, ("expected one of .jsonl", "docs/yaml-tasks.md")
+        {"rows.csv": ROWS}, "lmeval validate rows.csv", 2, ("expected one of .jsonl", "/docs/questions.md")
     ),
     "json, validated": Mistake({"tasks/t.json": GOOD}, VALIDATE, 1, ("not a task: tasks/t.json", "end in .jsonl")),
     "json, run": Mistake({"tasks/t.json": GOOD}, RUN, 5, ("not a task: tasks/t.json", "no task file in tasks")),
@@ -204,14 +204,14 @@ MISTAKES = {
     "no such rows": yaml("rows.csv", "row.csv", "t.yaml:5: ", "row.csv: cannot be read"),
     "no key": yaml("key: capitals\n", "", "t.yaml:1: ", "the field 'key' is required here"),
     "lm-eval, named": Mistake(
-        {"tasks/t.yaml": LM_EVAL}, "lmeval validate tasks/t.yaml", 1, ("t.yaml:1: ", "lm-eval: docs/coming-from.md")
+        {"tasks/t.yaml": LM_EVAL}, "lmeval validate tasks/t.yaml", 1, ("t.yaml:1: ", "lm-eval: https://")
     ),
-    "lm-eval, in a folder": Mistake({"tasks/t.yaml": LM_EVAL}, VALIDATE, 1, ("lm-eval: docs/coming-from.md",)),
+    "lm-eval, in a folder": Mistake({"tasks/t.yaml": LM_EVAL}, VALIDATE, 1, ("lm-eval: https://",)),
     "promptfoo": Mistake(
         {"t.yaml": "prompts: [x]\nproviders: [y]\ntests: []\n"},
         "lmeval validate t.yaml",
         1,
-        ("t.yaml:1: ", "promptfoo: docs/coming-from.md"),
+        ("t.yaml:1: ", "promptfoo: https://"),
     ),
     "METRIC": klass("    METRICS =", "    METRIC =", "task_t.py:4: ", "did you mean 'METRICS' by 'METRIC'?"),
     "_get_instruction": klass("_get_instruction_text", "_get_instruction", "did you mean '_get_instruction_text'"),

@@ -1,0 +1,15 @@
+"""Addresses of this version's docs, for messages: who installed the package has no folder ``docs/``."""
+
+from __future__ import annotations
+
+from pytest_lmeval import __version__
+
+__all__ = ["REPOSITORY", "page"]
+
+REPOSITORY = "https://github.com/pytest-lmeval/pytest-lmeval"
+
+
+def page(name: str, version: str = __version__) -> str:
+    """Return the address of the page ``name``, such as ``tasks.md#metrics``, as it was at ``version``."""
+    ref = "main" if ".dev" in version else f"v{version}"
+    return f"{REPOSITORY}/blob/{ref}/docs/{name}"

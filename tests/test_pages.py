@@ -1,0 +1,116 @@
+"""The pages of docs/ as a site: each link and address leads somewhere, and the site is built without a warning."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval.pages import REPOSITORY, page
+from tests import needs
+from tests.report.html.browser import find_chromium, running_browser
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "pytest_lmeval"
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+
+
+def text_of(path: Path) -> str:
+    """Return a page without its blocks of code."""
+    return re.sub(r"^( *)(```+)[^\n]*\n.*?^\1\2$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
+    found: dict[str, int] = {}
+    for heading in re.findall(r"^#+ (.*)$", text_of(path), re.MULTILINE):
+        plain = re.sub(r"\]\([^)]*\)", "]", heading).strip().lower()
+        name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found[name] = found.get(name, -1) + 1
+        if found[name]:
+            found[f"{name}-{found[name]}"] = 0
+    return set(found)
+
+
+def dead_links(path: Path) -> Iterator[str]:
+    """Yield the links of a page to files or headings that do not exist."""
+    for link in re.findall(r"\]\((?![a-z]+:)([^) ]+)\)", text_of(path)):
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            yield link
+
+
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    found = {path.relative_to(ROOT).as_posix(): [*dead_links(path)] for path in PAGES}
+    assert {} == {path: links for path, links in found.items() if links}
+
+
+def pages_named(source: str) -> Iterator[str]:
+    """Yield the pages that messages of Python ``source`` name: the arguments of ``page()``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "page":
+            assert isinstance(node.args[0], ast.Constant), "the name of a page is written where it is used"
+            yield str(node.args[0].value)
+
+
+def test_every_page_that_a_message_names_exists() -> None:
+    sources = [path.read_text("utf-8") for path in PACKAGE.rglob("*.py")]
+    named = {name for source in sources if "page(" in source for name in pages_named(source)}
+    assert named
+    dead = [
+        name
+        for name, _, anchor in (each.partition("#") for each in named)
+        if not (DOCS / name).exists() or (anchor and anchor not in anchors(DOCS / name))
+    ]
+    assert [] == dead
+
+
+def test_no_message_names_a_file_of_docs_that_a_user_of_pip_lacks() -> None:
+    named = re.compile(r"(?<![/`\w])docs/[\w-]+\.md(?!`)")
+    found = [path for path in PACKAGE.rglob("*.py") if named.search(path.read_text("utf-8"))]
+    assert [] == found
+
+
+def test_the_address_of_a_page_is_that_of_its_version() -> None:
+    assert f"{REPOSITORY}/blob/v1.2.0/docs/tasks.md#metrics" == page("tasks.md#metrics", "1.2.0")
+    assert f"{REPOSITORY}/blob/main/docs/tasks.md" == page("tasks.md", "1.2.0.dev0")
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_can_be_searched_from_the_disk(tmp_path: Path) -> None:
+    needs.installed("furo", "docs")
+    chromium = find_chromium()
+    if chromium is None:
+        needs.lacking("chromium", "needs Chromium")
+    build = [sys.executable, str(ROOT / "website" / "build.py"), str(tmp_path / "site")]
+    done = subprocess.run(build, capture_output=True, text=True, timeout=300)
+    assert (0, "") == (done.returncode, done.stderr)
+    # Its sockets need a short path: see html/conftest.py.
+    short = tempfile.TemporaryDirectory(prefix="lmeval-", dir="/tmp", ignore_cleanup_errors=True)
+    with short as profile, running_browser(chromium, Path(profile)) as browser:
+        browser.call("Page.navigate", url=(tmp_path / "site" / "search.html").as_uri() + "?q=quarantine")
+        browser.wait_for("[...document.querySelectorAll('ul.search li a')].some(a => a.textContent == 'The gate')")
+        asked = [
+            event["params"]["request"]["url"]
+            for event in browser.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+    assert [] == [url for url in asked if not url.startswith(("file:", "data:", "about:"))]
+
+
+@pytest.mark.again
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    needs.installed("furo", "docs")
+    tmp_path.joinpath("mine.txt").write_text("mine")
+    build = [sys.executable, str(ROOT / "website" / "build.py"), str(tmp_path)]
+    done = subprocess.run(build, capture_output=True, text=True, timeout=300)
+    assert (2, f"{tmp_path}: is not empty, and no site; name another folder\n") == (done.returncode, done.stderr)
+    assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]

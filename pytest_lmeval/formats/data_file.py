@@ -6,7 +6,7 @@
     metric: exact_match
 
 A row becomes a record of the compact dialect, and is checked and scored as one. Columns are data only, whatever their
-names. ``prompt`` may be a mapping of names to prompts: each is a task, a variant of the others.
+names. ``prompt`` may be a list of messages, or a mapping of names to prompts: each is a task, a variant of the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +24,14 @@ from pytest_lmeval.data.beside import local_path, read_data
 from pytest_lmeval.data.rows import SUFFIXES, BadRows
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.data_shape import PROMPT, Shape, shape_of
 from pytest_lmeval.formats.jsonl import JsonlTask
 from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
+from pytest_lmeval.formatters import concatenation
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
@@ -91,7 +93,7 @@ class _Maker:
         texts = [source.data, *included, str(rows.dataset.get("sha256", "")).encode()]
         self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
 
-    def task(self, name: str, prompt: RowTemplate) -> JsonlTask:
+    def task(self, name: str, prompt: RowTemplate | ChatPrompt) -> JsonlTask:
         """Return the task of the prompt ``name``, "" where there is only one."""
         source = self._source
         return JsonlTask(
@@ -107,7 +109,7 @@ class _Maker:
             dataset=self._rows.dataset,
         )
 
-    def _examples(self, prompt: RowTemplate) -> list[Example]:
+    def _examples(self, prompt: RowTemplate | ChatPrompt) -> list[Example]:
         examples: dict[str, tuple[Example, _Row]] = {}
         faults: list[tuple[_Row, RecordRefused]] = []
         for number, row in enumerate(self._rows.rows, 1):
@@ -124,8 +126,10 @@ class _Maker:
         self._note(faults)
         return [example for example, _ in examples.values()]
 
-    def _example(self, prompt: RowTemplate, row: _Row, number: int) -> Example:
-        record = {**self._shape.fixed, "prompt": prompt.fill(row.cells), "id": self._id(row, number)}
+    def _example(self, prompt: RowTemplate | ChatPrompt, row: _Row, number: int) -> Example:
+        messages = prompt.messages(row.cells) if isinstance(prompt, ChatPrompt) else ()
+        text = concatenation(messages) if isinstance(prompt, ChatPrompt) else prompt.fill(row.cells)
+        record = {**self._shape.fixed, "prompt": text, "id": self._id(row, number)}
         if self._shape.targets:
             record["targets"] = _filled(self._shape.targets, row)
         if self._shape.checks:
@@ -133,7 +137,8 @@ class _Maker:
                 {**check, "targets": _filled(targets, row)} if targets else check
                 for check, targets in self._shape.checks
             ]
-        return check_compact_record(record, row.line, self._registry)
+        example = check_compact_record(record, row.line, self._registry)
+        return replace(example, messages=messages) if messages else example
 
     def _id(self, row: _Row, number: int) -> str:
         if self._shape.id is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean, nearest
 from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.defaults import common_extras
 from pytest_lmeval.formats.row_templates import RowTemplate
@@ -47,7 +48,7 @@ class Shape:
     ``checks`` are all but the targets of each check, and those.
     """
 
-    prompts: Mapping[str, RowTemplate]
+    prompts: Mapping[str, RowTemplate | ChatPrompt]
     targets: Sequence[RowTemplate]
     id: RowTemplate | None
     fixed: Mapping[str, Any]
@@ -56,7 +57,8 @@ class Shape:
     @property
     def templates(self) -> Iterator[RowTemplate]:
         """All templates."""
-        yield from self.prompts.values()
+        for prompt in self.prompts.values():
+            yield from prompt.contents if isinstance(prompt, ChatPrompt) else (prompt,)
         yield from self.targets
         for _, targets in self.checks:
             yield from targets
@@ -100,16 +102,20 @@ def _checks(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequen
     return apart
 
 
-def _prompts(given: Any) -> Mapping[str, RowTemplate]:
+def _prompts(given: Any) -> Mapping[str, RowTemplate | ChatPrompt]:
     if not isinstance(given, dict):
-        return {"": _template(given, PROMPT)}
+        return {"": _prompt(given, PROMPT)}
     if not given:
         raise RecordRefused("bad_type", PROMPT, "expected a text, or a mapping of names to texts, got an empty one")
     for name in given:
         if not _NAME.fullmatch(name):
             detail = f"a prompt's name is made of letters, digits, '.', '_' and '-', got {name!r:.60}"
             raise RecordRefused("bad_value", f"{PROMPT}.{name}", detail)
-    return {name: _template(text, f"{PROMPT}.{name}") for name, text in given.items()}
+    return {name: _prompt(each, f"{PROMPT}.{name}") for name, each in given.items()}
+
+
+def _prompt(given: Any, name: str) -> RowTemplate | ChatPrompt:
+    return ChatPrompt.of(given, name) if isinstance(given, list) else _template(given, name)
 
 
 def _targets(holder: Mapping[str, Any], prefix: str = "") -> list[RowTemplate]:

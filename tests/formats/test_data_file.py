@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ FAULTS: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"prompt": {}}, CSV, ["1: bad_type prompt: expected a text, or a mapping of names to texts, got an empty one"]),
     ({"prompt": {"a b": "x"}}, CSV, ["1: bad_value prompt.a b: a prompt's name is made of letters"]),
     ({"prompt": {"a": "said"}}, CSV, ["1: bad_value prompt.a: 'said' is a text"]),
-    ({"prompt": ["x"]}, CSV, ["1: bad_type prompt: expected a non-empty string, got an array"]),
+    ({"prompt": 3.5}, CSV, ["1: bad_type prompt: expected a text, got a number 3.5"]),
     ({"metric": "exact"}, CSV, ["4: bad_value metric: unknown metric 'exact'"]),
     ({"threshold": 2}, CSV, ["5: bad_value threshold: expected a number in [0, 1]"]),
     ({"tresh": 2}, CSV, ["5: unknown_field tresh: unknown field 'tresh'; did you mean 'threshold'?"]),
@@ -297,3 +298,36 @@ def test_an_edited_prompt_is_compared_by_id(project: Project) -> None:
     done = project.run(*options)
     assert 0 == done.ret
     done.stdout.fnmatch_lines(["*the prompts of 3 of 6 examples differ from the baseline: colours@brief 3"])
+
+
+SYSTEM = {"role": "system", "content": "Name the colour."}
+ASK = {"role": "user", "content": "say: {{ said }}"}
+
+
+def test_a_prompt_may_be_messages(tmp_path: Path) -> None:
+    document = {**USUAL, "prompt": {"chat": [SYSTEM, ASK], "plain": "say: {{ said }}"}}
+    chat, plain = _load(tmp_path, document).tasks
+
+    talk = chat.examples[0]
+    assert [("system", "Name the colour."), ("user", "say: red")] == [(m.role, m.content) for m in talk.messages]
+    assert "Name the colour.\n\nsay: red" == talk.prompt
+    assert () == plain.examples[0].messages
+    assert validator("data-file").is_valid({**document, "data": "rows.csv"})
+
+
+@each_row(
+    ("messages", "fault"),
+    [
+        ([], "bad_type prompt: expected a text or a list of messages, got an empty one"),
+        (["say"], "bad_type prompt[0]: expected a mapping of role and content, got 'say'"),
+        ([{"role": "user"}], "bad_type prompt[0]: expected a mapping of role and content, got {'role': 'user'}"),
+        ([{**ASK, "role": "me"}], "bad_value prompt[0].role: 'me' is not one of assistant, system, user"),
+        ([ASK, SYSTEM], "bad_value prompt: expected a system message at the front, if any, and one of the user at the"),
+        ([SYSTEM, {**ASK, "content": ["x"]}], "bad_type prompt[1].content: expected a non-empty string, got an array"),
+        ([{**ASK, "content": "{{ sayd }}"}], "bad_value prompt[0].content: there is no column 'sayd'; did you mean"),
+    ],
+)
+def test_messages_that_are_none_are_refused(messages: object, fault: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (found,) = _faults(_load(Path(folder), {**USUAL, "prompt": messages}))
+    assert fault in found

@@ -23,7 +23,7 @@ ROWS = (
     "scoring",
     "asking",
     "loading",
-    "compat convert schemas starter",
+    "compat convert importers schemas starter",
     "adapters formats project registry tasks",
     "records",
     "leaderboard",

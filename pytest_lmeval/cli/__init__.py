@@ -17,6 +17,7 @@ COMMANDS = {
     "schema": "print a JSON Schema of a file that is read or written",
     "init": "begin: write where the model is, a task or an eval, and a workflow for pull requests",
     "convert": "turn a published data set into task files",
+    "import": "bring in what another tool keeps in files of its own",
     "diff": "compare two runs: what changed, whether it is worse, and in which examples",
     "rank": "rank several models on the same examples",
     "history": "show how the scores of a suite moved over its runs",
@@ -33,6 +34,9 @@ COMMANDS = {
     "cache": "list, prune or clear the answers that runs keep with --lm-cache",
 }
 
+_MODULES = {"import": "import_"}
+"""Of commands whose names no module can have."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0 if all is well, 1 for a finding such as a bad record, 2 for a usage error."""
@@ -43,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if name in arguments:  # only the command that is meant is imported
-            import_module(f"pytest_lmeval.cli.{name}").configure(subparser)
+            import_module(f"pytest_lmeval.cli.{_MODULES.get(name, name)}").configure(subparser)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

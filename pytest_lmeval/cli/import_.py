@@ -1,0 +1,29 @@
+"""``lmeval import KIND SRC -o DEST``: what another tool keeps in files of its own, to files of this package."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_lmeval.cli.output import show
+from pytest_lmeval.convert.files import write_new
+from pytest_lmeval.importers import KINDS, importer
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command, a further command for each kind."""
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for name, kind in KINDS.items():
+        of_kind = kinds.add_parser(name, help=kind.source, description=f"Import {kind.source}.")
+        of_kind.add_argument("source", metavar="SRC", type=Path, help=kind.source)
+        of_kind.add_argument("-o", dest="destination", metavar="DEST", type=Path, required=True, help=kind.destination)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import, list what was left out and what differs, and say what comes next; 1 if anything was left out."""
+    found = importer(options.kind)(options.source, options.destination)
+    written = write_new(found.files)
+    show([*found.listed(), *(f"wrote {path}" for path in written)])
+    show([f"now: {' && '.join(found.next_steps)}"])
+    return 1 if found.left_out else 0

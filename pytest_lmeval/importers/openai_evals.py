@@ -62,7 +62,7 @@ def _of_registry(source: Path, destination: Path) -> Imported:
                 left.append(Remark(source.name, document.place((name, "args", key)).line, f"{name}.{key}", "not read"))
             files |= _files(destination, _slug(name), samples, kind, args, left)
             differs += _differs(kind, source.name, line)
-        except _LeftOut as out:
+        except _Unread as out:
             left.append(Remark(source.name, line, name, str(out)))
     if not files:
         lines = "".join(f"\n{each}" for each in Imported({}, left).listed())
@@ -70,7 +70,7 @@ def _of_registry(source: Path, destination: Path) -> Imported:
     return _imported(destination, files, left, differs)
 
 
-class _LeftOut(Exception):
+class _Unread(Exception):
     """Why an eval has no counterpart."""
 
 
@@ -91,14 +91,14 @@ def _kind(spec: Mapping[str, Any]) -> str:
     if kind == "ModelBasedClassify":
         kind = f"{kind}:{(spec.get('args') or {}).get('modelgraded_spec', '')}"
     if kind not in _TEMPLATES:
-        raise _LeftOut(f"class {spec['class']}: known are {', '.join(_TEMPLATES)}; others are eval functions here")
+        raise _Unread(f"class {spec['class']}: known are {', '.join(_TEMPLATES)}; others are eval functions here")
     return kind
 
 
 def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
     name = args.get("samples_jsonl")
     if not isinstance(name, str) or "://" in name:
-        raise _LeftOut(f"samples_jsonl is {name!r:.60}; expected a file of the registry")
+        raise _Unread(f"samples_jsonl is {name!r:.60}; expected a file of the registry")
     roots = [source.parent]
     if source.parent.parent.name == _REGISTRY:
         roots.insert(0, source.parent.parent / "data")
@@ -106,7 +106,7 @@ def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
         path = (root / name).resolve()
         if path.is_relative_to(root.resolve()) and path.is_file():
             return path
-    raise _LeftOut(f"samples_jsonl: there is no {name} in {' or '.join(map(str, roots))}")
+    raise _Unread(f"samples_jsonl: there is no {name} in {' or '.join(map(str, roots))}")
 
 
 def _files(
@@ -117,7 +117,7 @@ def _files(
     for place, record in read_records(samples):
         try:
             sample = _sample(place, record, template, args)
-        except _LeftOut as out:
+        except _Unread as out:
             left.append(Remark(samples.name, int(place.rpartition(":")[2]), "sample", str(out)))
             continue
         form = (tuple(message["role"] for message in sample.messages), len(sample.targets))
@@ -134,20 +134,20 @@ def _sample(place: str, record: Mapping[str, Any], template: _Template, args: Ma
     given = record.get("input")
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
-        raise _LeftOut(f"input: expected a text or messages with role and content, got {given!r:.60}")
+        raise _Unread(f"input: expected a text or messages with role and content, got {given!r:.60}")
     roles = [message["role"] for message in messages]
     # A conversation that ends with instructions of the system is asked with them as the user's.
     if roles[-1] == "system" or "system" in roles[1:]:
-        raise _LeftOut("input: a system message that is not the first; a data file has one at the front")
+        raise _Unread("input: a system message that is not the first; a data file has one at the front")
     if roles[-1] != "user" or not {*roles} <= _ROLES:
-        raise _LeftOut(f"input: messages of {', '.join(roles)}; expected the user's at the end")
+        raise _Unread(f"input: messages of {', '.join(roles)}; expected the user's at the end")
     ideal = record.get("ideal", (args.get("args") or {}).get("criteria")) if template.needs_ideal else []
     ideal = record.get("criteria", ideal) if ideal is None else ideal
     targets = [ideal] if isinstance(ideal, str) else ideal
     if not isinstance(targets, list) or not all(isinstance(each, str) and each.strip() for each in targets):
-        raise _LeftOut(f"ideal: expected a text or a list of them, got {ideal!r:.60}")
+        raise _Unread(f"ideal: expected a text or a list of them, got {ideal!r:.60}")
     if template.needs_ideal and not targets:
-        raise _LeftOut("ideal: there is no right answer")
+        raise _Unread("ideal: there is no right answer")
     return _Sample(place, messages, targets)
 
 

@@ -49,13 +49,13 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
     for name in OUTCOMES:
         assert 1 == project.lmeval("import", "promptfoo", f"{name}.yaml", "-o", f"tasks/{name}").ret
     project.run_pytest("tasks", "--lm-adapter=echo_model:Echo", "--lm-gate=none")
-    found: dict[str, dict[tuple[list[int], str], str]] = {}
+    found: dict[str, dict[tuple[object, ...], str]] = {}
     for line in (project.path / "reports/ledger.jsonl").read_text().splitlines():
         entry = json.loads(line)
         if "status" in entry:
             number = [int(part) for part in entry["id"].partition("-")[0].split(".")]
             of_config = found.setdefault(entry["task"].partition("/")[0], {})
-            of_config[(*number, entry["task"].partition("@")[2])] = entry["status"]  # type: ignore[index]  # sortable
+            of_config[(*number, entry["task"].partition("@")[2])] = entry["status"]
     outcomes = {
         name: "".join("1" if of[key] == "passed" else "0" for key in sorted(of, key=str)) for name, of in found.items()
     }

@@ -23,7 +23,7 @@ from pytest_lmeval.numbers import is_number, is_whole
 
 _USUAL_NAME = "promptfooconfig"
 _READ = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "evaluateOptions"})
-_TOLD = frozenset({"description", "assertionTemplates", "$schema"})
+_IGNORED = frozenset({"description", "assertionTemplates", "$schema"})
 _WITHOUT: Mapping[str, str] = {
     "nunjucksFilters": "filters of your own are programs; write what they return into the rows",
     "env": "set variables where the run is started",
@@ -51,7 +51,7 @@ def bring_in(source: Path, destination: Path) -> Imported:
     """Return the data files and profiles for the config at ``source``; raise UsageError where it cannot be read."""
     config, remarks = read_config(source), Remarks()
     folder = Folder(source.parent)
-    remarks.leave_others(config, _READ | _TOLD)
+    remarks.leave_others(config, _READ | _IGNORED)
     remarks.left_out[:] = [
         type(each)(each.file, each.line, each.what, _WITHOUT.get(each.what, each.why)) for each in remarks.left_out
     ]

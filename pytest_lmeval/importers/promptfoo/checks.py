@@ -1,4 +1,4 @@
-"""What an assertion becomes: a check of a data file, or the reason why there is none."""
+"""What an assertion becomes: a check of a data file, or why there cannot be one."""
 
 from __future__ import annotations
 

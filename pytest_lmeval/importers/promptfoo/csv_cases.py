@@ -70,7 +70,7 @@ def _assertion(column: str, text: str, row: Mapping[str, str]) -> dict[str, Any]
 
 
 def assertion_of(text: str) -> dict[str, Any]:
-    """Return the assertion that a cell stands for: ``contains: Paris``, ``similar(0.8): ...``, or a text to equal."""
+    """Return the assertion in a cell: ``contains: Paris``, ``similar(0.8): ...``, or a text to equal."""
     if text.startswith(_CODE):
         return {"type": "javascript", "value": text.partition(":")[2].strip()}
     if text.startswith("grade:"):

@@ -43,7 +43,7 @@ class Node:
         return field_name(self.keys[1:] if of_list else self.keys).replace("_root", "the file")
 
     def at(self, key: str | int) -> Node:
-        """Return the value under a key, None where there is none."""
+        """Return the value under a key, or None."""
         value = self.value
         if isinstance(value, dict):
             inner = value.get(str(key))
@@ -57,7 +57,7 @@ class Node:
             yield from ((key, self.at(key)) for key in self.value)
 
     def elements(self) -> list[Node]:
-        """Return the elements of a list; one that is none, as a list of one, and nothing for nothing."""
+        """Return the elements of a list; of another value, that value alone, and nothing for nothing."""
         if isinstance(self.value, list):
             return [self.at(number) for number in range(len(self.value))]
         return [] if self.value is None else [self]

@@ -1,10 +1,10 @@
-"""``lmeval merge LEDGER... -o DIR``: the shards of a run joined, and judged as the run they are."""
+"""``lmeval merge SHARD... -o DIR``: the shards of a run joined, and judged as the run they are."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard, aggregate
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
+from pytest_lmeval.records.folders import find_shards, own_baseline
 from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.shards import ledger_of, merge
@@ -32,11 +33,19 @@ from pytest_lmeval.types import ExampleResult
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("ledgers", metavar="LEDGER", nargs="+", type=Path, help="the ledger.jsonl of every shard")
+    parser.add_argument(
+        "ledgers",
+        metavar="SHARD",
+        nargs="+",
+        type=Path,
+        help="the report dir of every shard, or its ledger.jsonl; the report dirs if the run is one of several models",
+    )
     parser.add_argument("-o", dest="folder", metavar="DIR", type=Path, required=True, help="folder to write to")
     gate = parser.add_argument_group("gate", "what is not given is as the shards recorded it")
     gate.add_argument("--gate", dest="mode", choices=MODES, help="default: as recorded, or baseline with --baseline")
-    gate.add_argument("--baseline", metavar="PATH", help="earlier leaderboard or ledger to compare with")
+    gate.add_argument(
+        "--baseline", metavar="PATH", help="earlier leaderboard or ledger to compare with, or folder of LABEL.json"
+    )
     gate.add_argument(
         "--min-score",
         dest="floors",
@@ -62,34 +71,77 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the files of the whole run; return its exit code: 1 if an example or the gate failed, 3 if incomplete."""
-    _check_folder(options.folder, options.ledgers)
-    shards = [read_run(path) for path in options.ledgers]
-    whole = merge(shards)
-    if options.max_errors is not None:
-        collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
-        whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
-    settings = gate_settings(shards, _asked(options))
-    _check_baseline(options.folder, settings.baseline)
-    whole, unmerged = _aggregated(whole)
-    judged, board, code = gated(whole, settings, Path.cwd())
+    models = find_shards(options.ledgers)
+    merged = [_merged(label, paths, list(models), options) for label, paths in models.items()]
     try:
-        written = _write(judged, board, options)
+        if "" not in models:
+            remove_reports(options.folder)
+        written = [path for each in merged for path in _write(each, include_per_example=options.include_per_example)]
     except OSError as error:
         raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
-    show(
-        [
-            *terminal_table(board),
-            *verdict_lines(board.facts.gate or {}),
-            *unmerged,
-            *(f"wrote {path}" for path in written),
-        ]
-    )
+    code = max(each.code for each in merged)
+    for each in merged:
+        heading = [f"{each.label}:"] if each.label else []
+        gate = verdict_lines(each.board.facts.gate or {})
+        show([*heading, *terminal_table(each.board), *gate, *each.notes])
+    if "" not in models:
+        written += _compare(merged, code, options.folder)
+    show(f"wrote {path}" for path in written)
     return code
 
 
-def _asked(options: argparse.Namespace) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The whole run of one model, the folder of its files, what its tasks could not compute, and its exit code."""
+
+    label: str
+    folder: Path
+    run: RunFile
+    board: Leaderboard
+    notes: Sequence[str]
+    code: int
+
+
+def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options: argparse.Namespace) -> _Merged:
+    """Return the run that the shards of one model are, of several that are called ``labels``."""
+    folder = options.folder / label
+    try:
+        _check_folder(folder, ledgers)
+        shards = [read_run(path) for path in ledgers]
+        whole = merge(shards)
+        if options.max_errors is not None:
+            collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
+            whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
+        settings = gate_settings(shards, _asked(options, label, labels))
+        _check_baseline(folder, settings.baseline)
+        whole, unmerged = _aggregated(whole)
+        judged, board, code = gated(whole, settings, Path.cwd())
+    except UsageError as error:
+        raise UsageError(f"{label}: {error}" if label else str(error)) from None
+    return _Merged(label, folder, judged, board, unmerged, code)
+
+
+def _compare(merged: Sequence[_Merged], code: int, folder: Path) -> list[Path]:
+    """Write and print the comparison of several models."""
+    from pytest_lmeval.report.comparison import Compared, compared, write_comparison
+    from pytest_lmeval.report.comparison_text import comparison_table
+
+    asked = [each for each in merged if each.run.results]
+    models = [Compared(each.label, each.board, examples_of(each.run), str(each.folder)) for each in asked]
+    comparison = compared(models, code, folder, [each.label for each in merged if each not in asked])
+    if failures := write_comparison(folder, comparison, models):
+        raise UsageError(f"cannot be written: {'; '.join(failures)}")
+    show(["comparison:", *comparison_table(comparison)])
+    return [folder / name for name in ("comparison.json", "comparison.md", "report.html")]
+
+
+def _asked(options: argparse.Namespace, label: str, labels: Sequence[str]) -> dict[str, Any]:
     names = ("mode", "baseline", "floors", "limits", "alpha", "tolerance", "strict", "pair_by")
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if label and "baseline" in asked:
+        asked["baseline"] = own_baseline(Path(), asked["baseline"], label, labels)
+        # One without a baseline beside others that have theirs is compared with nothing.
+        asked.setdefault("mode", "baseline" if asked["baseline"] else "tasks")
     return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 
 
@@ -117,8 +169,8 @@ def _is_merged(ledger: Path) -> bool:
         return False
 
 
-def _write(run: RunFile, board: Leaderboard, options: argparse.Namespace) -> list[Path]:
-    folder = options.folder
+def _write(merged: _Merged, *, include_per_example: bool) -> list[Path]:
+    run, board, folder = merged.run, merged.board, merged.folder
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
     # If this is killed now, no verdict on other shards is left beside the new ledger.
@@ -131,7 +183,7 @@ def _write(run: RunFile, board: Leaderboard, options: argparse.Namespace) -> lis
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)
     # Last: where it is there, all of them are.
-    write_leaderboard(board, whole, include_per_example=options.include_per_example)
+    write_leaderboard(board, whole, include_per_example=include_per_example)
     return paths
 
 

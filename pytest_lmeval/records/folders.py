@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.recorded import parse_json
 from pytest_lmeval.records.runfile import RunFile, read_run
 
-BOARD, COMPARISON = "leaderboard.json", "comparison.json"
+BOARD, COMPARISON, LEDGER = "leaderboard.json", "comparison.json", "ledger.jsonl"
+_LABEL = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[RunFile]:
@@ -26,6 +29,57 @@ def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[Ru
             raise UsageError(f"{path}: no {BOARD} in this folder")
         found += runs
     return found
+
+
+def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
+    """Return the ledgers of each model by its label; of shards of one model under the empty label.
+
+    A folder is a report dir: that of a run of several models has a ledger of each. Raises UsageError for a folder
+    without a run, and where the shards are not of the same models.
+    """
+    held = {path: _shard(path) if path.is_dir() else {"": path} for path in paths}
+    first = next(iter(held))
+    for path, ledgers in held.items():
+        if ledgers.keys() != held[first].keys():
+            of, other = _models(held[first]), _models(ledgers)
+            raise UsageError(f"{first} is a run of {of} and {path} of {other}: shards of one run have the same models")
+    return {label: [ledgers[label] for ledgers in held.values()] for label in held[first]}
+
+
+def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:
+    """Return the baseline of a model: the file that is given for all, or the one in the folder ``given`` of its label.
+
+    That is ``LABEL/leaderboard.json`` or ``LABEL.json``; "" for a model without one beside others that have theirs.
+    """
+    if names_one_file(here / given):
+        return given
+    own = _labelled(here, given, label)
+    others = any((here / _labelled(here, given, each)).exists() for each in labels)
+    return "" if others and not (here / own).exists() else own
+
+
+def names_one_file(path: Path) -> bool:
+    """Tell whether the baseline at ``path`` is one for all models, not a folder with one for each."""
+    return path.is_file() or bool(path.suffix and not path.is_dir())
+
+
+def _labelled(here: Path, given: str, label: str) -> str:
+    board = Path(given) / label / BOARD
+    return str(board) if (here / board).exists() else str(Path(given) / f"{label}.json")
+
+
+def _shard(folder: Path) -> dict[str, Path]:
+    if (folder / COMPARISON).exists():
+        labels = _labels(folder / COMPARISON)
+        return {label: at / LEDGER for at, label in sorted(labels.items(), key=itemgetter(1))}
+    if not (folder / LEDGER).exists():
+        raise UsageError(f"{folder}: no {COMPARISON} and no {LEDGER} in this folder: not the report dir of a run")
+    return {"": folder / LEDGER}
+
+
+def _models(ledgers: Iterable[str]) -> str:
+    named = ", ".join(ledgers)
+    return f"the models {named}" if named else "one model"
 
 
 def _below(folder: Path, unread: list[str] | None) -> Iterator[RunFile]:
@@ -52,8 +106,11 @@ def _labels(path: Path) -> dict[Path, str]:
         pairs = [(model["folder"], model["label"]) for model in models]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: not a comparison: {type(error).__name__}: {error}") from None
-    if not all(isinstance(text, str) for pair in pairs for text in pair):
-        raise UsageError(f"{path}: not a comparison: a folder or a label that is no text")
+    for folder, label in pairs:
+        if not isinstance(folder, str):
+            raise UsageError(f"{path}: not a comparison: a folder that is no text")
+        if not (isinstance(label, str) and _LABEL.fullmatch(label) and label.strip(".")):
+            raise UsageError(f"{path}: not a comparison: a label has letters, digits and _.- only, got {label!r:.80}")
     return {(path.parent / folder).resolve(): label for folder, label in pairs}
 
 

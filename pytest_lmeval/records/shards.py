@@ -75,7 +75,8 @@ def _check_parts(shards: Sequence[RunFile]) -> None:
             held = " and ".join(f"{run.path} is shard {run.selection['shard']}" for run in counts.values())
             raise UsageError(f"{held}: not parts of one run")
         if part in parts:
-            raise UsageError(f"{parts[part].path} and {shard.path} are both shard {text}")
+            of_two = "; they are of two models: name the report dirs" if shard.adapter != parts[part].adapter else ""
+            raise UsageError(f"{parts[part].path} and {shard.path} are both shard {text}{of_two}")
         parts[part] = shard
     (count,) = counts
     if len(parts) < count:

@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.arguments import MaxErrors, level
 from pytest_lmeval.errors import UnknownName, did_you_mean
 from pytest_lmeval.plugin.private import ini_keys
-from pytest_lmeval.plugin.settings.models import labels_of, names_one_file
+from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.options import GATES
 from pytest_lmeval.plugin.settings.report_dir import picked_by
 from pytest_lmeval.plugin.settings.settings import (
@@ -164,7 +164,11 @@ def _check_gate(config: pytest.Config) -> None:
 def _check_one_writes(config: pytest.Config) -> None:
     """Raise pytest.UsageError where several models would write their baselines over each other."""
     option, labels = config.option, labels_of(config)
-    if labels and option.lm_update_baseline and names_one_file(config.invocation_params.dir / option.lm_baseline):
+    if not (labels and option.lm_update_baseline):
+        return
+    from pytest_lmeval.records.folders import names_one_file
+
+    if names_one_file(config.invocation_params.dir / option.lm_baseline):
         raise pytest.UsageError(
             f"--lm-update-baseline: {option.lm_baseline} is one file, and {len(labels)} models would write it: name a "
             "folder for a baseline of each, or write it in a run of one model"

@@ -6,7 +6,6 @@ import copy
 import os
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -159,14 +158,15 @@ class _ModelConfig:
 
     def _take_baseline(self, config: pytest.Config, label: str) -> None:
         """Compare with the model's own baseline; one without any, beside others that have theirs, is not gated."""
+        from pytest_lmeval.records.folders import own_baseline
+
         option, here = self.option, config.invocation_params.dir
         given = str(option.lm_baseline)
-        option.lm_baseline = own = _own_baseline(here, given, label)
-        others = [_own_baseline(here, given, each) for each in labels_of(config)]
-        is_first = not (here / own).exists() and any((here / each).exists() for each in others)
-        if is_first and not option.lm_update_baseline:
+        # One that is to be written need not be there.
+        others = () if option.lm_update_baseline else labels_of(config)
+        option.lm_baseline = own_baseline(here, given, label, others)
+        if not option.lm_baseline:
             self.lm_without_baseline = f"no baseline of {label} in {given}: compared with nothing, and not gated by one"
-            option.lm_baseline = ""
             option.lm_gate = option.lm_gate if option.lm_gate not in (None, "baseline") else "tasks"
 
     def __getattr__(self, name: str) -> Any:
@@ -202,19 +202,6 @@ class _Stash:
 def _own_options(given: Sequence[tuple[str, Any]], label: str) -> list[tuple[str, Any]]:
     parts = [(key.rpartition(":"), value) for key, value in given]
     return [(key, value) for (of, _, key), value in parts if of in ("", label)]
-
-
-def names_one_file(path: Path) -> bool:
-    """Tell whether the baseline at ``path`` is one for all models, not a folder with one for each."""
-    return path.is_file() or bool(path.suffix and not path.is_dir())
-
-
-def _own_baseline(folder: Path, given: str, label: str) -> str:
-    """Return the baseline of one model: the file that all have, or the one of a folder that has its label."""
-    if names_one_file(folder / given):
-        return given
-    board = Path(given) / label / "leaderboard.json"
-    return str(board) if (folder / board).exists() else str(Path(given) / f"{label}.json")
 
 
 _VIEWS = pytest.StashKey[dict[str, Any]]()

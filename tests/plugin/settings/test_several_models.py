@@ -124,14 +124,39 @@ def test_an_interrupted_run_of_several_models_is_completed(several: Project) -> 
         assert several.board(f"whole/{label}")["digest"] == several.board(f"reports/{label}")["digest"]
 
 
-def test_shards_of_each_model_are_merged(several: Project) -> None:
+def test_shards_of_several_models_are_merged_into_the_run_that_was_never_split(several: Project) -> None:
     several.run_pytest(*TWO, "--lm-report-dir=whole")
     for part in (1, 2):
         several.run_pytest(*TWO, f"--lm-shard={part}/2", f"--lm-report-dir=s{part}")
-    for label in "AB":
-        several.lmeval("merge", f"s1/{label}/ledger.jsonl", f"s2/{label}/ledger.jsonl", "-o", f"m{label}")
-        whole, merged = several.board(f"whole/{label}"), several.board(f"m{label}")
-        assert (whole["digest"], whole["gate"]["verdict"]) == (merged["digest"], merged["gate"]["verdict"])
+    ran = several.lmeval("merge", "s1", "s2", "-o", "merged")
+    whole, merged = comparison(several, "whole"), comparison(several, "merged")
+    assert (1, "A is best; B is worse (by at least 29 points)") == (ran.ret, merged["decision"])
+    assert merged["decision"] in ran.stdout.str()
+    for name in ("exit_code", "decision", "tasks"):
+        assert whole[name] == merged[name]
+    for name in ("label", "digest", "verdict", "folder"):
+        assert [model[name] for model in whole["models"]] == [model[name] for model in merged["models"]]
+    assert (several.path / "merged/report.html").is_file()
+    refused = [
+        (
+            ("s1", "s2/A"),
+            "s1 is a run of the models A, B and s2/A of one model: shards of one",
+        ),
+        (
+            ("s1/A/ledger.jsonl", "s1/B/ledger.jsonl"),
+            "both shard 1/2; they are of two models: name the report dirs",
+        ),
+        (("s1",), "A: 1 of 2 shards missing: 2/2"),
+        (("tasks",), "tasks: no comparison.json and no ledger.jsonl in this folder"),
+    ]
+    for shards, says in refused:
+        ran = several.lmeval("merge", *shards, "-o", "refused")
+        assert (2, True) == (ran.ret, says in ran.stderr.str())
+    text = (several.path / "s1/comparison.json").read_text()
+    several.write("s1/comparison.json", text.replace('"label": "A"', '"label": "../A"'))
+    ran = several.lmeval("merge", "s1", "s2", "-o", "refused")
+    assert (2, True) == (ran.ret, "a label has letters, digits and _.- only, got '../A'" in ran.stderr.str())
+    assert not (several.path / "refused").exists()
 
 
 def test_a_model_that_fails_does_not_keep_another_from_its_board(several: Project) -> None:

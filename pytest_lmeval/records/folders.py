@@ -37,13 +37,13 @@ def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
     A folder is a report dir: that of a run of several models has a ledger of each. Raises UsageError for a folder
     without a run, and where the shards are not of the same models.
     """
-    held = {path: _shard(path) if path.is_dir() else {"": path} for path in paths}
-    first = next(iter(held))
-    for path, ledgers in held.items():
-        if ledgers.keys() != held[first].keys():
-            of, other = _models(held[first]), _models(ledgers)
+    held = [(path, _shard(path) if path.is_dir() else {"": path}) for path in paths]
+    first, models = held[0]
+    for path, ledgers in held:
+        if ledgers.keys() != models.keys():
+            of, other = _models(models), _models(ledgers)
             raise UsageError(f"{first} is a run of {of} and {path} of {other}: shards of one run have the same models")
-    return {label: [ledgers[label] for ledgers in held.values()] for label in held[first]}
+    return {label: [ledgers[label] for _, ledgers in held] for label in models}
 
 
 def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:

@@ -285,11 +285,17 @@ def digest(results: Iterable[ExampleResult]) -> str:
     It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. Of
     an eval function the score is an object: its named scores, and its own under ``function``.
     """
-    lines = [
-        _encode([(asked := result.question).task, asked.id, asked.hash, result.answer.outputs, _scores(result)])
-        for result in results
-    ]
-    return hashlib.sha256("\n".join(sorted(lines)).encode("ascii")).hexdigest()
+    # One line at a time, since outputs may be large: what lines have up to the hash sorts them as the whole lines do.
+    members: dict[str, list[ExampleResult]] = defaultdict(list)
+    for result in results:
+        asked = result.question
+        members[_encode((asked.task, asked.id, asked.hash))[:-1]].append(result)
+    found, between = hashlib.sha256(), ""
+    for head in sorted(members):
+        lines = [f"{head},{_encode((each.answer.outputs, _scores(each)))[1:]}" for each in members[head]]
+        found.update((between + "\n".join(sorted(lines))).encode("ascii"))
+        between = "\n"
+    return found.hexdigest()
 
 
 def _scores(result: ExampleResult) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -215,6 +216,20 @@ def test_the_digest_of_known_results_never_changes() -> None:
     text = '["sums","a","h1",["5"],1.0]\n["sums","b","h2",["6"],0.0]\n["sums","d","h4",[],null]'
     assert hashlib.sha256(text.encode()).hexdigest() == digest([B, ERROR, A])
     assert hashlib.sha256(b"").hexdigest() == digest([])
+
+
+def test_the_digest_sorts_results_of_the_same_example_by_what_was_answered() -> None:
+    twice = [replace(A, outputs=("b",)), replace(A, outputs=("a",), score=0.0), replace(A, task="sums,")]
+    assert _by_definition(twice) == digest(twice)
+
+
+def test_the_digest_holds_one_large_output_at_a_time() -> None:
+    results = [replace(A, id=str(number), outputs=("x" * 500_000,)) for number in range(20)]
+    tracemalloc.start()
+    digest(results)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4_000_000
 
 
 @settings(deadline=None)

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_lmeval.arguments import level
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
+from pytest_lmeval.compare.decision import decision
 from pytest_lmeval.compare.entrants import Entrant, by_config, entrants_of
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.errors import UsageError
@@ -60,18 +61,20 @@ def run(options: argparse.Namespace) -> int:
     ranked, pair_by = (by_config(runs), "id") if is_by_config else (runs, options.pair_by or "content")
     found = rank(ranked, pair_by, options.alpha)
     ranking = found.to_json()
+    selected = [{"selection": run.selection} for run in ranked if run.selection]
+    said = decision({"ranking": ranking, "reason": "", "models": selected})
     if options.html:
         _write_page(options.html, entrants_of(ranked, pair_by), pair_by, options.alpha)
     if options.format == "json":
-        show_json({**ranking, "notes": notes})
+        show_json({"decision": said, **ranking, "notes": notes})
         return 0
     headings, rows = _table(ranking)
-    remarks = [*ranking_remarks(ranking), *notes]
+    remarks = [*ranking_remarks(ranking, is_selection=bool(selected)), *notes]
     if options.format == "markdown":
         lines = table([escape_markdown(heading) for heading in headings], rows, texts=1)
-        show([*lines, *(f"- {escape_markdown(each)}" for each in remarks)])
+        show([f"**{escape_markdown(said)}**", "", *lines, *(f"- {escape_markdown(each)}" for each in remarks)])
     else:
-        show([*columns(headings, rows, texts=1), "", *(printable(each, keep="") for each in remarks)])
+        show([said, "", *columns(headings, rows, texts=1), "", *(printable(each, keep="") for each in remarks)])
     return 0
 
 

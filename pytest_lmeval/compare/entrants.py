@@ -152,5 +152,6 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
         results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
         facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config)
         path = run.path.with_name(f"{run.path.name}@{config}")
-        found.append(replace(run, path=path, facts=facts, results=tuple(results), board=None))
+        infos = {task: replace(run.infos[name], name=task) for name, task in tasks.items()}
+        found.append(replace(run, path=path, facts=facts, infos=infos, results=tuple(results), board=None))
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
     from pytest_lmeval.records.runfile import RunFile
 
+_MUCH = 0.1
+_LONG = timedelta(days=90)
 _ENOUGH = 5  # of fewer examples anything may be true of all
 # How families of models begin their thoughts, besides the tags that are taken off where nothing else is asked for.
 _THOUGHTS = re.compile(
@@ -145,7 +149,23 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 def suspicions(board: Leaderboard) -> list[str]:
     """Return a sentence for every task that looks as if the model, or the reading of its answers, was broken."""
-    return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))]
+    aside = _too_much_aside(board) if board.quarantined() else []
+    return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))] + aside
+
+
+def _too_much_aside(board: Leaderboard) -> list[str]:
+    """Return a sentence for each task with much of it in quarantine, and one for what is so for long."""
+    doubts = []
+    for row in board.tasks:
+        total = row.total - row.excluded
+        if row.quarantined > _MUCH * total:
+            doubts.append(f"{row.task}: {row.quarantined} of {total} examples are in quarantine and decide nothing")
+    with suppress(ValueError):  # a file that was read may hold anything
+        last = (date.fromisoformat(board.facts.timestamp[:10]) + _LONG).isoformat()
+        if long := [each for each in board.quarantined() if str(each.get("until", "")) > last]:
+            first = f"{long[0]['task']}: {long[0]['id']} until {long[0]['until']}"
+            doubts.append(f"{len(long)} example(s) in quarantine for more than {_LONG.days} days: {first}")
+    return doubts
 
 
 def _doubt(row: TaskRow) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 
 from pytest_lmeval.compare.decision import SELECTION
 from pytest_lmeval.compare.explain import may_be
-from pytest_lmeval.report.tables import interval_text, percent, signed
+from pytest_lmeval.report.tables import QUARANTINED, interval_text, percent, signed
 
-_QUARANTINED = 10
 STANDING_HEADINGS = ("95 % interval", "scored", "win rate", "to the best", "interval", "p")
 
 
@@ -59,10 +58,10 @@ def _quarantined(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _quarantine(entries: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    for entry in entries[:_QUARANTINED]:
+    for entry in entries[:QUARANTINED]:
         yield f"quarantined until {entry.get('until')}: {entry['task']}: {entry['id']} ({entry.get('reason')})"
-    if len(entries) > _QUARANTINED:
-        yield f"... and {len(entries) - _QUARANTINED} more quarantined"
+    if len(entries) > QUARANTINED:
+        yield f"... and {len(entries) - QUARANTINED} more quarantined"
 
 
 def _standing(ranking: Mapping[str, Any], *, is_selection: bool) -> str:

@@ -27,6 +27,8 @@ CHANGE_HEADINGS = (
 )
 _REPEATS = attrgetter("numbers.repeats")
 _WORDS = {"threshold": "threshold", "min_score": "floor"}
+QUARANTINED = 10
+"""A report names so many examples in quarantine, and counts the others."""
 _FLIPS = 10
 _PROMPT = 160
 _CUT = "\n\n(cut here; the rest is in the report's files)\n"
@@ -144,13 +146,14 @@ def remark_lines(board: Leaderboard) -> list[str]:
 
 
 def quarantine_lines(board: Leaderboard) -> list[str]:
-    """Return a line for every example in quarantine, with what came of it."""
-    results = (result for row in board.tasks for result in row.per_example if result.status == "quarantined")
-    return [
+    """Return a line for each of the first ten examples in quarantine, with what came of it, and how many more are."""
+    results = [result for row in board.tasks for result in row.per_example if result.status == "quarantined"]
+    lines = [
         f"quarantined until {result.quarantine.get('until')}: {result.task}: {result.id} "
         f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
-        for result in results
+        for result in results[:QUARANTINED]
     ]
+    return lines + [f"... and {more} more quarantined" for more in [len(results) - QUARANTINED] if more > 0]
 
 
 def note_lines(board: Leaderboard) -> list[str]:

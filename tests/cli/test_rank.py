@@ -14,7 +14,8 @@ from tests.conftest import Project
 
 def test_the_better_run_comes_first(lmeval: Lmeval, base: Path, worse: Path) -> None:
     code, out, err = lmeval("rank", worse / "leaderboard.json", base / "ledger.jsonl")
-    header, first, second, *_ = out.splitlines()
+    said, _, header, first, second, *_ = out.splitlines()
+    assert f"stub.v1 ({base}/ledger.jsonl) is best; stub.v1 ({worse}/leaderboard.json) is worse (by at least" in said
     assert (0, "") == (code, err)
     assert ["model", "mean", "95", "%", "interval", "scored", "win"] == header.split()[:7]
     assert header.endswith("sums   words")
@@ -34,12 +35,13 @@ def test_json_and_markdown_say_the_same(lmeval: Lmeval, base: Path, worse: Path)
     text = lmeval("rank", *runs, "--format=markdown")[1]
     assert "| 0.8958 |" in text
     assert "| 70.0 % |" in text
-    assert text.startswith("| model | mean |")
+    assert text.startswith(f"**{value['decision'].split()[0]} ")
+    assert "| model | mean |" in text
 
 
 def test_published_models_are_ranked_as_published(lmeval: Lmeval, gsm8k: Path) -> None:
     code, out, _ = lmeval("rank", gsm8k / "lower/ledger.jsonl", gsm8k / "better/ledger.jsonl")
-    lines = [line.split()[:2] for line in out.splitlines()[1:3]]
+    lines = [line.split()[:2] for line in out.splitlines()[3:5]]
     assert code == 0
     expected = [("175b_verification", "0.5625"), ("175b_finetuning", "0.3472")]
     assert [[f"replay:{name}.replay.jsonl", score] for name, score in expected] == lines
@@ -87,7 +89,7 @@ def test_a_run_of_several_models_is_ranked_again_from_its_folder_with_its_labels
     written, ran = _comparison_of(page), _comparison_of(folder / "report.html")
 
     assert (0, "") == (code, err)
-    assert ["ours", "theirs"] == [line.split()[0] for line in out.splitlines()[1:3]]
+    assert ["ours", "theirs"] == [line.split()[0] for line in out.splitlines()[3:5]]
     assert ran["comparison"]["ranking"] == written["comparison"]["ranking"]
     assert ran["examples"] == written["examples"]
     # The page is ASCII, whatever a model is called.
@@ -99,7 +101,7 @@ def test_a_run_of_several_models_is_ranked_again_from_its_folder_with_its_labels
     shutil.copy(folder / "comparison.json", tmp_path / "second")
     code, out, _ = lmeval("rank", folder, tmp_path / "second")
     assert 0 == code
-    assert 2 == len([line for line in out.splitlines() if line.startswith("ours (")])
+    assert 2 == len([line for line in out.splitlines()[3:] if line.startswith("ours (")])
 
 
 def test_a_folder_that_holds_no_run_or_a_torn_one_is_refused(lmeval: Lmeval, base: Path, tmp_path: Path) -> None:

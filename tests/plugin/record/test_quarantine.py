@@ -151,3 +151,13 @@ def test_a_diff_of_ledgers_takes_the_list_of_the_older_one(project: Project) -> 
     assert "regression" == json.loads(found.stdout.str())["gate"]["verdict"]
     back = project.lmeval("diff", "new/ledger.jsonl", "old/ledger.jsonl", "--strict", "--format=json")
     assert [{"task": "words", "id": "flaky"}] == json.loads(back.stdout.str())["comparison"]["quarantined"]
+
+
+def test_much_in_quarantine_and_long_is_doubtful_and_summed_up(project: Project) -> None:
+    records = [project.record(f"e{n}", str(n), **(HELD if n < 12 else {})) for n in range(20)]
+    project.task("tasks/t.jsonl", *records)
+    text = project.run_pytest(*project.usual).stdout.str()
+    assert "doubtful: t: 12 of 20 examples are in quarantine and decide nothing" in text
+    assert "doubtful: 12 example(s) in quarantine for more than 90 days: t: e0 until 2999-12-31" in text
+    assert 10 == text.count("quarantined until 2999-12-31")
+    assert "... and 2 more quarantined" in text

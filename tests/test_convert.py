@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval import validate_file
-from pytest_lmeval.convert import KINDS, convert_bfcl, convert_gsm8k, convert_humaneval
+from pytest_lmeval.convert import KINDS, convert_gsm8k, convert_humaneval
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.postprocess import post_process
 from pytest_lmeval.records.recording import read_recording
@@ -55,9 +56,20 @@ def _program(**changed: str) -> Record:
     return {**fixed, **changed}
 
 
+ARC: Record = {
+    "id": "1",
+    "question": {
+        "stem": "What is wet?",
+        "choices": [{"text": "Fire", "label": "1"}, {"text": "Water", "label": "2"}],
+    },
+    "answerKey": "2",
+}
+SWAG: Record = {"ind": 4, "ctx": "A man sits on a roof. He", "endings": ["flies.", "fixes it."], "label": 1}
 SOURCES = {
     "gsm8k": _lines(_problem(small="A: 2", large="A: 3"), _problem(small="A: 2", large="A: 2")),
     "humaneval": _lines(_program()),
+    "arc": _lines(ARC, {**ARC, "id": "2", "answerKey": "1"}),
+    "hellaswag": _lines(SWAG, SWAG),
     "bfcl": _lines(
         {
             "id": "irrelevance_0",
@@ -75,7 +87,33 @@ def _source(folder: Path, data: bytes, name: str = "source.jsonl") -> Path:
 
 
 def test_the_kinds_are_known_by_name() -> None:
-    assert {"bfcl": convert_bfcl, "gsm8k": convert_gsm8k, "humaneval": convert_humaneval} == KINDS
+    assert ["arc", "bfcl", "gsm8k", "hellaswag", "humaneval"] == [*KINDS]
+
+
+def test_questions_with_options_ask_for_a_letter(tmp_path: Path) -> None:
+    (arc,) = KINDS["arc"](_source(tmp_path, SOURCES["arc"]), tmp_path / "out")
+    (swag,) = KINDS["hellaswag"](_source(tmp_path, SOURCES["hellaswag"]), tmp_path / "out")
+    assert [[], []] == [validate_file(path)[1] for path in (arc, swag)]
+    assert [["B"], ["A"]] == [record["targets"] for record in _read(arc)]
+    assert _read(arc)[0]["prompt"].startswith("What is wet?\nA. Fire\nB. Water\n\nAnswer with the letter")
+    assert ["B"] == _read(swag)[0]["targets"]
+    assert "A man sits on a roof. He\nA. flies.\nB. fixes it." in _read(swag)[0]["prompt"]
+
+
+def test_a_question_whose_right_option_is_unknown_is_refused(tmp_path: Path) -> None:
+    question = {**ARC["question"], "choices": ARC["question"]["choices"] * 3}
+    cases = [
+        ("arc", {**ARC, "answerKey": "C"}, ":1: 'answerKey' must be one of 1, 2, got 'C'"),
+        ("arc", {**ARC, "question": "What?"}, ":1: 'question' must be an object with 'stem' and 'choices'"),
+        ("arc", {**ARC, "question": {"stem": "?", "choices": ["a"]}}, ":1: 'choices' must be objects"),
+        ("arc", {**ARC, "question": question}, ":1: expected 2 to 5 options, got 6"),
+        ("hellaswag", {**SWAG, "label": True}, ":1: 'label' must be 0 to 1, got True"),
+        ("hellaswag", {**SWAG, "label": ""}, "the test split has none"),
+        ("hellaswag", {**SWAG, "endings": "flies"}, ":1: 'endings' must be a list of strings"),
+    ]
+    for kind, record, message in cases:
+        with pytest.raises(UsageError, match=re.escape(message)):
+            KINDS[kind](_source(tmp_path, _lines(record)), tmp_path / "out")
 
 
 # --- gsm8k -----------------------------------------------------------------------------------------------------------

@@ -10,13 +10,28 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_lmeval.convert.bfcl import convert_bfcl
+from pytest_lmeval.convert.choices import convert_arc, convert_hellaswag
 from pytest_lmeval.convert.gsm8k import convert_gsm8k
 from pytest_lmeval.convert.humaneval import convert_humaneval
 
-__all__ = ["KINDS", "Converter", "convert_bfcl", "convert_gsm8k", "convert_humaneval"]
+__all__ = [
+    "KINDS",
+    "Converter",
+    "convert_arc",
+    "convert_bfcl",
+    "convert_gsm8k",
+    "convert_hellaswag",
+    "convert_humaneval",
+]
 
 Converter = Callable[[Path, Path], list[Path]]
 
 KINDS: Mapping[str, Converter] = MappingProxyType(
-    {"bfcl": convert_bfcl, "gsm8k": convert_gsm8k, "humaneval": convert_humaneval}
+    {
+        "arc": convert_arc,
+        "bfcl": convert_bfcl,
+        "gsm8k": convert_gsm8k,
+        "hellaswag": convert_hellaswag,
+        "humaneval": convert_humaneval,
+    }
 )

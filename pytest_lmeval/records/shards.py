@@ -52,6 +52,11 @@ def _check_ended(shard: RunFile) -> None:
         raise UsageError(f"{shard.path}: a leaderboard; name the shards' ledger.jsonl files")
     if not shard.digest:
         raise UsageError(f"{shard.path}: its run did not come to its end; complete it with --lm-resume")
+    if not shard.agrees and shard.damaged:
+        raise UsageError(
+            f"{shard.path}: {shard.damaged} line(s) could not be read: torn or changed; run this shard again without "
+            "--lm-resume"
+        )
     if not shard.agrees:
         raise UsageError(
             f"{shard.path}: its results do not give the digest in its footer: it was changed, or resumed with other "

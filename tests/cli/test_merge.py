@@ -86,6 +86,18 @@ def test_a_shard_that_was_cut_short_is_refused_and_one_with_errors_is_incomplete
     assert (0, True) == (code, "1 example(s) could not be scored; --lm-max-errors allows" in out)
 
 
+def test_a_shard_with_a_torn_line_is_refused_and_nothing_is_written(
+    lmeval: Lmeval, shards: list[Path], tmp_path: Path
+) -> None:
+    torn = tmp_path / "torn.jsonl"
+    header, result, *others = shards[0].read_text().splitlines(keepends=True)
+    torn.write_text("".join([header, f"{result[:80]}\n", *others]))
+    code, _, err = lmeval("merge", torn, *shards[1:], "-o", tmp_path / "out")
+    why = "1 line(s) could not be read: torn or changed; run this shard again without --lm-resume"
+    assert (2, f"lmeval merge: {torn}: {why}\n") == (code, err)
+    assert not (tmp_path / "out").exists()
+
+
 def _with_an_error(ledger: Path, path: Path) -> Path:
     from pytest_lmeval.leaderboard.board import digest
     from pytest_lmeval.types import ExampleResult

@@ -2,8 +2,9 @@
 
 The variable holds kinds, separated by commas: ``chromium``, ``clients`` (packages of the extra ``test-clients``),
 ``data`` (published data sets beside the checkout), ``docs`` (packages of the extra ``docs``), ``git`` (the program, and
-a checkout), ``packages`` (of the extra ``test``), ``server`` (packages of the extra ``test-server``), ``torch``. A test
-that lacks one of these then fails. CI sets it, so that no part of the suite goes missing unnoticed.
+a checkout), ``packages`` (of the extra ``test``), ``ray`` (of the extra ``ray``), ``server`` (packages of the extra
+``test-server``), ``torch``. A test that lacks one of these then fails. CI sets it, so that no part of the suite goes
+missing unnoticed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 __all__ = ["DATA", "KINDS", "VARIABLE", "installed", "lacking", "module", "needs_file", "required"]
 
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
-KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "server", "torch"})
+KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch"})
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -46,6 +46,8 @@ class Identity:
 def identity_of(adapter: Any) -> Identity:
     """Return what ``adapter`` is, as it was when this was first asked; raise UsageError for a bad ``fingerprint``."""
     found = _KNOWN.get(id(adapter))
+    if found is None and isinstance(own := getattr(adapter, "identity", None), Identity):
+        return own  # that of the adapter which answers in its place
     if found is None:
         found = _identity(adapter, made_with(adapter))
         try:

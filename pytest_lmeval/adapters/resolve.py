@@ -207,7 +207,13 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None,
 
     A variable that is empty or blank is as good as none.
     """
-    return _resolved(spec, options, _profiles(project), read)
+    found = _resolved(spec, options, _profiles(project), read)
+    if found.adapter.startswith("ray:"):
+        from pytest_lmeval.adapters.ray.options import shared_out
+
+        # How many copies of the model answer does not decide what they answer.
+        return resolve_profile(found.adapter[4:], shared_out(found.options)[1], project, read)
+    return found
 
 
 def _resolved(spec: str, options: Mapping[str, Any], profiles: _Profiles, read: Read) -> Resolved:

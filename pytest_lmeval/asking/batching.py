@@ -128,13 +128,13 @@ class BatchTransport:
             for number, answer in zip(again, self._ask([requests[number] for number in again]), strict=True):
                 answers[number] = answer
                 attempts[number] += 1
-        if any(map(_is_of_several, answers)):
+        if any(map(is_of_several, answers)):
             return self._one_by_one(requests, answers, attempts)
         return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
 
     def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
         """Return the final answers: those to requests whose call raised come from asking each by itself."""
-        spoilt = [number for number, answer in enumerate(answers) if _is_of_several(answer)]
+        spoilt = [number for number, answer in enumerate(answers) if is_of_several(answer)]
         others = [number for number in range(len(answers)) if number not in spoilt]
         noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
         found = {number: with_attempts(answer, attempts[number]) for number, answer in noted}
@@ -166,7 +166,7 @@ class BatchTransport:
             self._calling_since = None
 
 
-def _is_of_several(answer: Answer) -> bool:
+def is_of_several(answer: Answer) -> bool:
     """Tell whether ``answer`` is what a call for several requests raised, which one of them alone may have caused.
 
     Without asking each again, which examples are errors would depend on how they fell into batches. A timeout would be

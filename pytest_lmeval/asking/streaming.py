@@ -232,7 +232,7 @@ class AsyncTransport:
     async def _attempt(self, request: Request, job: Job) -> Answer:
         await self._rates.acquire(request)
         started = time.perf_counter()
-        task = asyncio.ensure_future(_outcome(self._adapter, request))
+        task = asyncio.ensure_future(outcome(self._adapter, request))
         self._asking[task] = job
         task.add_done_callback(self._asking.pop)
         # Not wait_for: a request that ignores its cancellation would hold up its slot.
@@ -255,7 +255,8 @@ def _down(adapter: Any, error: BaseException) -> AdapterDown:
     return AdapterDown(f"stopped: what asks {adapter_name(adapter)} {how}; {_CANCELS}")
 
 
-async def _outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
+async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
+    """Return what an async adapter returned for a request, or what it raised."""
     try:
         if isinstance(request, LogLikelihood):
             return _only(await adapter.loglikelihood([request])), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -101,33 +101,38 @@ class WindowTransport(BatchTransport):
 
     def _batches(self, places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
         """Yield the requests as they are to be asked; where the adapter's plan cannot be used, they are errors."""
-        plan = getattr(self._adapter, "plan_window", None)
-        if not callable(plan) or not places:
+        if not callable(getattr(self._adapter, "plan_window", None)) or not places:
             yield from [places] if places else []
             return
-        planned = self._planned(plan, places)
+        planned = self._planned(places)
         if isinstance(planned, AdapterError):
             self._take(places, self._noted([planned] * len(places)))
             return
         for batch in planned:
             yield [places[number] for number in batch]
 
-    def _planned(
-        self, plan: Callable[[list[Request]], Any], places: Sequence[_Place]
-    ) -> list[list[int]] | AdapterError:
+    def _planned(self, places: Sequence[_Place]) -> list[list[int]] | AdapterError:
         self._asking, self._calling_for = places, len(places)
         self._calling_since = time.monotonic()
         try:
-            found = [list(batch) for batch in plan(list(map(_request, places)))]
-        except BaseException as error:
-            return unusable(self._adapter, error, self._policy.passthrough)
+            return planned_calls(self._adapter, list(map(_request, places)), self._policy.passthrough)
         finally:
             self._calling_since = None
-        planned = [number for batch in found for number in batch]
-        if all(type(number) is int for number in planned) and sorted(planned) == list(range(len(places))):
-            return [batch for batch in found if batch]
-        wrong = f"plan_window returned {len(planned)} place(s) for {len(places)} request(s); expected each place once"
-        return AdapterError(f"adapter {adapter_name(self._adapter)}: {wrong}")
+
+
+def planned_calls(
+    adapter: Any, requests: list[Request], passthrough: tuple[type[BaseException], ...] = ()
+) -> list[list[int]] | AdapterError:
+    """Return which requests an adapter wants in a call, by their places, or the error of a plan that is unusable."""
+    try:
+        found = [list(batch) for batch in adapter.plan_window(requests)]
+    except BaseException as error:
+        return unusable(adapter, error, passthrough)
+    planned = [number for batch in found for number in batch]
+    if all(type(number) is int for number in planned) and sorted(planned) == list(range(len(requests))):
+        return [batch for batch in found if batch]
+    wrong = f"plan_window returned {len(planned)} place(s) for {len(requests)} request(s); expected each place once"
+    return AdapterError(f"adapter {adapter_name(adapter)}: {wrong}")
 
 
 def _request(place: _Place) -> Request:

@@ -1,0 +1,88 @@
+"""The one module that uses Ray: the connection, what the cluster has, and the processes of the replicas."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.adapters.ray.actor import ModelOrder, ReplicaActor
+from pytest_lmeval.adapters.ray.options import RayOptions, fault, lack
+
+_CLOSING_S = 2.0
+Then = Callable[[Any, BaseException | None], None]
+"""Takes what a call returned, or what it raised; is called in a thread of Ray's and must not wait."""
+
+
+def connect(options: RayOptions) -> Any:
+    """Return the module ``ray``, connected to a cluster with room for all replicas; raise UsageError without one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+    except ImportError:
+        raise fault("needs Ray: pip install 'pytest-lmeval[ray]'") from None
+    if not ray.is_initialized():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # What is printed on the nodes is in their logs: it would be mixed with the output of tests.
+                ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR)
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise fault(
+                f"there is no Ray cluster at address={options.address}: {type(error).__name__}: {reason:.300}; "
+                "start one with 'ray start --head', and run pytest on one of its nodes"
+            ) from None
+    nodes: list[Mapping[str, float]] = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if missing := lack(nodes, options):
+        raise fault(missing)
+    return ray
+
+
+class RemoteReplica:
+    """The process of one replica, wherever it is."""
+
+    def __init__(self, ray: Any, options: RayOptions, order: ModelOrder) -> None:
+        self._ray = ray
+        actor = ray.remote(ReplicaActor).options(
+            num_cpus=options.num_cpus, num_gpus=options.num_gpus, max_restarts=0, scheduling_strategy="SPREAD"
+        )
+        self._actor = actor.remote(order, "")
+
+    def load(self, then: Then) -> None:
+        """Have it make its model."""
+        _call(self._actor.load.remote(), then)
+
+    def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None, then: Then) -> None:
+        """Have it answer requests."""
+        _call(self._actor.ask.remote(requests, think_tags), then)
+
+    def close(self) -> Any:
+        """Have it close its adapter; return what :func:`wait_closed` waits for."""
+        return self._actor.close.remote()
+
+    def end(self) -> None:
+        """End the process."""
+        self._ray.kill(self._actor, no_restart=True)
+
+    def died(self, error: BaseException) -> bool:
+        """Tell whether ``error`` says that the process or its node is gone, and not what the model raised."""
+        return isinstance(error, self._ray.exceptions.RayError) and not isinstance(
+            error, self._ray.exceptions.RayTaskError
+        )
+
+
+def wait_closed(ray: Any, closing: Sequence[Any]) -> None:
+    """Wait a moment for adapters that are being closed."""
+    if closing:
+        ray.wait(list(closing), num_returns=len(closing), timeout=_CLOSING_S)
+
+
+def _call(reference: Any, then: Then) -> None:
+    def done(future: Any) -> None:
+        error = future.exception()
+        then(None if error is not None else future.result(), error)
+
+    reference.future().add_done_callback(done)

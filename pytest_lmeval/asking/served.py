@@ -1,0 +1,112 @@
+"""An adapter that is asked from another process: it makes the calls, and the run decides what to ask again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.adapters.identity import identity_of
+from pytest_lmeval.adapters.ray.facts import ATTRIBUTES, ReplicaFacts
+from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
+from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable
+from pytest_lmeval.asking.batching import is_of_several
+from pytest_lmeval.asking.streaming import outcome
+from pytest_lmeval.asking.windows import planned_calls
+from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.loading import default_registry
+from pytest_lmeval.project import register_project_plugins
+from pytest_lmeval.types import LogLikelihood, Request
+
+
+class Served:
+    """The adapter that ``spec`` names, made with ``options`` for the project in that folder, on ``node``.
+
+    Raise UsageError where it cannot be made. A batch adapter gets one batch at a time, in the order in which they came.
+    """
+
+    def __init__(self, spec: str, options: Mapping[str, Any], project: str | None, node: str) -> None:
+        registry, folder = default_registry(), None if project is None else Path(project)
+        if folder is not None:
+            register_project_plugins(registry, folder)
+        self._adapter = resolve_adapter(spec, registry, options, folder)
+        self._calls = ThreadPoolExecutor(1)
+        self._awaits_logprobs = is_async(self._adapter)
+        self.facts = _facts(self._adapter, node)
+
+    async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
+        """Return one answer per request, in order; thoughts are left in texts."""
+        if getattr(self._adapter, "think_tags", think_tags) != think_tags:
+            self._adapter.think_tags = think_tags
+        if self.facts.streams:
+            return list(await asyncio.gather(*map(self._answer_one, requests)))
+        return await self._in_turn(requests)
+
+    async def close(self) -> None:
+        """Close the adapter."""
+        for method in ("close", "aclose"):
+            with suppress(Exception):  # it is over, and its process is about to end
+                if (done := getattr(self._adapter, method, lambda: None)()) is not None:
+                    await done
+
+    async def _in_turn(self, requests: Sequence[Request]) -> list[Answer]:
+        return await asyncio.get_running_loop().run_in_executor(self._calls, self._answers, requests)
+
+    async def _answer_one(self, request: Request) -> Answer:
+        if isinstance(request, LogLikelihood) and not self._awaits_logprobs:
+            return (await self._in_turn([request]))[0]
+        started = time.perf_counter()
+        returned, error = await outcome(self._adapter, request)
+        if error is not None:
+            return unusable(self._adapter, error)
+        return check_answer(returned, request, self._adapter, (time.perf_counter() - started) * 1000)
+
+    def _answers(self, requests: Sequence[Request]) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        for places in self._planned(requests):
+            asked = [requests[place] for place in places]
+            found = ask(self._adapter, asked, think_tags=None)
+            for place, answer in zip(places, found, strict=True):
+                # One of them may have spoilt the call for all.
+                alone = is_of_several(answer)
+                answers[place] = ask(self._adapter, [requests[place]], think_tags=None)[0] if alone else answer
+        unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window left the request out")
+        return [answers.get(place, unplanned) for place in range(len(requests))]
+
+    def _planned(self, requests: Sequence[Request]) -> Iterator[Sequence[int]]:
+        if not callable(getattr(self._adapter, "plan_window", None)):
+            yield range(len(requests))
+            return
+        for scores in (False, True):
+            places = [place for place, one in enumerate(requests) if isinstance(one, LogLikelihood) is scores]
+            calls = planned_calls(self._adapter, [requests[place] for place in places]) if places else []
+            if not isinstance(calls, AdapterError):
+                yield from ([places[number] for number in call] for call in calls)
+
+
+def _facts(adapter: Any, node: str) -> ReplicaFacts:
+    from pytest_lmeval import __version__
+
+    identity = identity_of(adapter)
+    is_ours = type(adapter).__module__.startswith("pytest_lmeval.")
+    manifest = getattr(adapter, "manifest", None)
+    streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
+    return ReplicaFacts(
+        name=adapter_name(adapter),
+        identity=identity,
+        # What the ledger knows a model by.
+        fingerprint=str(getattr(adapter, "fingerprint", "")) if is_ours else identity.key,
+        manifest=dict(manifest) if isinstance(manifest, Mapping) else {},
+        attributes={name: getattr(adapter, name) for name in ATTRIBUTES if hasattr(adapter, name)},
+        generates=any(callable(getattr(adapter, name, None)) for name in ("complete", "generate_requests", "generate")),
+        scores=callable(getattr(adapter, "loglikelihood", None)),
+        streams=streams,
+        version=__version__,
+        node=node,
+        pid=os.getpid(),
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ from pytest_lmeval.adapters.ray.actor import ModelOrder, ReplicaActor
 from pytest_lmeval.adapters.ray.options import RayOptions, fault, lack
 
 _CLOSING_S = 2.0
+_REACH_S = 10.0
 Then = Callable[[Any, BaseException | None], None]
 """Takes what a call returned, or what it raised; is called in a thread of Ray's and must not wait."""
 
@@ -25,6 +28,7 @@ def connect(options: RayOptions) -> Any:
         raise fault("needs Ray: pip install 'pytest-lmeval[ray]'") from None
     if not ray.is_initialized():
         try:
+            _reach(options.address)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 # What is printed on the nodes is in their logs: it would be mixed with the output of tests.
@@ -39,6 +43,14 @@ def connect(options: RayOptions) -> Any:
     if missing := lack(nodes, options):
         raise fault(missing)
     return ray
+
+
+def _reach(address: str) -> None:
+    """Raise OSError where nobody listens: Ray itself tries for minutes."""
+    named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    host, colon, port = named.rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_S).close()
 
 
 class RemoteReplica:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,54 +9,6 @@ import pytest
 
 from tests import needs
 from tests.conftest import Project
-
-# What the model does is in its prompts: sleep, or end the process. The folder says what happens at its start.
-MODEL = """
-import os
-import time
-from pathlib import Path
-
-HERE = Path(__file__).parent
-
-
-class Model:
-    name = "remote.v1"
-    fingerprint = "one"
-
-    def __init__(self, sleep=0.0, fails=""):
-        if fails:
-            raise MemoryError(fails)
-        self._sleep = sleep
-        number = len(list(HERE.glob("started-*")))
-        (HERE / f"started-{os.getpid()}").touch()
-        if number and (HERE / "slow").exists():
-            time.sleep(float((HERE / "slow").read_text()))
-        if number and (HERE / "other").exists():
-            self.fingerprint = f"other-{os.getpid()}"
-
-    def generate(self, prompts):
-        time.sleep(self._sleep * len(prompts))
-        for prompt in prompts:
-            with open(HERE / "asked.txt", "a") as file:
-                file.write(f'[{os.getpid()}, "{prompt}"]\\n')
-            if "poison" in prompt:
-                os._exit(9)
-            if "hang" in prompt and not (HERE / "hung").exists():
-                (HERE / "hung").touch()
-                time.sleep(6)
-        return [prompt.rpartition("say: ")[2] for prompt in prompts]
-
-
-class Paid(Model):
-    def generate(self, prompts):
-        raise NotImplementedError
-
-    def generate_requests(self, requests):
-        from pytest_lmeval.types import Completion
-
-        texts = Model.generate(self, [request.text for request in requests])
-        return [Completion(text, cost=1.0) for text in texts]
-"""
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +28,7 @@ def cluster() -> Iterator[Any]:
 def spread(project: Project, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Provide a project whose runs ask two replicas of its model on the cluster."""
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-    project.write("remote.py", MODEL)
+    project.copy("ray")
     project.usual = [*spec(), *options(replicas=2)]
     return project
 
@@ -103,6 +54,3 @@ def is_running(pid: int) -> bool:
 def pids(project: Project) -> list[int]:
     """Return the processes in which a model was made."""
     return [int(path.name.rpartition("-")[2]) for path in project.path.glob("started-*")]
-
-
-__all__ = ["MODEL", "is_running", "options", "os", "pids", "spec"]

@@ -25,14 +25,14 @@ def ended(project: Project) -> bool:
     return True
 
 
-def prompts(project: Project, count: int, *others: str) -> None:
+def write_prompts(project: Project, count: int, *others: str) -> None:
     project.prompts(*others, *[f"say: {number}" for number in range(count)])
     text = (project.path / "tasks/t.jsonl").read_text()
     project.write("tasks/t.jsonl", text.replace('"targets": ["say: ', '"targets": ["'))
 
 
 def test_the_digest_and_the_name_are_those_of_one_process(spread: Project) -> None:
-    prompts(spread, 40)
+    write_prompts(spread, 40)
     done = spread.run("tasks", "--lm-include-per-example")
     assert 0 == done.ret, done.outlines
     board = spread.board()
@@ -54,7 +54,7 @@ def test_the_digest_and_the_name_are_those_of_one_process(spread: Project) -> No
 
 
 def test_a_request_that_kills_its_process_is_an_error_of_its_example_alone(spread: Project) -> None:
-    prompts(spread, 20, "poison say: x")
+    write_prompts(spread, 20, "poison say: x")
     done = spread.run("tasks", "--lm-include-per-example")
     counts = spread.board()["counts"]
     assert (20, 1) == (counts["scored"], counts["errors"]), done.outlines
@@ -63,7 +63,7 @@ def test_a_request_that_kills_its_process_is_an_error_of_its_example_alone(sprea
 
 
 def test_a_killed_replica_costs_no_example(spread: Project) -> None:
-    prompts(spread, 40)
+    write_prompts(spread, 40)
     run = spread.start(*spread.usual, "--lm-adapter-arg", "sleep=0.3", "tasks")
     run.wait_for(lambda: len(spread.asked()) > 2)
     os.kill(spread.asked()[0][0], signal.SIGKILL)
@@ -73,7 +73,7 @@ def test_a_killed_replica_costs_no_example(spread: Project) -> None:
 
 
 def test_a_killed_node_costs_no_example(spread: Project, cluster: Any) -> None:
-    prompts(spread, 60)
+    write_prompts(spread, 60)
     arguments = [*spec(), *options(replicas=8), "--lm-adapter-arg", "sleep=0.3", "tasks"]
     run = spread.start(*arguments)
     run.wait_for(lambda: len(spread.asked()) > 4)
@@ -87,7 +87,7 @@ def test_a_killed_node_costs_no_example(spread: Project, cluster: Any) -> None:
 
 def test_a_run_begins_with_the_first_replica_that_is_ready(spread: Project) -> None:
     spread.write("slow", "600")
-    prompts(spread, 10)
+    write_prompts(spread, 10)
     done = spread.run("tasks")
     assert 0 == done.ret, done.outlines
     assert 1 == len(spread.board()["manifest"]["model"]["replicas"])
@@ -96,7 +96,7 @@ def test_a_run_begins_with_the_first_replica_that_is_ready(spread: Project) -> N
 
 def test_another_model_on_one_node_is_refused_and_reported(spread: Project) -> None:
     spread.write("other", "")
-    prompts(spread, 60)
+    write_prompts(spread, 60)
     done = spread.run("tasks", "--lm-adapter-arg", "sleep=0.3")
     assert 0 == done.ret, done.outlines
     model = spread.board()["manifest"]["model"]
@@ -118,7 +118,7 @@ def test_another_model_on_one_node_is_refused_and_reported(spread: Project) -> N
 def test_what_cannot_be_started_ends_the_run_before_the_first_request(
     spread: Project, given: list[str], expected: str
 ) -> None:
-    prompts(spread, 2)
+    write_prompts(spread, 2)
     done = spread.run_pytest(*spec(), *given, "tasks")
     assert 4 == done.ret, done.outlines
     assert expected in " ".join([*done.outlines, *done.errlines])
@@ -126,14 +126,14 @@ def test_what_cannot_be_started_ends_the_run_before_the_first_request(
 
 
 def test_a_late_answer_is_dropped(spread: Project) -> None:
-    prompts(spread, 10, "hang say: x")
+    write_prompts(spread, 10, "hang say: x")
     done = spread.run("tasks", "--lm-adapter-arg", "wait_s=4", "--lm-adapter-arg", "batch_size=2")
     assert 0 == spread.board()["counts"]["errors"], done.outlines
     assert (11, 1) == (spread.board()["counts"]["scored"], spread.board()["manifest"]["model"]["deaths"])
 
 
 def test_a_run_that_was_killed_leaves_no_actor_and_is_resumed(spread: Project) -> None:
-    prompts(spread, 40)
+    write_prompts(spread, 40)
     run = spread.start(*spread.usual, "--lm-adapter-arg", "sleep=0.3", "--lm-adapter-arg", "batch_size=2", "tasks")
     run.wait_for(lambda: len(spread.asked()) > 8)
     run.stop(signal.SIGKILL)
@@ -145,7 +145,7 @@ def test_a_run_that_was_killed_leaves_no_actor_and_is_resumed(spread: Project) -
 
 
 def test_ctrl_c_leaves_no_actor(spread: Project) -> None:
-    prompts(spread, 40)
+    write_prompts(spread, 40)
     run = spread.start(*spread.usual, "--lm-adapter-arg", "sleep=0.3", "tasks")
     run.wait_for(lambda: len(spread.asked()) > 2)
     code, output = run.stop(signal.SIGINT)
@@ -154,14 +154,14 @@ def test_ctrl_c_leaves_no_actor(spread: Project) -> None:
 
 
 def test_a_run_stops_before_it_costs_more_than_it_may(spread: Project) -> None:
-    prompts(spread, 40)
+    write_prompts(spread, 40)
     done = spread.run_pytest(*spec("remote:Paid"), *options(replicas=2), "tasks", "--lm-max-cost=5")
     assert 3 == done.ret, done.outlines
     assert len(spread.asked()) <= 5
 
 
 def test_two_runs_share_a_cluster(spread: Project) -> None:
-    prompts(spread, 20)
+    write_prompts(spread, 20)
     first = spread.start(*spread.usual, "--lm-adapter-arg", "sleep=0.3", "--lm-report-dir=first", "tasks")
     second = spread.run("tasks", "--lm-report-dir=second")
     assert (0, 0) == (second.ret, first.process.wait(PATIENCE_S)), second.outlines
@@ -174,7 +174,7 @@ def test_eight_replicas_are_nearly_eight_times_as_fast(spread: Project) -> None:
 
     walls = {}
     for replicas, examples in ((1, 20), (8, 160)):
-        prompts(spread, examples)
+        write_prompts(spread, examples)
         given = {"num_gpus": 0, "num_cpus": 1, "replicas": replicas, "sleep": 1.0, "address": "auto"}
         adapter = make_adapter("ray:remote:Model", options=given, project=spread.path)
         deadline = time.monotonic() + PATIENCE_S

@@ -198,6 +198,7 @@ CALLS: dict[str, Callable[[Runs], list[Call]]] = {
     "export": lambda runs: [("hostile",), ("orders",), ("orders", "-o", "::error::b::c.yaml"), (FOLDER,)],
     "delete": lambda runs: [("hostile",), (FOLDER,)],
     "cache": lambda runs: [("list", FOLDER), ("clear", "bad/bad.yaml"), ("prune", FOLDER, "--older-than", FOLDER)],
+    "import": lambda runs: [("promptfoo", "bad/bad.yaml", "-o", "imported"), ("promptfoo", FOLDER, "-o", "imported")],
 }
 
 

@@ -85,6 +85,10 @@ class RemoteReplica:
             error, self._ray.exceptions.RayTaskError
         )
 
+    def is_unreachable(self, error: BaseException) -> bool:
+        """Tell whether ``error`` says that the process cannot be reached, whatever it was doing."""
+        return isinstance(error, self._ray.exceptions.ActorUnavailableError)
+
 
 def wait_closed(ray: Any, closing: Sequence[Any]) -> None:
     """Wait a moment for adapters that are being closed."""

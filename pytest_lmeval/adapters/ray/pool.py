@@ -184,17 +184,17 @@ class Pool:
         if member not in self._members:
             return  # late, after others were asked
         if error is not None and member.replica.died(error):
-            self._died(member, _reason(error))
+            self._died(member, _reason(error), blames=not member.replica.is_unreachable(error))
         elif self._sharing.answered(member, batch, time.monotonic()):
             wrong = AdapterError(f"the replica on {member.place} raised {_reason(error)}" if error else "")
             for request, answer in zip(batch.requests, found or [wrong] * len(batch.requests), strict=True):
                 request.deliver(answer)
 
-    def _died(self, member: PoolMember, reason: str) -> None:
+    def _died(self, member: PoolMember, reason: str, *, blames: bool = True) -> None:
         """Ask again what a replica had that died, one by one, and start another one."""
         self._remove(member)
         self.deaths += 1
-        for request in self._sharing.leave(member):
+        for request in self._sharing.leave(member, blames=blames):
             request.deliver(
                 RequestRefused(f"two replicas died with this request, the last on {member.place}: {reason}")
             )

@@ -78,12 +78,15 @@ class Sharing:
         """Send to a replica from now on, too."""
         self._loads[replica] = Load(since=now)
 
-    def leave(self, replica: Hashable) -> list[SharedRequest]:
-        """Send nothing more to a replica that died; return those of its requests that are asked no more."""
+    def leave(self, replica: Hashable, *, blames: bool = True) -> list[SharedRequest]:
+        """Send nothing more to a replica that died; return those of its requests that are asked no more.
+
+        Only where this ``blames`` them does the death count: not where a node could not be reached.
+        """
         load = self._loads.pop(replica, Load())
         lost = [request for batch in load.batches if not batch.late for request in batch.requests]
         for request in lost:
-            request.deaths += 1
+            request.deaths += blames
         self._suspects.extend(request for request in lost if request.deaths < MOST_DEATHS)
         return [request for request in lost if request.deaths >= MOST_DEATHS]
 

@@ -127,7 +127,7 @@ def test_what_cannot_be_started_ends_the_run_before_the_first_request(
 
 def test_a_late_answer_is_dropped(spread: Project) -> None:
     write_prompts(spread, 10, "hang say: x")
-    done = spread.run("tasks", "--lm-adapter-arg", "wait_s=4", "--lm-adapter-arg", "batch_size=2")
+    done = spread.run("tasks", "--lm-adapter-arg", "wait_s=20", "--lm-adapter-arg", "batch_size=2")
     assert 0 == spread.board()["counts"]["errors"], done.outlines
     assert (11, 1) == (spread.board()["counts"]["scored"], spread.board()["manifest"]["model"]["deaths"])
 

@@ -31,7 +31,7 @@ class Model:
                 os._exit(9)
             if "hang" in prompt and not (HERE / "hung").exists():
                 (HERE / "hung").touch()
-                time.sleep(6)
+                time.sleep(60)
         return [prompt.rpartition("say: ")[2] for prompt in prompts]
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from pytest_lmeval.atomic import encode_json, write_atomically
@@ -17,24 +14,14 @@ from pytest_lmeval.compare.decision import decision, why_no_best
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import (
-    explanation_of,
-    is_function,
-    shown_output,
-    shown_response,
-    wanted_of,
-)
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.comparison_text import comparison_markdown
 from pytest_lmeval.report.github import add_step_summary
-from pytest_lmeval.report.html.report import inert, part, policy
-from pytest_lmeval.report.ranking_text import comparison_remarks
+from pytest_lmeval.report.html import comparison_page
 from pytest_lmeval.report.wording import is_off
-from pytest_lmeval.text import cut
 from pytest_lmeval.types import ExampleResult
 
 SCHEMA = "pytest-lmeval/comparison/1"
-_MOST_EXAMPLES = 10_000
 _SAME = 1e-9
 
 
@@ -142,64 +129,8 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared]) -> str:
-    """Return the page as the text of one HTML file, all ASCII; it holds at most 10,000 examples, and says so."""
-    style, script = part("compare.css"), f'\n"use strict";\n(() => {{\n{part("compare.js")}\n}})();\n'
-    examples = _examples(models)
-    data = {
-        "comparison": comparison,
-        "remarks": comparison_remarks(comparison),
-        "examples": examples[:_MOST_EXAMPLES],
-        "left_out": max(0, len(examples) - _MOST_EXAMPLES),
-    }
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    labels = ", ".join(model.label for model in models)
-    return Template(part("compare.html")).substitute(
-        policy=policy(style, script), title=_title(labels), style=style, script=script, data=inert(text)
-    )
-
-
-def _title(labels: str) -> str:
-    """Return the title, escaped, ASCII."""
-    return html.escape(labels).encode("ascii", "xmlcharrefreplace").decode("ascii")
-
-
-def _examples(models: Sequence[Compared]) -> list[dict[str, Any]]:
-    held = [{(result.task, result.id): result for result in model.results} for model in models]
-    keys = dict.fromkeys(key for results in held for key in results)
-    found = [_example(key, [results.get(key) for results in held]) for key in keys]
-    # Those that tell the models apart come first.
-    return sorted(found, key=lambda example: not example["differs"])
-
-
-def _example(key: tuple[str, str], results: Sequence[ExampleResult | None]) -> dict[str, Any]:
-    some = next(result for result in results if result is not None)
-    return {
-        "task": key[0],
-        "id": key[1],
-        "prompt": cut(some.prompt),
-        "targets": [cut(wanted) for wanted in wanted_of(some)],
-        "differs": len({None if result is None else result.status for result in results}) > 1,
-        "answers": [None if result is None else _answer(result) for result in results],
-    }
-
-
-def _answer(result: ExampleResult) -> dict[str, Any]:
-    number = shown_response(result)
-    output = result.outputs[number] if result.outputs else result.error
-    if is_function(result):
-        said = result.error or shown_output(result)
-        explained = {} if result.error else {"prediction": cut(explanation_of(result))}
-        return {
-            "status": result.status,
-            "score": result.score,
-            "output": cut(said),
-            "ms": result.latency_ms,
-            **explained,
-        }
-    prediction = result.predictions[number] if number < len(result.predictions) else ""
-    same = prediction == output
-    answer = {"status": result.status, "score": result.score, "output": cut(output), "ms": result.latency_ms}
-    return answer if same else {**answer, "prediction": cut(prediction)}
+    """Return the page as the text of one HTML file, all ASCII; what is left out of a large one is said there."""
+    return comparison_page.render_comparison(comparison, {model.label: model for model in models})
 
 
 def _model(model: Compared, folder: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _BEST = "*: best of its task"
 def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
     """Return the lines for a terminal: the decision, a row per model, the best first, and the tasks by model."""
     lines = [comparison["decision"], "", *columns(_HEADINGS, _rows(comparison), texts=2), ""]
-    for labels in _blocks(_order(comparison)) if _has_tasks(comparison) else ():
+    for labels in _blocks(order_of(comparison)) if _has_tasks(comparison) else ():
         rows = [_task_row(task, labels, mark="*") for task in comparison["tasks"]]
         lines += [*columns(("task", *labels, "n"), rows, texts=1), ""]
     marked = _has_tasks(comparison) and any(task["best"] for task in comparison["tasks"])
@@ -30,7 +30,7 @@ def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
 
 def comparison_markdown(comparison: Mapping[str, Any]) -> str:
     """Return the comparison as Markdown."""
-    labels, tasks = _order(comparison), comparison["tasks"]
+    labels, tasks = order_of(comparison), comparison["tasks"]
     lines = [f"# Comparison: {escape_markdown(headline(comparison))}", ""]
     lines += [f"**{escape_markdown(comparison['decision'])}**", "", *table(_HEADINGS, _rows(comparison), texts=2)]
     if _has_tasks(comparison):
@@ -95,7 +95,7 @@ def _task_row(task: Mapping[str, Any], labels: Sequence[str], mark: str = "") ->
     return [task["task"], *cells, str(*counts) if len(counts) == 1 else ""]
 
 
-def _order(comparison: Mapping[str, Any]) -> list[str]:
+def order_of(comparison: Mapping[str, Any]) -> list[str]:
     """Return the labels, the best first, those without a place last."""
     standings = [each["name"] for each in (comparison["ranking"] or {}).get("standings", ())]
     return [*standings, *(model["label"] for model in comparison["models"] if model["label"] not in standings)]
@@ -104,7 +104,7 @@ def _order(comparison: Mapping[str, Any]) -> list[str]:
 def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
     models = {model["label"]: model for model in comparison["models"]}
     standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
-    return [_row(models[label], standings.get(label)) for label in _order(comparison)]
+    return [_row(models[label], standings.get(label)) for label in order_of(comparison)]
 
 
 def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ def report_data(
         # By task: what goes before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
+        "picks": picks_of(results),
     }
     return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
 
@@ -82,12 +83,13 @@ def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task
     for result in results:
         by_task.setdefault(result.task, []).append(result)
     return [
-        _Task(name, sorted(members, key=lambda result: (result.line, result.id)), _common_prefix(members))
+        _Task(name, sorted(members, key=lambda result: (result.line, result.id)), common_prefix(members))
         for name, members in by_task.items()
     ]
 
 
-def _common_prefix(results: Sequence[ExampleResult]) -> str:
+def common_prefix(results: Sequence[ExampleResult]) -> str:
+    """Return what the prompts of all results begin with, whole lines of it, where that is worth to be said once."""
     # The worked examples that all prompts of a task begin with are often nine tenths of the whole ledger.
     if len(results) < 2:
         return ""
@@ -97,6 +99,11 @@ def _common_prefix(results: Sequence[ExampleResult]) -> str:
     common = first[:length]
     at_a_line = common[: common.rfind("\n") + 1]
     return at_a_line if len(at_a_line) >= _SHORTEST_PREFIX else ""
+
+
+def picks_of(results: Sequence[ExampleResult]) -> dict[str, list[str]]:
+    """Return the categories, each once, in order, by what the page calls them."""
+    return {"category": sorted({result.category for result in results} - {""})}
 
 
 def _choose(

@@ -88,6 +88,11 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
 
 def encode_example(pair: ShownPair, prefix: int) -> str:
     """Return the JSON of an example whose task's prompts have their first ``prefix`` characters in common."""
+    return encode(example_fields(pair, prefix))
+
+
+def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
+    """Return what the page is given of an example; a field that says nothing is absent."""
     now = pair.now
     question, answer, outcome = now.question, now.answer, now.outcome
     fields = {
@@ -121,7 +126,7 @@ def encode_example(pair: ShownPair, prefix: int) -> str:
         "before": _before(pair),
         **(function_fields(now) if _is_function(now) else {}),
     }
-    return encode(_filled(fields))
+    return _filled(fields)
 
 
 def _item(result: ExampleResult) -> str:

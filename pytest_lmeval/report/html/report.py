@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.report.html.columns import Column, columns_data
 from pytest_lmeval.report.html.data import ReportData, report_data
 from pytest_lmeval.report.tables import interval_text, score_text
 from pytest_lmeval.report.wording import baseline_line, is_off
@@ -26,7 +27,9 @@ from pytest_lmeval.types import ExampleResult
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
-_SCRIPTS = ("base", "text", "diff", "model", "plots", "overview", "run", "list", "summary", "steps", "example", "app")
+_OF_ALL = ("base", "text", "diff", "data", "plots", "verdicts", "share", "list", "steps", "answer")
+_OF_ONE = (*_OF_ALL, "model", "overview", "run", "rows", "summary", "example", "app")
+_OF_SEVERAL = (*_OF_ALL, "columns_model", "columns_overview", "columns_list", "columns_example", "app")
 _HEADINGS = ("task", "score", "95 % interval", "correct", "of")
 
 
@@ -42,11 +45,20 @@ def render_report(
     results by (task, id). Of a very large run the most telling examples are taken, and the page says what is left out.
     """
     data = report_data(board, results, comparison, baseline)
-    style, script = _style(), _script()
+    return _page(data, title_html(board), summary_html(board, comparison), _OF_ONE)
+
+
+def render_columns(overview: Mapping[str, Any], columns: Sequence[Column], title: str, summary: str) -> str:
+    """Return the page of several models as the text of one HTML file, all ASCII; title and summary are HTML."""
+    return _page(columns_data(overview, columns), title, summary, _OF_SEVERAL)
+
+
+def _page(data: ReportData, title: str, summary: str, scripts: Sequence[str]) -> str:
+    style, script = _style(), _script(scripts)
     return Template(part("page.html")).substitute(
         policy=policy(style, script),
-        title=title_html(board),
-        summary=summary_html(board, comparison),
+        title=title,
+        summary=summary,
         style=style,
         script=script,
         data="\n".join(_blocks(data)),
@@ -96,11 +108,11 @@ def _hash(text: str) -> str:
 
 
 def _style() -> str:
-    return "\n" + "\n".join(part(f"{name}.css") for name in ("frame", "views"))
+    return "\n" + "\n".join(part(f"{name}.css") for name in ("frame", "views", "columns"))
 
 
-def _script() -> str:
-    body = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
+def _script(names: Sequence[str]) -> str:
+    body = "\n".join(part(f"{name}.js") for name in names)
     return f'\n"use strict";\n(() => {{\n{body}\n}})();\n'
 
 
@@ -111,7 +123,7 @@ def part(name: str) -> str:
 
 def title_html(board: Mapping[str, Any]) -> str:
     """Return the page's title, escaped, ASCII."""
-    return _text(f"{board.get('adapter', '')} - evaluation report")
+    return html_text(f"{board.get('adapter', '')} - evaluation report")
 
 
 def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
@@ -119,14 +131,14 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
     gate = board.get("gate") or {}
     lines = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
     lines.append(baseline_line(gate))
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in dict.fromkeys(lines) if reason)
+    reasons = "".join(f"<li>{html_text(reason)}</li>" for reason in dict.fromkeys(lines) if reason)
     head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
     tasks = board.get("tasks", ())
     if any(map(methodcaller("get", "scores"), tasks)):
         tasks = [each for row in tasks for each in _with_scores(row)]
     rows = "".join(map(_row, tasks))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f"<h1>{_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
+    return f"<h1>{html_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
 
 
 def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
@@ -149,8 +161,9 @@ def _with_scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _row(row: Mapping[str, Any]) -> str:
     correct = "-" if row.get("measured") else row.get("correct", "")
     cells = (score_text(row.get("score")), interval_text(row.get("ci95")), correct, row.get("total", ""))
-    return f'<tr><th scope="row">{_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    return f'<tr><th scope="row">{html_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
 
 
-def _text(value: object) -> str:
+def html_text(value: object) -> str:
+    """Return a text fit to be put into HTML, ASCII, with what cannot be seen spelled out."""
     return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,34 +1,8 @@
 // Which view the address asks for, and what the keys do.
 
 const main = document.getElementById("main");
-const wide = matchMedia("(min-width: 66rem)");
 let current = null;
 let listed = [];
-
-function readRoute() {
-  const [path, search = ""] = location.hash.slice(1).split("?");
-  const values = new URLSearchParams(search);
-  const task = path.startsWith("/task/") ? taskNamed(decoded(path.slice(6))) : null;
-  const view = path === "/all" || task !== null ? "list" : "overview";
-  const page = Math.max(0, Number.parseInt(values.get("page") || "0", 10) || 0);
-  const show = FILTERS.some(([name]) => name === values.get("show")) ? values.get("show") : "all";
-  const order = ORDERS.some(([name]) => name === values.get("sort")) ? values.get("sort") : "file";
-  const id = values.get("id");
-  return { view, task, show, query: values.get("q") || "", order, page, of: id === null ? null : task === null ? values.get("in") : task, id };
-}
-
-function taskNamed(text) {
-  const name = taskNames.find((one) => nameInAddress(one) === text);
-  return name === undefined ? text : name;
-}
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
 
 // What a reader types goes into the address without a step in the history for each letter.
 function replaceRoute(route) {
@@ -50,22 +24,22 @@ function show() {
 
 function showOverview() {
   listed = [];
-  document.title = visible(`${board.adapter} - evaluation report`).textContent;
-  main.className = "overview";
+  document.title = visible(`${pageName()} - evaluation report`).textContent;
+  main.className = `overview ${KIND}`;
   document.body.className = "";
   main.replaceChildren(...overviewView().filter(Boolean));
 }
 
 function showList(route, sameList) {
-  const { found, counts, totals } = select(route.task, route.show, route.query, route.order);
+  const { found, counts, totals } = select(route);
   listed = found;
   const open = route.id === null ? null : examplesOf(route.task).find((example) => isOpen(route, example)) || null;
   // The page of the open example is shown, whatever page the address names.
   if (open && found.includes(open)) route.page = Math.floor(found.indexOf(open) / PAGE_SIZE);
   route.page = Math.min(route.page, Math.max(0, Math.ceil(found.length / PAGE_SIZE) - 1));
   const name = route.task === null ? "All examples" : route.task;
-  document.title = visible(`${open ? `${open.id} - ` : ""}${name} - ${board.adapter}`).textContent;
-  main.className = open ? "list has-open" : "list";
+  document.title = visible(`${open ? `${open.id} - ` : ""}${name} - ${pageName()}`).textContent;
+  main.className = `list ${KIND}${open ? " has-open" : ""}`;
   document.body.className = "fills";
   if (!sameList) main.replaceChildren(...listFrame(route, name));
   renderPanes(route, { found, counts, totals }, open);
@@ -77,15 +51,6 @@ function listFrame(route, name) {
     h("section", { class: "pane", "aria-label": "List of examples" }, h("div", { id: "filters" }), h("p", { id: "found", role: "status" }), h("div", { id: "rows" })),
     h("section", { class: "detail", id: "detail", "aria-label": "Details", tabindex: "0" }),
   ];
-}
-
-function strip(task) {
-  const row = rows.get(task);
-  if (!row) return null;
-  const entry = compared.get(task) || {};
-  const interval = row.ci95 ? ` (${score(row.ci95[0])} to ${score(row.ci95[1])})` : "";
-  const before = typeof entry.old === "number" ? `, baseline ${score(entry.old)}` : "";
-  return h("p", {}, "score ", h("b", {}, score(row.score)), interval, before);
 }
 
 function renderPanes(route, { found, counts, totals }, open) {
@@ -100,7 +65,7 @@ function renderPanes(route, { found, counts, totals }, open) {
   get("rows").scrollTop = kept;
   makeReachable();
   const missing = route.id !== null && !open ? h("p", { class: "note warn" }, "This example is not on this page: it may be left out, see the ledger.") : null;
-  const content = open ? examplePane(route, open, found) : [missing, route.task === null ? tasksPane(route, found) : summaryPane(route.task)];
+  const content = open ? examplePane(route, open, found) : [missing, besideList(route, found)];
   get("detail").replaceChildren(...h("div", {}, content).childNodes);
   if (!current || current.id !== route.id) get("detail").scrollTop = 0;
 }
@@ -109,7 +74,7 @@ function renderPanes(route, { found, counts, totals }, open) {
 function updateFilters(route, counts, totals) {
   const fresh = filterBar(route, counts, totals, replaceRoute);
   document.querySelector(".filters fieldset").replaceWith(fresh.querySelector("fieldset"));
-  document.querySelector(".order").replaceWith(fresh.querySelector(".order"));
+  document.querySelector(".further").replaceWith(fresh.querySelector(".further"));
 }
 
 // One stop for the tab key in the list: the open example, else the first.
@@ -169,19 +134,10 @@ function rowLinks() {
 }
 
 function topBar(route) {
-  const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
   const link = (href, text, here) => h("a", { href, "aria-current": here ? "page" : null }, text);
-  const onAll = route.view === "list" && route.task === null;
   document.getElementById("top").replaceChildren(
-    h("p", { class: "brand" }, h("b", {}, "lmeval"), " ", visible(board.adapter), h("time", { datetime: board.timestamp }, day(board.timestamp))),
-    h(
-      "nav",
-      { "aria-label": "Report" },
-      link("#/", "Overview", route.view === "overview"),
-      link(address({}), "All examples", onAll && route.show !== "worse"),
-      worse > 0 && link(address({ show: "worse" }), [`Got worse `, h("span", { class: "n" }, count(worse))], onAll && route.show === "worse"),
-      taskPicker(route),
-    ),
+    h("p", { class: "brand" }, h("b", {}, "lmeval"), " ", brand()),
+    h("nav", { "aria-label": "Report" }, link("#/", "Overview", route.view === "overview"), ownLinks(route, link), taskPicker(route), linkButton()),
   );
 }
 
@@ -198,8 +154,7 @@ function day(timestamp) {
 function footer() {
   const key = (name, text) => h("span", {}, h("kbd", {}, name), ` ${text}`);
   const keys = [key("j", "next"), key("k", "previous"), key("Enter", "open"), key("/", "search"), key("Esc", "back")];
-  const digest = h("p", {}, "digest ", h("code", {}, String(board.digest).slice(0, 16)), `, ${board.schema}`);
-  document.getElementById("foot").replaceChildren(h("p", { class: "keys" }, "Keys: ", keys), digest);
+  document.getElementById("foot").replaceChildren(h("p", { class: "keys" }, "Keys: ", keys), footLine());
 }
 
 function step(offset) {

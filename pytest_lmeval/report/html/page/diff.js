@@ -3,6 +3,8 @@
 
 const WORDS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{M}\p{N}_]+|\n|[^\S\n]+|[^]/gu;
 const MOST_EDITS = 600;
+// Below this share of common text a diff is harder to read than both texts.
+const LEAST_SHARED = 0.3;
 
 function diff(before, after) {
   for (const pattern of [WORDS, /[^\n]*\n|[^\n]+/g]) {

@@ -4,13 +4,18 @@ const PAGE_SIZE = 100;
 
 function filterBar(route, counts, totals, go) {
   const offered = FILTERS.filter(([name]) => name === "all" || totals.get(name) || route.show === name);
-  const choices = offered.map(([name, label]) => filterChoice(route, name, label, counts.get(name), go));
+  const choices = offered.map(([name, label]) => filterChoice(route, name, labelOf(label, route), counts.get(name), go));
   return h(
     "form",
     { class: "filters", role: "search", "aria-label": "Examples", onsubmit: (event) => event.preventDefault() },
-    h("div", { class: "searching" }, searchField(route, go), orderField(route, go)),
+    h("div", { class: "searching" }, searchField(route, go), furtherFields(route, go)),
     h("fieldset", {}, h("legend", { class: "hidden" }, "Show"), choices),
   );
+}
+
+// Of several models the label names the chosen one.
+function labelOf(label, route) {
+  return typeof label === "function" ? label(route) : label;
 }
 
 function filterChoice(route, name, label, n, go) {
@@ -18,6 +23,24 @@ function filterChoice(route, name, label, n, go) {
   const change = () => go({ ...route, show: name, page: 0, of: null, id: null });
   const input = h("input", { type: "radio", name: "show", value: name, checked, onchange: change });
   return h("label", { class: "choice" }, input, h("span", {}, label, " ", h("span", { class: "n" }, count(n))));
+}
+
+// All but the search: what follows it while someone types.
+function furtherFields(route, go) {
+  const csv = csvButton("examples", () => csvOfExamples(select(route).found));
+  return h("div", { class: "further" }, ownFields(route, go), PICKS.map((pick) => pickField(route, pick, go)), orderField(route, go), csv);
+}
+
+function pickField(route, [name, label], go) {
+  const offered = report.picks[name] || [];
+  if (!offered.length) return null;
+  const options = offered.map((value) => h("option", { value, selected: route[name] === value }, visible(value).textContent));
+  const change = (event) => go({ ...route, [name]: event.target.value, page: 0, of: null, id: null });
+  return h("label", { class: "pick" }, hidden(label), h("select", { id: `pick-${name}`, onchange: change }, h("option", { value: "" }, `${label}: all`), options));
+}
+
+function lowered(text) {
+  return text[0].toLowerCase() + text.slice(1);
 }
 
 function searchField(route, go) {
@@ -34,27 +57,19 @@ function searchField(route, go) {
 }
 
 function orderField(route, go) {
-  const offered = ORDERS.filter(([name]) => name !== "drop" || report.has_baseline);
-  const options = offered.map(([value, label]) => h("option", { value, selected: route.order === value }, label));
+  const offered = ORDERS.filter(([, , , isOffered = () => true]) => isOffered(route));
+  const options = offered.map(([value, label]) => h("option", { value, selected: route.order === value }, labelOf(label, route)));
   const change = (event) => go({ ...route, order: event.target.value, page: 0 });
   return h("label", { class: "order" }, hidden("Order"), h("select", { id: "order", onchange: change }, options));
 }
 
 function listStatus(route, found) {
   const what = FILTERS.find(([name]) => name === route.show) || FILTERS[0];
-  const kind = what[0] === "all" ? "" : `, ${what[1].toLowerCase()}`;
+  const kind = what[0] === "all" ? "" : [", ", lowered(labelOf(what[1], route))];
   const matching = route.query ? [`, matching \u201c`, visible(route.query), "\u201d"] : "";
   const from = route.page * PAGE_SIZE;
   const part = found.length > PAGE_SIZE ? `; ${count(from + 1)} to ${count(Math.min(found.length, from + PAGE_SIZE))} shown` : "";
   return [plural(found.length, "example"), kind, matching, part];
-}
-
-function exampleTable(route, found) {
-  const shown = found.slice(route.page * PAGE_SIZE, (route.page + 1) * PAGE_SIZE);
-  const withTask = route.task === null;
-  const head = ["Status", "Example", numberHead("Score")];
-  const lines = shown.map((example) => exampleRow(route, example, withTask));
-  return shown.length ? table("Examples", head, lines, { class: "examples" }) : h("p", { class: "none" }, "No example is like that.");
 }
 
 function isOpen(route, example) {
@@ -64,42 +79,6 @@ function isOpen(route, example) {
 
 function linkTo(route, example) {
   return address({ ...route, of: example.task, id: example.id, page: 0 });
-}
-
-function exampleRow(route, example, withTask) {
-  const open = isOpen(route, example);
-  const link = h("a", { href: linkTo(route, example), tabindex: open ? "0" : "-1", "aria-current": open ? "true" : null }, visible(example.id));
-  const task = withTask && h("span", { class: "of" }, visible(example.task));
-  return h(
-    "tr",
-    { class: open ? "open" : null },
-    h("td", {}, statusMark(example), flipMark(example)),
-    h("th", { scope: "row" }, link, task, h("span", { class: "gist" }, gist(example))),
-    number(score(example.score, 2)),
-  );
-}
-
-function flipMark(example) {
-  if (!example.flip) return null;
-  const glyph = example.flip === "worse" ? "\u2198" : "\u2197";
-  return h("span", { class: `flip ${example.flip}` }, h("span", { "aria-hidden": "true" }, glyph), ` ${example.flip}`);
-}
-
-function gist(example) {
-  if (example.error) return snippet(example.error, 70);
-  if (example.runs) return snippet(runGist(example.runs) || example.prompt || "", 70);
-  if (!example.answers.length) return "";
-  const prediction = predictionOf(example.answers[0]);
-  const said = prediction ? h("q", { class: "said" }, snippet(prediction, 44)) : h("span", { class: "nothing" }, "(empty)");
-  const code = (example.details || {}).code_status;
-  if (code) return [said, code === "pass" ? null : ` ${String(code).replace("_", " ")}`];
-  if (example.status === "passed" || !example.targets.length) return said;
-  return [said, " wanted ", h("q", { class: "said" }, snippet(example.targets[0], 34))];
-}
-
-function runGist(runs) {
-  const [said] = runs.map((run) => run.reason || verdictsOf(run)[0]).filter(Boolean);
-  return said;
 }
 
 function pager(route, found) {
@@ -127,5 +106,22 @@ function leftOutNote(task) {
   if (!missing) return null;
   const kinds = Object.entries(left).map(([status, n]) => `${count(n)} ${status}`).join(", ");
   const text = `This page holds ${count(total - missing)} of ${plural(total, "example")}, the most telling first. Left out: ${kinds}.`;
-  return h("p", { class: "note left-out" }, text, " All of them are in ", h("code", {}, "ledger.jsonl"), " beside this report.");
+  return h("p", { class: "note left-out" }, text, " All of them are in ", h("code", {}, "ledger.jsonl"), LEDGER);
+}
+
+// What goes above an open example: back to the list, and to the ones before and after it.
+function exampleSteps(route, example, found) {
+  const place = found.indexOf(example);
+  const step = (offset, label, key) => {
+    const other = found[place + offset];
+    return other ? h("a", { href: linkTo(route, other), "aria-keyshortcuts": key }, label) : h("span", { class: "off", "aria-hidden": "true" }, label);
+  };
+  return h(
+    "nav",
+    { class: "steps", "aria-label": "Examples in this list" },
+    h("a", { href: address({ ...route, of: null, id: null, page: Math.floor(Math.max(0, place) / PAGE_SIZE) }), class: "close" }, "Close", h("kbd", { "aria-hidden": "true" }, "Esc")),
+    h("span", { class: "place" }, place < 0 ? "not in this list" : `${count(place + 1)} of ${count(found.length)}`),
+    step(-1, "\u2191 Previous", "k"),
+    step(1, "\u2193 Next", "j"),
+  );
 }

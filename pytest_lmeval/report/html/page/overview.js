@@ -1,17 +1,5 @@
 // The first view: the verdict and why, then the scores, then everything one may want to know of the run.
 
-const VERDICTS = {
-  pass: ["good", "\u2713", "Passed"],
-  new: ["good", "\u2713", "Passed: a first baseline"],
-  inconclusive: ["warn", "?", "Inconclusive"],
-  regression: ["bad", "\u2715", "Regression"],
-  examples: ["bad", "\u2715", "Examples failed"],
-  floor: ["bad", "\u2715", "Under a floor"],
-  must_pass: ["bad", "\u2715", "A must-pass example failed"],
-  stale: ["bad", "!", "Stale baseline"],
-  incomplete: ["bad", "!", "Incomplete"],
-};
-const NOT_GATED = ["", "\u2022", "Not gated"];
 const VERDICT_TAGS = { regression: "bad", inconclusive: "warn", improvement: "good", stale: "warn", uncompared: "soft" };
 const SHOWN_FLIPS = 8;
 const SHOWN_REASONS = 12;
@@ -29,11 +17,6 @@ function overviewView() {
     section("Left out", leftOutSection()),
     section("Run", runSection()),
   ];
-}
-
-function section(title, content) {
-  const empty = !content || (Array.isArray(content) && !content.some(Boolean));
-  return empty ? null : h("section", {}, h("h2", {}, title), h("div", { class: "content" }, content));
 }
 
 function verdict() {
@@ -223,22 +206,10 @@ function overallRow(hasBefore) {
   );
 }
 
-const INTERVAL = "Confidence interval of the change. It excludes 0 exactly where the test finds a regression or an improvement.";
-
-function intervalOf(entry) {
-  return entry.interval ? `${change(entry.interval[0])} to ${change(entry.interval[1])}` : "\u2013";
-}
-
-function pValue(entry) {
-  const p = typeof entry.p_adjusted === "number" ? entry.p_adjusted : entry.p;
-  if (typeof p !== "number") return "\u2013";
-  return p < 0.001 ? "<\u00a0.001" : p.toFixed(3);
-}
-
 function flipsSection(flip) {
   const total = report.examples.reduce((sum, tally) => sum + tally[flip], 0);
   if (!total) return null;
-  const { found } = select(null, flip, "", "drop");
+  const { found } = select({ task: null, show: flip, query: "", order: "drop" });
   const lines = found.slice(0, SHOWN_FLIPS).map((example) => flipRow(example, flip));
   const all = h("p", {}, h("a", { href: address({ show: flip }) }, `All ${count(total)} that got ${flip}`));
   return [scroller(`Examples that got ${flip}`, table(`Examples that got ${flip}`, ["Example", "Task", "Said", "Wanted"], lines, {})), all];

@@ -90,3 +90,38 @@ function histogramTicks(bins) {
     return svg("text", { x, y: CHART.base + 18, "text-anchor": anchor }, duration(edges[place]));
   });
 }
+
+// The scale of a plot of differences: all intervals and zero are on it, with round ticks.
+function differenceScale(all) {
+  const ends = [0, ...all.flatMap((one) => (typeof one.difference === "number" ? [one.difference, ...(one.difference_ci95 || [])] : []))];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const rough = Math.max(high - low, 0.02) / 4;
+  const size = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * size).find((one) => one >= rough);
+  const first = Math.floor(low / step);
+  const ticks = Array.from({ length: Math.max(1, Math.ceil(high / step) - first) + 1 }, (_, number) => (first + number) * step);
+  return { low: ticks[0], high: ticks[ticks.length - 1], ticks };
+}
+
+const placeOn = (scale, value) => at((value - scale.low) / (scale.high - scale.low));
+
+function differencePlot({ difference, difference_ci95: interval, is_best: isBest }, scale) {
+  const middle = PLOT_HEIGHT / 2;
+  const line = (name, value) => svg("line", { class: name, x1: placeOn(scale, value), x2: placeOn(scale, value), y1: 0, y2: PLOT_HEIGHT });
+  const parts = [...scale.ticks.map((tick) => line("grid", tick)), line("zero", 0)];
+  if (interval) {
+    parts.push(svg("line", { class: "interval", x1: placeOn(scale, interval[0]), x2: placeOn(scale, interval[1]), y1: middle, y2: middle }));
+    for (const end of interval) parts.push(svg("line", { class: "interval end", x1: placeOn(scale, end), x2: placeOn(scale, end), y1: 9, y2: 17 }));
+  }
+  const value = isBest ? 0 : difference;
+  if (typeof value === "number") parts.push(svg("circle", { class: "score", cx: placeOn(scale, value), cy: middle, r: 4.5 }));
+  return svg("svg", { class: "plot", height: PLOT_HEIGHT, "aria-hidden": "true", focusable: "false" }, parts);
+}
+
+function differenceAxis(scale) {
+  const digits = Math.max(0, -Math.floor(Math.log10(scale.ticks[1] - scale.ticks[0]) + 1e-9));
+  const labels = scale.ticks.map((tick, place) =>
+    svg("text", { x: placeOn(scale, tick), y: 12, "text-anchor": place === 0 ? "start" : place === scale.ticks.length - 1 ? "end" : "middle" }, change(tick, digits)),
+  );
+  return svg("svg", { class: "plot axis", height: 16, "aria-hidden": "true", focusable: "false" }, labels);
+}

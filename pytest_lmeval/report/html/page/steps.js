@@ -18,8 +18,10 @@ function runParts(run, isOne) {
   const title = (text) => (isOne ? h("h4", {}, text) : h("h3", {}, text));
   const steps = run.steps || [];
   const judged = verdictsOf(run);
+  const answer = run.output === undefined && lastAnswer(run);
   return [
     run.output && [title("Output"), detailValue(run.output)],
+    answer && [title(answered(run) > 1 ? "What the model answered last" : "What the model answered"), answerBlock(answer)],
     isOne && run.reason && [title("Why the score is what it is"), block(visible(run.reason))],
     judged.length > 0 && [title("What judges said, and why"), h("ul", {}, judged.map((said) => h("li", {}, visible(said))))],
     steps.length > 0 && [title(`Steps, ${count(steps.length + (run.left_out || 0))}`), timeline(run)],
@@ -27,8 +29,17 @@ function runParts(run, isOne) {
   ];
 }
 
+const answersOf = (run) => (run.steps || []).filter((step) => KINDS[step.kind] === "model" && step.output !== undefined && !step.error);
+const answered = (run) => answersOf(run).length;
+const lastAnswer = (run) => answersOf(run).pop();
+
 function verdictsOf(run) {
   return (run.steps || []).map((step) => step.verdict).filter(Boolean);
+}
+
+function runGist(runs) {
+  const [said] = runs.map((run) => run.reason || verdictsOf(run)[0]).filter(Boolean);
+  return said;
 }
 
 function scoresPart(example) {

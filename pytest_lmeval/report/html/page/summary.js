@@ -57,10 +57,6 @@ function left(notes) {
   return lines.length ? facts(lines) : null;
 }
 
-function part(title, content) {
-  return content ? [h("h3", {}, title), content] : null;
-}
-
 function durations(spent) {
   const slow = spent.duration_p95_ms === undefined ? "" : `, 95\u00a0%: ${duration(spent.duration_p95_ms)}`;
   return `median ${duration(spent.duration_p50_ms)}${slow}`;

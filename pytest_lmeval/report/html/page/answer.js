@@ -1,0 +1,173 @@
+// What was asked, what was answered and how that was scored: of the only model of a page, or of one among several.
+
+const CALLS = "tool_calls";
+const SHORTEST_QUESTION = 15;
+
+function part(title, content) {
+  return content ? [h("h3", {}, title), content] : null;
+}
+
+// What was asked, without what goes before it: a function's question is found in its row, that of a prompt at its end.
+function questionText(example) {
+  if (example.question !== undefined) return example.question;
+  const parts = (example.prompt || "").trim().split(/\n\s*\n/);
+  const last = parts[parts.length - 1];
+  return last.length < SHORTEST_QUESTION ? parts.slice(-2).join("\n") : last;
+}
+
+// What was answered, as read from the output; null where nothing is recorded.
+function saidText(example) {
+  if (example.runs) return example.runs.map(runSaid).find((said) => said !== null) ?? null;
+  return example.answers.length ? predictionOf(example.answers[0]) : null;
+}
+
+function runSaid(run) {
+  if (run.output !== undefined) return textOf(run.output);
+  const step = lastAnswer(run);
+  return step ? textOf(step.output) : null;
+}
+
+// The same of the baseline, where it was compared.
+function beforeText(example) {
+  const before = example.before || {};
+  if (before.same) return saidText(example);
+  return before.answers && before.answers.length ? predictionOf(before.answers[0]) : before.explained || null;
+}
+
+function scoreText(example) {
+  if (example.score === undefined || example.score === null) return h("span", {}, example.status === "measured" ? "no score of its own" : "not scored");
+  const shown = (value) => String(Number(value.toFixed(4)));
+  return h("span", {}, "score ", h("b", {}, shown(example.score)), `, threshold ${shown(example.threshold)}`);
+}
+
+function outcome(example) {
+  const first = example.answers[0];
+  const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
+  const wanted = wantedBy(example);
+  const reason = example.runs && example.runs.length === 1 ? example.runs[0].reason : (example.details || {}).reason;
+  const nothing = [
+    example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
+    example.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
+  ];
+  return [
+    example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
+    typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
+    (first || wanted.length > 0) && h(
+      "div",
+      { class: "outcome" },
+      first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" }), nothing),
+      wanted.length > 0 && h("div", {}, h("h3", {}, wantedTitle(example.metric, wanted)), targets(wanted)),
+    ),
+  ];
+}
+
+// What a metric of calls expected stands where others have targets.
+function expectedCalls(metric, details) {
+  const found = metric === CALLS ? (details || {}).expected : null;
+  return Array.isArray(found) ? (found.length ? found : ["no call"]) : [];
+}
+
+function withoutCalls(metric, details) {
+  const { expected, ...others } = details;
+  return expectedCalls(metric, details).length ? others : details;
+}
+
+function wantedTitle(metric, wanted) {
+  const name = metric === CALLS ? "Expected call" : "Target";
+  return wanted.length > 1 ? `${name}s` : name;
+}
+
+function targets(wanted) {
+  const shown = (target) => block(withEdges(target), { class: "said" });
+  if (wanted.length === 1) return shown(wanted[0]);
+  return h("ol", { class: "targets" }, wanted.map((target) => h("li", {}, shown(target))));
+}
+
+function answerPart(example, answer, place) {
+  const several = example.answers.length > 1;
+  const scores = (example.details || {}).scores;
+  const worth = several && Array.isArray(scores) && typeof scores[place] === "number" ? `, score ${scores[place]}` : "";
+  const title = several ? `Output ${place + 1} of ${example.answers.length}${worth}` : "Output";
+  const marked = answer.span ? h("span", { class: "note" }, " what was extracted is ", h("mark", {}, "marked")) : null;
+  const thoughts = answer.thoughts && fold(`Thoughts before it, not scored, ${count(answer.thoughts.length)} characters`, answer.thoughts);
+  return [h("h3", {}, title, marked), thoughts, outputBlock(answer)];
+}
+
+// Of an example that took several requests: every turn, what was said and called in it, and whether it passed.
+function conversations(example) {
+  const details = example.details || {};
+  const talks = (details.repeats || [details]).map((each) => each.turns);
+  if (!talks.every(Array.isArray) || !talks[0].length) return null;
+  const thoughts = (example.thoughts || []).values();
+  return talks.map((turns, place) => [
+    h("h3", {}, talks.length > 1 ? `Conversation ${place + 1} of ${talks.length}` : "Conversation"),
+    h("ol", { class: "targets" }, turns.map((turn) => h("li", {}, turnPart(turn, thoughts)))),
+  ]);
+}
+
+function turnPart(turn, thoughts) {
+  const scored = typeof turn.passed === "boolean";
+  const calls = expectedCalls(turn.metric, turn.details);
+  const wanted = !scored ? [] : calls.length ? calls : turn.targets;
+  const verdict = scored ? `${turn.passed ? "passed" : "failed"}, ${turn.metric} ${Number(turn.score.toFixed(4))}` : "not scored";
+  return [
+    h("h4", {}, "User", h("span", { class: turn.passed === false ? "note warn" : "note" }, ` ${verdict}`)),
+    block(withEdges(turn.user)),
+    (turn.said || []).map((said) => saidPart(said, thoughts)),
+    turn.stopped && h("p", { class: "note warn" }, turn.stopped),
+    wanted.length > 0 && [h("h4", {}, wantedTitle(turn.metric, wanted)), targets(wanted)],
+    turn.details && facts(Object.entries(withoutCalls(turn.metric, turn.details)).map(([name, value]) => [visible(name), detailValue(value)])),
+  ];
+}
+
+function saidPart(said, thoughts) {
+  const thought = said.role === "assistant" ? thoughts.next().value : "";
+  return [
+    h("h4", {}, said.role === "tool" ? "Tool" : "Model"),
+    thought && fold(`Thoughts before it, not scored, ${count(thought.length)} characters`, thought),
+    (said.content || !said.calls) && block(withEdges(said.content), { class: "output" }),
+    said.calls && block(visible(said.calls.map((call) => `${call.name}(${plainText(call.arguments)})`).join("\n")), { class: "output" }),
+  ];
+}
+
+function outputBlock({ output, span }) {
+  if (!span) return block(withEdges(output), { class: "output" });
+  const [start, end] = span;
+  const inside = h("mark", {}, hidden("[extracted: "), visible(output.slice(start, end)), hidden("]"));
+  return block([visible(output.slice(0, start)), inside, visible(output.slice(end))], { class: "output" });
+}
+
+function promptPart(example) {
+  const { shared, own } = promptOf(example);
+  if (!shared && !own) return null;
+  const beginning = shared && fold(`What every prompt of this task begins with, ${count(shared.length)} characters`, shared);
+  return [beginning, foldedHead(own, "The prompt before this")];
+}
+
+function detailsPart(example) {
+  const { scores, repeats, reason, turns, ...details } = withoutCalls(example.metric, example.details || {});
+  const usage = Object.entries(example.usage || {}).map(([name, value]) => [name.replace("_", " "), valueOf(value)]);
+  return [
+    facts([
+      ["Task", visible(example.task)],
+      ["Line", example.line || null],
+      ["Quarantined until", example.quarantine ? visible(`${example.quarantine.until}: ${example.quarantine.reason}`) : null],
+      ["Category", example.category ? visible(example.category) : null],
+      ["Cluster", example.cluster ? visible(example.cluster) : null],
+      ["Metric", visible(example.metric)],
+      ["Function", example.function ? h("code", {}, visible(example.function)) : null],
+      ["Took", example.took === undefined ? null : duration(example.took)],
+      ["Latency", example.ms === undefined ? null : duration(example.ms)],
+      ...usage,
+      ["Reason", typeof reason === "string" ? null : reason && detailValue(reason)],
+      ...Object.entries(details).map(([name, value]) => [visible(name), detailValue(value)]),
+    ]),
+    repeats && !Array.isArray(repeats[0].turns) && foldOf("What the metric told of each output", () => block(visible(JSON.stringify(repeats, null, 2)))),
+  ];
+}
+
+function detailValue(value) {
+  if (typeof value === "string" && (value.length > 60 || value.includes("\n"))) return block(visible(value));
+  if (value !== null && typeof value === "object") return block(visible(JSON.stringify(value, null, 2)));
+  return valueOf(value);
+}

@@ -1,0 +1,120 @@
+// The first view of several models: which one is best, by how much, on which tasks, and what each took.
+
+function overviewView() {
+  return [
+    decision(),
+    section("Models", modelsSection()),
+    section("Tasks", tasksSection()),
+    section("Prompts", promptsSection()),
+    section("Verdicts", reasonsSection()),
+    section("Remarks, warnings and quarantine", h("ul", { id: "remarks" }, report.remarks.map((remark) => h("li", {}, visible(remark))))),
+  ];
+}
+
+function decision() {
+  const examples = report.examples.reduce((sum, tally) => sum + tally.total, 0);
+  const differing = report.examples.reduce((sum, tally) => sum + tally.differ, 0);
+  const said = `${plural(columns.length, "model")}, ${plural(examples, "example")} in ${plural(taskNames.length, "task")}. `;
+  const link = differing > 0 && h("a", { href: address({ show: "differs" }) }, `The models differ in ${count(differing)}`);
+  return h(
+    "div",
+    { class: "verdict" },
+    h("h1", { tabindex: "-1" }, visible(report.sentence)),
+    h("p", { class: "lead" }, said, link || "No example tells the models apart.", link && "."),
+    h("p", { class: "chips" }, h("span", {}, "Gate: ", visible(report.verdict)), columns.filter((column) => column.verdict !== "not gated").map(verdictChip)),
+  );
+}
+
+function verdictChip(column) {
+  const [tone, glyph, word] = VERDICTS[column.verdict] || ["", "\u2022", column.verdict];
+  return h("span", { class: `tag ${tone}` }, h("span", { "aria-hidden": "true" }, `${glyph} `), visible(column.label), `: ${lowered(word)}`);
+}
+
+function modelsSection() {
+  const plotted = columns.some((column) => typeof column.difference === "number");
+  const scale = plotted && differenceScale(columns);
+  const head = [
+    "Model",
+    numberHead("Score"),
+    numberHead("95\u00a0% interval"),
+    numberHead("Scored"),
+    plotted && h("th", { scope: "col", class: "plotted" }, hidden("Plot of the difference"), differenceAxis(scale)),
+    plotted && numberHead("To the best"),
+    plotted && h("th", { scope: "col", class: "number", title: SURE }, "Its interval"),
+    plotted && numberHead("p, adjusted"),
+    numberHead("Worse"),
+    numberHead("Better"),
+    numberHead("p95"),
+    numberHead("Cost"),
+  ].filter(Boolean);
+  const shown = table("Models, the best first", head, columns.map((column, place) => modelRow(column, place, scale)), { class: "models" });
+  const told = [
+    plotted && h("span", {}, "Plot: the difference to the best with its interval; the line is at 0. "),
+    h("span", {}, `Worse and Better: examples that only ${labels[0]} passed, and those that only the model passed; of ${labels[0]} itself, beside ${labels[1]}.`),
+  ];
+  return [h("p", { class: "note" }, told), scroller("Models", shown), csvButton("models", () => csvOfTable(shown))];
+}
+
+const SURE = "Confidence interval of the difference. It excludes 0 exactly where the difference is significant.";
+
+function modelRow(column, place, scale) {
+  const name = column.page ? h("a", { href: column.page }, visible(column.label)) : visible(column.label);
+  const tag = column.is_best ? h("span", { class: "tag good" }, "best") : column.not_worse ? h("span", { class: "tag" }, "not shown to be worse") : column.ranked ? null : h("span", { class: "tag warn" }, "not ranked");
+  const flips = (kind) => flipCount(column, place, kind);
+  const p = column.difference === null ? null : column.p;
+  return h(
+    "tr",
+    { class: column.is_best || column.not_worse ? "best" : null },
+    h("th", { scope: "row" }, name, " ", tag),
+    number(score(column.score)),
+    number(column.ci95 ? `${score(column.ci95[0])} to ${score(column.ci95[1])}` : "\u2013"),
+    number(count(column.scored)),
+    scale && h("td", { class: "plotted" }, differencePlot(column, scale)),
+    scale && number(change(column.difference)),
+    scale && number(column.difference_ci95 ? `${change(column.difference_ci95[0])} to ${change(column.difference_ci95[1])}` : "\u2013"),
+    scale && number(pValue({ p })),
+    number(flips("worse")),
+    number(flips("better")),
+    number(duration(column.p95_ms)),
+    number(column.cost === null ? "\u2013" : `${column.cost_is_least ? "\u2265 " : ""}${costText(column.cost)}`),
+  );
+}
+
+function flipCount(column, place, kind) {
+  const n = report.examples.reduce((sum, tally) => sum + tally.columns[place][kind], 0);
+  return n ? h("a", { href: address({ show: kind, model: column.label }) }, count(n), hidden(` ${kind}: show these examples`)) : "0";
+}
+
+// The table task x model: a cell leads to the examples of the task that the model did not pass.
+function tasksSection() {
+  const head = ["Task", ...columns.map((column) => numberHead(visible(column.label)))];
+  const shown = table("Scores by task and model", head, report.table.map(taskRow), { class: "by-task" });
+  const note = h("p", { class: "note" }, "Score, and the number of examples that it is over; the best of a task in bold. A score leads to the examples that the model did not pass.");
+  return report.table.length > 0 && [note, scroller("Scores by task and model", shown), csvButton("tasks", () => csvOfTable(shown))];
+}
+
+function taskRow({ task, scores, best }) {
+  const name = taskNames.includes(task) ? h("a", { href: address({ task }) }, visible(task)) : visible(task);
+  return h("tr", {}, h("th", { scope: "row" }, name), labels.map((label, place) => taskCell(task, scores[label], place, best.includes(label))));
+}
+
+function taskCell(task, one, place, isBest) {
+  if (!one || one.score === null) return number(h("span", { class: "nothing" }, "no score"));
+  const tally = report.examples.find((each) => each.task === task);
+  const shown = tally && tally.columns[place].failed ? "failed" : "all";
+  const text = h("a", { href: address({ task, show: shown, model: labels[place] }) }, score(one.score));
+  return h("td", { class: isBest ? "number best" : "number" }, text, h("span", { class: "note" }, ` n ${count(one.n)}`));
+}
+
+function promptsSection() {
+  const differ = report.examples.reduce((sum, tally) => sum + tally.prompts_differ, 0);
+  const both = report.examples.reduce((sum, tally) => sum + tally.prompts_known, 0);
+  if (!both) return h("p", {}, "The runs hold no prompts to compare.");
+  if (!differ) return h("p", { id: "prompts" }, `All models were asked with the same prompts (${plural(both, "example")}).`);
+  return h("p", { id: "prompts" }, h("a", { href: address({ show: "prompts" }) }, `${count(differ)} of ${plural(both, "example")}`), " were asked with different prompts.");
+}
+
+function reasonsSection() {
+  const told = columns.flatMap((column) => column.reasons.map((reason) => h("li", {}, visible(`${column.label}: ${column.verdict}: ${reason}`))));
+  return told.length > 0 && h("ul", { id: "reasons" }, told);
+}

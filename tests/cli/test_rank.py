@@ -73,7 +73,7 @@ def test_boards_that_cannot_be_ranked_exit_2_and_are_named(
 
 
 def _comparison_of(page: Path) -> dict[str, Any]:
-    text = page.read_text("ascii").partition('id="comparison-data">')[2].partition("</script>")[0]
+    text = page.read_text("ascii").partition('id="report-data">')[2].partition("</script>")[0]
     found: dict[str, Any] = json.loads(text)
     return found
 
@@ -90,7 +90,12 @@ def test_a_run_of_several_models_is_ranked_again_from_its_folder_with_its_labels
 
     assert (0, "") == (code, err)
     assert ["ours", "theirs"] == [line.split()[0] for line in out.splitlines()[3:5]]
-    assert ran["comparison"]["ranking"] == written["comparison"]["ranking"]
+    assert [column | {"page": ""} for column in ran["columns"]] == [
+        column | {"page": "", "verdict": "not gated"} for column in written["columns"]
+    ]
+    # The link to each model's own page leads from where this one is.
+    assert [f"{label}/report.html" for label in ("ours", "theirs")] == [column["page"] for column in ran["columns"]]
+    assert all((page.parent / column["page"]).is_file() for column in written["columns"])
     assert ran["examples"] == written["examples"]
     # The page is ASCII, whatever a model is called.
     shutil.copytree(folder / "ours", tmp_path / "größer")

@@ -108,4 +108,3 @@ def _summary(overview: Mapping[str, Any], columns: Sequence[Column]) -> str:
 def _row(facts: Mapping[str, Any]) -> str:
     cells = (score_text(facts["score"]), interval_text(facts["ci95"]), facts["scored"])
     return f'<tr><th scope="row">{html_text(facts["label"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-

@@ -1,7 +1,10 @@
-"""The page of several models in a browser: the answers side by side, by keyboard, on a phone and in the dark."""
+"""The page of several models in a browser: what people open it for is at most three clicks away."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,79 +12,200 @@ import pytest
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.comparison import Compared, compared, render_comparison
 from pytest_lmeval.types import ExampleResult
+from tests.conftest import MadeOnce
 from tests.report.html.browser import Browser
+from tests.report.html.samples import HOSTILE, conversation, function_run, result
 
-HOSTILE = "</script><img src=x onerror=alert(1)>"
+LINK = "</script><img src=x onerror=window.pwned=1>"
+NARROW = (390, 800)
+FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
 
 
-def write_page(path: Path, labels: str, examples: int) -> Path:
-    """Write the page of models of which the last one is wrong in every third example."""
-    models = []
-    for label in labels:
-        results = tuple(
-            _result(label, number, wrong=label == labels[-1] and number % 3 == 0) for number in range(examples)
+def answers_of(place: int, examples: int, *, own_prompt: bool = False) -> list[ExampleResult]:
+    """Return the results of the model at a place: the best is wrong in few examples, each later one in more."""
+    asked = "Please: what" if own_prompt else "What"
+    return [
+        result(
+            f"e{number}",
+            f"I say {4 if right else 5} {LINK}",
+            task=("sums", "facts")[number % 2],
+            prompt=f"{asked} is 2 + 2, number {number}?",
+            score=float(right),
+            scoring_hash=f"s{number}",
+            hash=f"h{number}{own_prompt}",
+            latency_ms=100.0 * (place + 1),
+            usage={"cost": 0.001 * (place + 1)},
+            line=number,
+            category="even" if number % 4 < 2 else "odd",
         )
-        verdict, reasons = ("examples", [f"t: wrong {HOSTILE}"]) if label == labels[-1] else ("pass", [])
-        gate = {"mode": "examples", "verdict": verdict, "reasons": reasons, "decided_by": reasons}
-        facts = RunFacts("t", label, gate=gate)
-        models.append(Compared(label, build_board((), results, facts), results, f"reports/{label}"))
-    path.write_text(render_comparison(compared(models, 0), models), encoding="ascii")
+        for number in range(examples)
+        for right in [number % 10 >= place * 3]
+    ]
+
+
+def write_page(path: Path, models: dict[str, Sequence[ExampleResult]], *, pair_by: str = "content") -> Path:
+    """Write the page of models; each has a page of its own beside it that is only a heading."""
+    shown = []
+    for label, results in models.items():
+        failed = any(each.status == "failed" for each in results)
+        gate = {"mode": "examples", "verdict": "examples" if failed else "pass", "reasons": [f"wrong {LINK}"][:failed]}
+        facts = RunFacts("2026-11-21T08:26:08Z", label, gate=gate | {"decided_by": ["examples"]})
+        folder = path.parent / "own" / str(len(shown))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.html").write_text("<h1>own page</h1>")
+        shown.append(Compared(label, build_board((), results, facts), tuple(results), str(folder)))
+    comparison = compared(shown, 0, path.parent, pair_by=pair_by)
+    path.write_text(render_comparison(comparison, shown), encoding="ascii")
     return path
 
 
-def _result(label: str, number: int, *, wrong: bool) -> ExampleResult:
-    said = f"{label} says {number} {HOSTILE}"
-    return ExampleResult(
-        *("t", f"e{number}", "below" if wrong else "passed", float(not wrong), 1.0, "exact_match", f"h{number}"),
-        prompt=f"What is {number}?",
-        outputs=(said,),
-        predictions=(said,),
-        targets=(str(number),),
+def write_pages(folder: Path) -> None:
+    """Write the pages of this module's tests."""
+    names = ("small", "large", "mini")
+    write_page(
+        folder / "three.html", {name: answers_of(place, 60) for name, place in zip(names, (1, 0, 2), strict=True)}
     )
+    prompts = {"plain": answers_of(0, 60), "polite": answers_of(1, 60, own_prompt=True)}
+    write_page(folder / "prompts.html", prompts, pair_by="id")
+    functions = function_run()[1]
+    write_page(folder / "functions.html", {"one": functions, "two": [conversation(), *functions[:4]]})
+    words = ("all", "differs", "failed", "__proto__", "constructor", "any", "0", *(f"m{n}" for n in range(23)))
+    write_page(folder / "thirty.html", {word: answers_of(place % 3, 30) for place, word in enumerate(words)})
+    hostile = [replace(each, id=text, prompt=text) for each, text in zip(answers_of(1, 8), HOSTILE, strict=True)]
+    write_page(folder / "hostile.html", {"a": hostile, "b": [replace(each, outputs=(each.id,)) for each in hostile]})
 
 
-def open_page(browser: Browser, path: Path) -> None:
-    browser.open(path)
-    browser.wait_for("document.documentElement.dataset.ready === 'true'")
+@pytest.fixture(scope="module")
+def pages(made_once: MadeOnce) -> Path:
+    return made_once("comparisons", write_pages)
 
 
-def test_the_answers_to_an_example_stand_side_by_side_as_text(browser: Browser, tmp_path: Path) -> None:
-    open_page(browser, write_page(tmp_path / "page.html", "ab", 30))
-    assert ["a", "b"] == [text[:1] for text in browser.texts("tbody tr")]
-    assert "not significantly worse than the best (95 %, Holm): a" in browser.texts("#remarks li")
-    assert ["not gated", "examples"] == browser.texts("tbody td:nth-child(2)")
-    assert [f"b: examples: t: wrong {HOSTILE}"] == browser.texts("#reasons li")
-    # Those that tell the models apart come first.
-    assert "t: e0" == browser.texts("h2")[0]
-    assert [f"a says 0 {HOSTILE}", f"b says 0 {HOSTILE}"] == browser.texts(".example:first-child .answers pre")
-    assert 0 == browser.js("document.querySelectorAll('img').length")
+def open_page(browser: Browser, path: Path, fragment: str = "") -> None:
+    browser.open(path, fragment)
+    assert [] == [event for event in browser.events if event["method"] in FACES]
 
 
-def test_keys_go_from_example_to_example_and_from_page_to_page(browser: Browser, tmp_path: Path) -> None:
-    open_page(browser, write_page(tmp_path / "page.html", "ab", 60))
-    browser.press("j", "j", "k", "j")
-    assert "t: e3" == browser.js("document.activeElement.querySelector('h2').textContent")
-    browser.press("]")
-    assert "60 example(s), page 2 of 3" == browser.text("[role=status]")
-    browser.js("document.querySelector('select').value = 'differs'")
-    browser.js("document.querySelector('select').dispatchEvent(new Event('change'))")
-    assert "20 example(s), page 1 of 1" == browser.text("[role=status]")
+def click(browser: Browser, selector: str) -> None:
+    """Click the first element that a selector finds."""
+    browser.js(f"document.querySelector({json.dumps(selector)}).click()")
+    browser.settle()
 
 
-def test_a_phone_and_the_dark_show_all_of_it(browser: Browser, tmp_path: Path) -> None:
-    open_page(browser, write_page(tmp_path / "page.html", "abcd", 5))
-    browser.size(360, 800)
+def choose(browser: Browser, id: str, value: str) -> None:
+    """Choose a value of a select."""
+    browser.js(f"document.getElementById({json.dumps(id)}).value = {json.dumps(value)}")
+    browser.js(f"document.getElementById({json.dumps(id)}).dispatchEvent(new Event('change'))")
+    browser.settle()
+
+
+def test_eight_questions_are_answered_in_three_clicks_at_most(browser: Browser, pages: Path) -> None:
+    page = pages / "three.html"
+    open_page(browser, page)
+    # Which model do I ship?
+    assert browser.text("h1").startswith("large is best; small and mini are worse")
+    assert ["large", "small", "mini"] == [text.split()[0] for text in browser.texts(".models tbody th")]
+    # On which task is it worse?
+    assert ["facts", "sums"] == browser.texts(".by-task tbody th")
+    assert ["1.000", "1.000"] == browser.texts(".by-task td.best a")
+    # What did it cost?
+    assert ["0.06", "0.12", "0.18"] == browser.texts(".models tbody td:last-child")
+    # Was the prompt the same?
+    assert "All models were asked with the same prompts (60 examples)." == browser.text("#prompts")
+    # Which examples flipped? One click on how many got worse.
+    click(browser, ".models tbody tr:nth-child(2) td:nth-last-child(4) a")
+    assert "18 examples, small worse than large" == browser.text("#found")
+    # Why this one, and what did the others answer? One click more.
+    click(browser, ".matrix tbody a")
+    assert ["large", "small", "mini"] == browser.texts(".beside header h3")
+    assert [f"I say {said} {LINK}" for said in (4, 5, 5)] == browser.texts(".beside .output")
+    assert ["5"] == [text.strip() for text in browser.texts(".diff ins")]
+    # The page of the model itself opens at this example.
+    assert browser.js("document.querySelector('.beside header a').getAttribute('href')").endswith(
+        "report.html#/task/sums?id=e0"
+    )
+    # Send a colleague this view: the address is all of it.
+    shown, fragment = browser.text("main"), browser.js("location.hash")
+    open_page(browser, page, fragment)
+    assert shown == browser.text("main")
+    assert "copy-link" == browser.js("document.querySelector('button').id")
+
+
+def test_a_score_of_the_table_leads_to_what_the_model_did_not_pass(browser: Browser, pages: Path) -> None:
+    open_page(browser, pages / "three.html")
+    click(browser, ".by-task tbody tr:nth-child(2) td:nth-child(3) a")
+    assert "#/task/sums?show=failed&model=small" == browser.js("location.hash")
+    assert "not passed by small" in browser.text("#found")
+
+
+def test_the_models_stay_in_sight_above_the_matrix_and_the_examples_beside_it(browser: Browser, pages: Path) -> None:
+    open_page(browser, pages / "thirty.html", "#/all")
+    assert 31 == len(browser.texts(".matrix thead th"))
+    tops = "[...document.querySelectorAll('.matrix thead th')].map(e => e.getBoundingClientRect().top)"
+    left = "document.querySelector('.matrix tbody th').getBoundingClientRect().left"
+    before = browser.js(tops), browser.js(left)
+    browser.js("document.getElementById('rows').scrollTo(900, 900)")
+    browser.settle()
+    assert before == (browser.js(tops), browser.js(left))
+
+
+@pytest.mark.again
+@pytest.mark.parametrize("label", ["all", "differs", "__proto__", "0"])
+def test_a_model_may_be_called_like_a_word_of_the_page(browser: Browser, pages: Path, label: str) -> None:
+    open_page(browser, pages / "thirty.html", f"#/all?model={label}&show=failed")
+    assert f"not passed by {label}" in browser.text("#found")
+    assert [label] == browser.texts("#pick-model option:checked")
+
+
+def test_prompts_are_columns_with_their_words_compared(browser: Browser, pages: Path) -> None:
+    open_page(browser, pages / "prompts.html")
+    assert "60 of 60 examples were asked with different prompts." == browser.text("#prompts")
+    click(browser, "#prompts a")
+    click(browser, ".matrix tbody a")
+    assert "Prompts" in browser.texts(".detail h3")
+    assert "Please: what" in browser.texts(".diff ins")
+
+
+def test_steps_conversations_and_thoughts_of_every_model_are_there(browser: Browser, pages: Path) -> None:
+    open_page(browser, pages / "functions.html", "#/task/support?id=one")
+    assert 2 == len(browser.texts(".beside .timeline"))
+    click(browser, ".beside .step summary")
+    assert 1 == browser.js("document.querySelectorAll('.beside .step[open]').length")
+    open_page(browser, pages / "functions.html", "#/all?q=riga&in=sums&id=talk")
+    assert 2 == browser.texts(".beside h3").count("Conversation")
+
+
+def test_the_page_is_used_by_keyboard_alone(browser: Browser, pages: Path) -> None:
+    open_page(browser, pages / "three.html", "#/all")
+    browser.press("j", "j", "k")
+    assert browser.js("location.hash").endswith("id=e0")
+    browser.press("Escape")
+    assert "A" == browser.js("document.activeElement.tagName")
+    browser.press("Enter")
+    assert "example-title" == browser.js("document.activeElement.id")
+    browser.press("Escape", "Escape")
+    assert "Overview" == browser.text("nav [aria-current=page]")
+
+
+@pytest.mark.again
+@pytest.mark.parametrize("fragment", ["", "#/all", "#/task/sums?id=e0"])
+def test_a_phone_needs_no_scrolling_sideways(browser: Browser, pages: Path, fragment: str) -> None:
+    browser.size(*NARROW)
+    open_page(browser, pages / "three.html", fragment)
     assert browser.js("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    light = browser.js("getComputedStyle(document.documentElement).colorScheme")
-    browser.dark(True)
-    assert "light dark" == light
-    assert "rgb(63, 185, 80)" == browser.js("getComputedStyle(document.querySelector('.passed')).color")
-    browser.dark(False)
-    browser.size(1200, 900)
+
+
+def test_texts_of_models_are_never_run(browser: Browser, pages: Path) -> None:
+    for fragment in ("", "#/all", "#/task/facts", "#/all?q=script"):
+        open_page(browser, pages / "hostile.html", fragment)
+        assert [0, None] == [browser.js("document.images.length"), browser.js("window.pwned ?? null")]
+    for link in range(8):
+        open_page(browser, pages / "hostile.html", "#/all")
+        click(browser, f".matrix tbody tr:nth-child({link + 1}) a")
+        assert [1, None] == [len(browser.texts("#example-title")), browser.js("window.pwned ?? null")]
 
 
 @pytest.mark.slow
-def test_four_models_by_10_000_examples_are_there_in_less_than_a_second(browser: Browser, tmp_path: Path) -> None:
-    open_page(browser, write_page(tmp_path / "page.html", "abcd", 10_000))
-    assert browser.js("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") < 1000
-    assert 25 == browser.js("document.querySelectorAll('.example').length")
+def test_twelve_models_with_10_000_examples_are_listed_and_filtered(browser: Browser, tmp_path: Path) -> None:
+    models = {f"m{place}": answers_of(place % 4, 10_000) for place in range(12)}
+    open_page(browser, write_page(tmp_path / "page.html", models), "#/all?show=differs")
+    assert browser.text("#found").startswith("9,000 examples, models differ")

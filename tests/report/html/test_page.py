@@ -278,7 +278,15 @@ def test_a_diff_gives_both_texts_back(browser: Browser, tmp_path: Path) -> None:
 
 def test_the_steps_of_an_example_are_rows_over_time(browser: Browser, pages: Path) -> None:
     browser.open(pages / "functions.html", "#/task/support?id=one")
-    assert ["Scores", "Steps, 5", "Notes", "Row", "Details", "Run it again"] == browser.texts(".detail h3")
+    assert [
+        "Scores",
+        "What the model answered",
+        "Steps, 5",
+        "Notes",
+        "Row",
+        "Details",
+        "Run it again",
+    ] == browser.texts(".detail h3")
     assert "1 decides" == browser.texts(".detail dd")[0]
     assert ["request stub.v1", "tool search", "tool open", "note no time", "judge judge.v1"] == browser.texts(".what")
     assert ["800 ms", "351 ms", "error", "", "700 ms"] == browser.texts(".took")
@@ -315,7 +323,9 @@ def test_a_step_is_opened_by_keyboard(browser: Browser, pages: Path) -> None:
 def test_each_repeat_has_its_reason_and_its_steps(browser: Browser, pages: Path) -> None:
     browser.open(pages / "functions.html", "#/task/support?id=two")
     assert ["Repeat 1 of 2, score 1", "Repeat 2 of 2, score 0"] == browser.texts(".detail h3")[1:3]
-    assert ["Steps, 2", "Why the score is what it is", "Steps, 3"] == browser.texts(".detail h4")
+    assert ["What the model answered", "Steps, 2", "Why the score is what it is", "Steps, 3"] == browser.texts(
+        ".detail h4"
+    )
     browser.go("#/task/support?id=wrong")
     # A number that would be rounded is shown as it is written.
     assert '{"id": "wrong", "n": 12345678901234567890}' in browser.texts(".detail pre")
@@ -413,7 +423,7 @@ def test_the_tab_key_stops_at_everything_once_and_at_the_list_once(browser: Brow
         active = "document.activeElement"
         stops.append(browser.js(f"{active}.id || {active}.name || {active}.textContent"))
     assert ["skip", "Overview", "All examples"] == stops[:3]
-    assert ["picker", "search", "order", "show", "many-000"] == stops[-5:]
+    assert ["picker", "copy-link", "search", "order", "CSV: download examples", "show", "many-000"] == stops[-7:]
     browser.press("Tab")
     assert not browser.js("document.activeElement.closest('.examples') !== null")
 

@@ -79,7 +79,7 @@ function updateFilters(route, counts, totals) {
 
 // One stop for the tab key in the list: the open example, else the first.
 function makeReachable() {
-  const links = [...document.querySelectorAll(".examples a")];
+  const links = [...document.querySelectorAll(".examples tbody a")];
   if (links.length && !links.some((link) => link.tabIndex === 0)) links[0].tabIndex = 0;
 }
 
@@ -130,7 +130,7 @@ function revealOpen() {
 }
 
 function rowLinks() {
-  return [...document.querySelectorAll(".examples a")];
+  return [...document.querySelectorAll(".examples tbody a")];
 }
 
 function topBar(route) {

@@ -21,13 +21,8 @@ function decision() {
     { class: "verdict" },
     h("h1", { tabindex: "-1" }, visible(report.sentence)),
     h("p", { class: "lead" }, said, link || "No example tells the models apart.", link && "."),
-    h("p", { class: "chips" }, h("span", {}, "Gate: ", visible(report.verdict)), columns.filter((column) => column.verdict !== "not gated").map(verdictChip)),
+    h("p", { class: "note" }, "Gate: ", visible(report.verdict)),
   );
-}
-
-function verdictChip(column) {
-  const [tone, glyph, word] = VERDICTS[column.verdict] || ["", "\u2022", column.verdict];
-  return h("span", { class: `tag ${tone}` }, h("span", { "aria-hidden": "true" }, `${glyph} `), visible(column.label), `: ${lowered(word)}`);
 }
 
 function modelsSection() {
@@ -59,7 +54,7 @@ const SURE = "Confidence interval of the difference. It excludes 0 exactly where
 
 function modelRow(column, place, scale) {
   const name = column.page ? h("a", { href: column.page }, visible(column.label)) : visible(column.label);
-  const tag = column.is_best ? h("span", { class: "tag good" }, "best") : column.not_worse ? h("span", { class: "tag" }, "not shown to be worse") : column.ranked ? null : h("span", { class: "tag warn" }, "not ranked");
+  const tag = [column.is_best ? h("span", { class: "tag good" }, "best") : column.not_worse ? h("span", { class: "tag" }, "not shown to be worse") : column.ranked ? null : h("span", { class: "tag warn" }, "not ranked"), " ", verdictTag(column)];
   const flips = (kind) => flipCount(column, place, kind);
   const p = column.difference === null ? null : column.p;
   return h(
@@ -78,6 +73,12 @@ function modelRow(column, place, scale) {
     number(duration(column.p95_ms)),
     number(column.cost === null ? "\u2013" : `${column.cost_is_least ? "\u2265 " : ""}${costText(column.cost)}`),
   );
+}
+
+function verdictTag({ verdict }) {
+  if (verdict === "not gated") return null;
+  const [tone, glyph, word] = VERDICTS[verdict] || ["", "\u2022", verdict];
+  return h("span", { class: `tag ${tone}` }, h("span", { "aria-hidden": "true" }, `${glyph} `), lowered(word));
 }
 
 function flipCount(column, place, kind) {

@@ -56,19 +56,6 @@ function namesOf(entries) {
   });
 }
 
-function plainText(value) {
-  return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function named(mapping) {
-  return Object.entries(mapping).map(([name, value]) => [visible(name), valueOf(value)]);
-}
-
-function valueOf(value) {
-  if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(6)));
-  return visible(plainText(value));
-}
-
 function runSection() {
   const { versions, git, argv, rootdir, report_dir, model, platform, ...rest } = board.manifest || {};
   const commit = git && [h("code", {}, String(git.commit).slice(0, 12)), git.dirty ? ", with changes not committed" : ""];

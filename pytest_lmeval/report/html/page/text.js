@@ -70,3 +70,16 @@ function foldOf(label, content, attributes) {
   details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(content()));
   return details;
 }
+
+function plainText(value) {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function named(mapping) {
+  return Object.entries(mapping).map(([name, value]) => [visible(name), valueOf(value)]);
+}
+
+function valueOf(value) {
+  if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(6)));
+  return visible(plainText(value));
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def answers_of(place: int, examples: int, *, own_prompt: bool = False) -> list[E
     ]
 
 
-def write_page(path: Path, models: dict[str, Sequence[ExampleResult]], *, pair_by: str = "content") -> Path:
+def write_page(path: Path, models: Mapping[str, Sequence[ExampleResult]], *, pair_by: str = "content") -> Path:
     """Write the page of models; each has a page of its own beside it that is only a heading."""
     shown = []
     for label, results in models.items():

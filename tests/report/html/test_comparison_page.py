@@ -45,7 +45,7 @@ def answers_of(place: int, examples: int, *, own_prompt: bool = False) -> list[E
 
 def write_page(path: Path, models: Mapping[str, Sequence[ExampleResult]], *, pair_by: str = "content") -> Path:
     """Write the page of models; each has a page of its own beside it that is only a heading."""
-    shown = []
+    shown: list[Compared] = []
     for label, results in models.items():
         failed = any(each.status == "failed" for each in results)
         gate = {"mode": "examples", "verdict": "examples" if failed else "pass", "reasons": [f"wrong {LINK}"][:failed]}

@@ -170,7 +170,7 @@ def test_steps_conversations_and_thoughts_of_every_model_are_there(browser: Brow
     assert 2 == len(browser.texts(".beside .timeline"))
     click(browser, ".beside .step summary")
     assert 1 == browser.js("document.querySelectorAll('.beside .step[open]').length")
-    open_page(browser, pages / "functions.html", "#/all?q=riga&in=sums&id=talk")
+    open_page(browser, pages / "functions.html", "#/task/talks?id=talk")
     assert 2 == browser.texts(".beside h3").count("Conversation")
 
 

@@ -1,8 +1,9 @@
-"""Every page and view by the rules of axe-core, of the package ``axe-core-python`` or the file that a variable names."""
+"""Every page and view by the rules of axe-core: of the package ``axe-core-python``, or the file of LMEVAL_TEST_AXE."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def axe() -> str:
     return Path(named).read_text(encoding="utf-8")
 
 
-def violations(browser: Browser, folder: Path, views: dict[str, tuple[str, ...]]) -> list[str]:
+def violations(browser: Browser, folder: Path, views: Mapping[str, tuple[str, ...]]) -> list[str]:
     script, found = axe(), []
     for name, fragments in views.items():
         for fragment in fragments:

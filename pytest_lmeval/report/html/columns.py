@@ -12,7 +12,6 @@ from pytest_lmeval.report.html.data import (
     MAX_EXAMPLES,
     ReportData,
     common_prefix,
-    picks_of,
 )
 from pytest_lmeval.report.html.examples import ShownPair, example_fields
 from pytest_lmeval.report.html.steps import encode
@@ -36,7 +35,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Across:
     """One example: what each column has of it, None where it has nothing."""
 
     key: Key
@@ -62,34 +61,34 @@ class _Row:
 def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> ReportData:
     """Return everything the page shows; ``overview`` is what is known of all columns together.
 
-    What does not fit is left out, what tells the models apart last, and counted by task.
+    What does not fit is left out, that in which models differ last, and counted by task.
     """
     tasks = _tasks(columns)
     prefixes = {task: common_prefix([each for row in rows for each in row.present]) for task, rows in tasks.items()}
     chosen = _chosen(tasks, prefixes)
-    everything = [result for column in columns for result in column.results]
+    categories = {result.category for column in columns for result in column.results} - {""}
     return ReportData(
         {
             **overview,
             "board": {},
             "columns": [column.facts for column in columns],
             "examples": [_tally(task, rows, chosen[task]) for task, rows in tasks.items()],
-            "picks": picks_of(everything),
+            "picks": {"category": sorted(categories)},
         },
         [_encoded(prefixes[task], [text for _, text in sorted(chosen[task].items())]) for task in tasks],
     )
 
 
-def _tasks(columns: Sequence[Column]) -> dict[str, list[_Row]]:
+def _tasks(columns: Sequence[Column]) -> dict[str, list[_Across]]:
     """Return the rows of each task, in the order of the first column that has them."""
     held = [{(result.task, result.id): result for result in column.results} for column in columns]
-    tasks: dict[str, list[_Row]] = {}
+    tasks: dict[str, list[_Across]] = {}
     for key in dict.fromkeys(key for results in held for key in results):
-        tasks.setdefault(key[0], []).append(_Row(key, [results.get(key) for results in held]))
+        tasks.setdefault(key[0], []).append(_Across(key, [results.get(key) for results in held]))
     return {task: sorted(rows, key=lambda row: row.present[0].line) for task, rows in tasks.items()}
 
 
-def _chosen(tasks: Mapping[str, Sequence[_Row]], prefixes: Mapping[str, str]) -> dict[str, dict[int, str]]:
+def _chosen(tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str]) -> dict[str, dict[int, str]]:
     """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
     chosen: dict[str, dict[int, str]] = {task: {} for task in tasks}
     count = size = 0
@@ -103,7 +102,7 @@ def _chosen(tasks: Mapping[str, Sequence[_Row]], prefixes: Mapping[str, str]) ->
     return chosen
 
 
-def _by_urgency(tasks: Mapping[str, Sequence[_Row]]) -> Iterator[tuple[str, int]]:
+def _by_urgency(tasks: Mapping[str, Sequence[_Across]]) -> Iterator[tuple[str, int]]:
     ranked = []
     for number, (task, rows) in enumerate(tasks.items()):
         seen: Counter[int] = Counter()
@@ -114,13 +113,13 @@ def _by_urgency(tasks: Mapping[str, Sequence[_Row]]) -> Iterator[tuple[str, int]
     return ((task, place) for _, task, place in sorted(ranked, key=lambda entry: entry[0]))
 
 
-def _urgency(row: _Row) -> int:
+def _urgency(row: _Across) -> int:
     if row.differs:
         return 0
     return 1 if any(result.status in UNSCORED or result.status != "passed" for result in row.present) else 2
 
 
-def _encoded_row(row: _Row, prefix: int) -> str:
+def _encoded_row(row: _Across, prefix: int) -> str:
     columns = [
         None if result is None else example_fields(ShownPair(result, None, ""), prefix) for result in row.results
     ]
@@ -131,12 +130,12 @@ def _encoded_row(row: _Row, prefix: int) -> str:
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a column has besides what all of them share; None stands for what only this one lacks."""
+    """Return what a column has besides what all of them share; what only this one lacks is None."""
     own = {name: value for name, value in fields.items() if name not in shared or value != shared[name]}
     return {**own, **{name: None for name in shared if name not in fields}}
 
 
-def _tally(task: str, rows: Sequence[_Row], chosen: Mapping[int, str]) -> dict[str, Any]:
+def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dict[str, Any]:
     left = [row for place, row in enumerate(rows) if place not in chosen]
     apart = sum(row.differs for row in left)
     left_out = {"in which models differ": apart, "in which they do not": len(left) - apart}
@@ -151,7 +150,7 @@ def _tally(task: str, rows: Sequence[_Row], chosen: Mapping[int, str]) -> dict[s
     }
 
 
-def _flips(rows: Sequence[_Row], place: int) -> dict[str, int]:
+def _flips(rows: Sequence[_Across], place: int) -> dict[str, int]:
     """Count what a column did not pass, and what it alone of it and the best one passed, or did not."""
     beside = 0 if place else min(1, len(rows[0].results) - 1)
     pairs = [(_passes(row.results[place]), _passes(row.results[beside])) for row in rows]

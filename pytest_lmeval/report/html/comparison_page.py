@@ -19,7 +19,7 @@ _PAGE = "report.html"
 _HEADINGS = ("model", "score", "95 % interval", "scored")
 
 
-class Shown(Protocol):
+class ShownModel(Protocol):
     """A model of the page: its results with their prompts, and the folder of its files."""
 
     @property
@@ -28,7 +28,7 @@ class Shown(Protocol):
     def folder(self) -> str: ...
 
 
-def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, Shown]) -> str:
+def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, ShownModel]) -> str:
     """Return the page of ``models``, by label, as the text of one HTML file, all ASCII."""
     columns = _columns(comparison, models)
     overview = {
@@ -43,7 +43,7 @@ def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, Shown]
     return render_columns(overview, columns, title, _summary(overview, columns))
 
 
-def _columns(comparison: Mapping[str, Any], models: Mapping[str, Shown]) -> list[Column]:
+def _columns(comparison: Mapping[str, Any], models: Mapping[str, ShownModel]) -> list[Column]:
     """Return the columns, those that are ranked first, by rank."""
     known = {model["label"]: model for model in comparison["models"]}
     standings = {each["name"]: each for each in _ranking(comparison).get("standings", ())}
@@ -91,8 +91,8 @@ def _numbers(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> di
     }
 
 
-def _page_of(model: Mapping[str, Any], shown: Shown) -> str:
-    """Return the address of the model's own page, from this one; "" where there is none."""
+def _page_of(model: Mapping[str, Any], shown: ShownModel) -> str:
+    """Return the address of the model's own page, from this one; "" if it has no page."""
     return f"{quote(model['folder'])}/{_PAGE}" if Path(shown.folder, _PAGE).is_file() else ""
 
 

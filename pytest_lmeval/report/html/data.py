@@ -12,7 +12,7 @@ from pytest_lmeval.report.html.examples import (
     Flips,
     ShownPair,
     before_of,
-    encode_example,
+    example_fields,
     flips_of,
     urgency,
 )
@@ -73,7 +73,6 @@ def report_data(
         # By task: what goes before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
-        "picks": picks_of(results),
     }
     return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
 
@@ -101,11 +100,6 @@ def common_prefix(results: Sequence[ExampleResult]) -> str:
     return at_a_line if len(at_a_line) >= _SHORTEST_PREFIX else ""
 
 
-def picks_of(results: Sequence[ExampleResult]) -> dict[str, list[str]]:
-    """Return the categories, each once, in order, by what the page calls them."""
-    return {"category": sorted({result.category for result in results} - {""})}
-
-
 def _choose(
     tasks: Sequence[_Task], flips: Flips, before: Mapping[tuple[str, str], ExampleResult], *, by_id: bool
 ) -> dict[str, dict[int, str]]:
@@ -115,7 +109,8 @@ def _choose(
     for task, place in _by_urgency(tasks, flips):
         result = task.results[place]
         key = result.task, result.id
-        text = encode_example(ShownPair(result, before.get(key), flips.get(key, ""), by_id), len(task.prefix))
+        pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id)
+        text = encode(example_fields(pair, len(task.prefix)))
         if count == MAX_EXAMPLES or size + len(text) > MAX_CHARACTERS:
             break
         chosen[task.name][place] = text

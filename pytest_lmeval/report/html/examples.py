@@ -12,7 +12,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, OUTPUT, explanation_of, shown_output, wanted_of
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
 from pytest_lmeval.postprocess import RULES
-from pytest_lmeval.report.html.steps import encode, function_fields
+from pytest_lmeval.report.html.steps import function_fields
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
 from pytest_lmeval.types import UNSCORED, ExampleResult
 
@@ -86,13 +86,11 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
     return reasons.index(True)
 
 
-def encode_example(pair: ShownPair, prefix: int) -> str:
-    """Return the JSON of an example whose task's prompts have their first ``prefix`` characters in common."""
-    return encode(example_fields(pair, prefix))
-
-
 def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
-    """Return what the page is given of an example; a field that says nothing is absent."""
+    """Return what the page is given of an example; a field that says nothing is absent.
+
+    The prompts of its task have their first ``prefix`` characters in common.
+    """
     now = pair.now
     question, answer, outcome = now.question, now.answer, now.outcome
     fields = {

@@ -27,6 +27,7 @@ from pytest_lmeval.types import ExampleResult
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
+_STYLES = ("frame.css", "views.css", "columns.css")
 _OF_ALL = ("base", "text", "diff", "data", "plots", "verdicts", "share", "list", "steps", "answer")
 _OF_ONE = (*_OF_ALL, "model", "overview", "run", "rows", "summary", "example", "app")
 _OF_SEVERAL = (*_OF_ALL, "columns_model", "columns_overview", "columns_list", "columns_example", "app")
@@ -54,7 +55,7 @@ def render_columns(overview: Mapping[str, Any], columns: Sequence[Column], title
 
 
 def _page(data: ReportData, title: str, summary: str, scripts: Sequence[str]) -> str:
-    style, script = _style(), _script(scripts)
+    style, script = "\n" + "\n".join(map(part, _STYLES)), _script(scripts)
     return Template(part("page.html")).substitute(
         policy=policy(style, script),
         title=title,
@@ -105,10 +106,6 @@ def policy(style: str, script: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('ascii')).digest()).decode('ascii')}'"
-
-
-def _style() -> str:
-    return "\n" + "\n".join(part(f"{name}.css") for name in ("frame", "views", "columns"))
 
 
 def _script(names: Sequence[str]) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.report.html import steps
-from pytest_lmeval.report.html.examples import ShownPair, encode_example
-from pytest_lmeval.report.html.steps import MOST_TEXT, function_fields
+from pytest_lmeval.report.html.examples import ShownPair, example_fields
+from pytest_lmeval.report.html.steps import MOST_TEXT, encode, function_fields
 from tests.report.html.samples import function_result
 from tests.tables import each_row
 
 
 def _shown(*runs: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    shown: dict[str, Any] = json.loads(encode_example(ShownPair(function_result("a", *runs, **fields), None, ""), 0))
+    pair = ShownPair(function_result("a", *runs, **fields), None, "")
+    shown: dict[str, Any] = json.loads(encode(example_fields(pair, 0)))
     return shown
 
 
@@ -81,4 +82,4 @@ def test_of_too_many_steps_the_first_and_the_last_are_shown(monkeypatch: pytest.
 )
 def test_an_item_is_named_as_pytest_names_it(id: str, item: str, named: str | None) -> None:
     given = function_result(id, {}, item=item)
-    assert named == json.loads(encode_example(ShownPair(given, None, ""), 0)).get("item")
+    assert named == example_fields(ShownPair(given, None, ""), 0).get("item")

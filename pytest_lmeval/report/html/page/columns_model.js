@@ -6,6 +6,7 @@ const labels = columns.map((column) => column.label);
 const wide = { matches: false };
 const LEDGER = " of each model.";
 const KIND = "columns";
+const CHOICES = report.picks;
 const FURTHER = [...PICKS.map(([name]) => name), "model", "against"];
 
 const PASSES = { passed: true, failed: false, below: false };

@@ -32,7 +32,7 @@ function furtherFields(route, go) {
 }
 
 function pickField(route, [name, label], go) {
-  const offered = report.picks[name] || [];
+  const offered = CHOICES[name] || [];
   if (!offered.length) return null;
   const options = offered.map((value) => h("option", { value, selected: route[name] === value }, visible(value).textContent));
   const change = (event) => go({ ...route, [name]: event.target.value, page: 0, of: null, id: null });

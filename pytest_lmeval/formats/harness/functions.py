@@ -1,0 +1,178 @@
+"""The functions that task files name: modules beside them under private names, with stand-ins for what they import.
+
+A module finds its neighbours as in the harness: ``lm_eval.tasks.NAME`` is a folder of the same root. What it imports of
+``lm_eval`` and ``datasets`` are stand-ins, so that neither has to be installed; a module of a third party that is
+missing is an error where it is used.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.formats.harness.document import FunctionRef
+
+_STAND_INS = f"{__package__}.stand_ins"
+_PREFIX = "lmeval_harness_"
+_TASKS = "lm_eval.tasks"
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of every root that a function was asked of."""
+
+    def __init__(self) -> None:
+        self.roots: dict[str, Path] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Return how to load a module of a root: a file, or a folder as a package without a file."""
+        package, *rest = name.split(".")
+        root = self.roots.get(package)
+        if root is None:
+            return None
+        place = root.joinpath(*rest)
+        file = place.with_name(f"{place.name}.py") if rest else place
+        if rest and file.is_file():
+            return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file), package))
+        if place.is_dir():
+            spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = [str(place)]
+            return spec
+        return None
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads a module with other modules in place of those that it imports of the harness."""
+
+    def __init__(self, name: str, path: str, package: str) -> None:
+        super().__init__(name, path)
+        self._package = package
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the module's code; nothing is written beside a task file."""
+        data = self.get_data(self.path)
+        tree = _Imports(self._package).visit(ast.parse(data, self.path))
+        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+
+
+class _Imports(ast.NodeTransformer):
+    """Rewrites imports: of the harness and ``datasets`` to stand-ins, of what is missing to placeholders."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._guarded = 0
+
+    def visit_Try(self, node: ast.Try) -> Any:  # noqa: N802  # ast's name
+        # A module that expects that an import fails is to see it fail.
+        self._guarded += 1
+        try:
+            return self.generic_visit(node)
+        finally:
+            self._guarded -= 1
+
+    def visit_Import(self, node: ast.Import) -> Any:  # noqa: N802  # ast's name
+        return [statement for alias in node.names for statement in self._import(alias)]
+
+    def _import(self, alias: ast.alias) -> list[ast.stmt]:
+        top = alias.name.partition(".")[0]
+        if top in ("lm_eval", "datasets"):
+            name = self._own_name(alias.name) if alias.asname else f"{_STAND_INS}.{top}"
+            return [ast.Import([ast.alias(name, alias.asname or top)])]
+        if not self._guarded and _is_missing(top):
+            return [_placeholder(alias.asname or top, alias.name)]
+        return [ast.Import([alias])]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:  # noqa: N802  # ast's name
+        name = node.module or ""
+        top = name.partition(".")[0]
+        if node.level:
+            return node
+        if top in ("lm_eval", "datasets"):
+            return ast.ImportFrom(self._own_name(name), node.names, 0)
+        if not self._guarded and _is_missing(top):
+            return [_placeholder(alias.asname or alias.name, f"{name}.{alias.name}") for alias in node.names]
+        return node
+
+    def _own_name(self, name: str) -> str:
+        if name == _TASKS or name.startswith(f"{_TASKS}."):
+            return self._package + name.removeprefix(_TASKS)
+        return f"{_STAND_INS}.{name}"
+
+
+def _is_missing(top: str) -> bool:
+    try:
+        return top not in sys.modules and importlib.util.find_spec(top) is None
+    except (ImportError, ValueError):
+        return True
+
+
+def _placeholder(target: str, name: str) -> ast.stmt:
+    call = f"__import__({_STAND_INS + '.missing'!r}, fromlist=['Missing']).Missing({name!r})"
+    return ast.parse(f"{target} = {call}").body[0]
+
+
+_FINDER = _Finder()
+
+
+def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
+    """Return the function that ``ref`` names: of a file in its folder, of ``root``, or of an installed module.
+
+    Raise RecordRefused that says what is missing. Only files that a run trusts get here.
+    """
+    module = _module(ref, root)
+    found = getattr(module, ref.name, None)
+    if found is None:
+        names = ", ".join(name for name in vars(module) if not name.startswith("_"))[:200]
+        raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}; it has {names}")
+    if not callable(found):
+        raise RecordRefused("bad_type", "!function", f"{ref.module}.{ref.name} is no function")
+    return found  # type: ignore[no-any-return]  # whatever can be called
+
+
+def _module(ref: FunctionRef, root: Path) -> ModuleType:
+    folder = ref.folder if not ref.folder.is_relative_to(root) else root
+    file = ref.folder.joinpath(*ref.module.split(".")).with_suffix(".py")
+    if file.is_file():
+        name = ".".join([_registered(folder), *file.relative_to(folder).with_suffix("").parts])
+    else:
+        name = ref.module
+        if name.partition(".")[0] in ("lm_eval", "datasets"):
+            name = _registered(folder) + name.removeprefix(_TASKS) if name.startswith(_TASKS) else f"{_STAND_INS}.{name}"
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        detail = f"{ref.module}.py beside {ref.folder.name}/: {type(error).__name__}: {str(error)[:300]}"
+        raise RecordRefused("import_error", "!function", detail) from error
+
+
+def _registered(folder: Path) -> str:
+    package = _PREFIX + hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    _FINDER.roots[package] = folder
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    return package
+
+
+def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
+    """Return what ``function``, the task's own, does; raise ScoringError that names it where it raises."""
+    try:
+        return function(*given)
+    except Exception as error:
+        raise ScoringError(f"{name}: {type(error).__name__}: {str(error)[:500]}") from error
+
+
+def source_digest(refs: Sequence[FunctionRef], root: Path) -> str:
+    """Return a hash of the files of ``refs``: an edited function is another task."""
+    digest = hashlib.sha256()
+    for file in sorted({ref.folder.joinpath(*ref.module.split(".")).with_suffix(".py") for ref in refs}):
+        if file.is_file():
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,20 @@
+"""``datasets`` as functions of tasks use it: a type, and ways to change rows."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from pytest_lmeval.formats.harness.rows import Dataset
+
+__all__ = ["Dataset", "DatasetDict"]
+
+DatasetDict = dict
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(f"datasets.{name} is not available to functions of task files; Dataset and DatasetDict are")
+
+
+def concatenate_datasets(parts: list[Any], **_: Any) -> Dataset:
+    """Return the rows of all parts, one after another."""
+    return Dataset([row for part in parts for row in part])

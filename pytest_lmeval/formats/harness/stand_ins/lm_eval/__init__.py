@@ -1,0 +1,7 @@
+"""``lm_eval``: its parts that functions of tasks import."""
+
+from __future__ import annotations
+
+from pytest_lmeval.formats.harness.stand_ins.lm_eval import utils
+
+__all__ = ["utils"]

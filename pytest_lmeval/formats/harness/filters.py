@@ -1,0 +1,165 @@
+"""Filters of a task: lists of responses to lists of what is scored, one list for each document."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.formats.harness.documents import Row
+
+Filter = Callable[[Any, Row], Any]
+"""From the responses to one document, and its row, to what the next filter takes."""
+_NUMBER = r"#### (\-?[0-9\.\,]+)"
+
+
+def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str, list[Filter]]:
+    """Return the filters of each pipeline by its name; without any, the first response is scored.
+
+    ``call`` calls a function of the task's own.
+    """
+    if given is None:
+        return {"none": [_FILTERS["take_first"]]}
+    return {str(each["name"]): [_filter(step, call) for step in each["filter"]] for each in map(_checked, given)}
+
+
+def _checked(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, dict) or not isinstance(given.get("filter"), list) or "name" not in given:
+        raise RecordRefused("bad_value", "filter_list", f"expected name and a list filter, got {given!r:.80}")
+    return given
+
+
+def _filter(step: Any, call: Callable[..., Any]) -> Filter:
+    if not isinstance(step, dict) or "function" not in step:
+        raise RecordRefused("bad_value", "filter_list", f"expected a function, got {step!r:.80}")
+    name, options = step["function"], {key: value for key, value in step.items() if key != "function"}
+    if name == "custom" and isinstance(options.get("filter_fn"), FunctionRef):
+        return partial(_custom, call, options["filter_fn"])
+    if name not in _FILTERS:
+        hint = nearest(str(name), [*_FILTERS, "custom"], "expected one of")
+        raise RecordRefused("not_supported", "filter_list", f"unknown filter {name!r}{hint}")
+    return partial(_FILTERS[name], **options) if options else _FILTERS[name]
+
+
+def _custom(call: Callable[..., Any], ref: FunctionRef, given: Any, row: Row) -> Any:
+    return [*call(ref, [given], [dict(row)])][0]
+
+
+def _each(change: Callable[..., Any]) -> Filter:
+    def every(given: Any, row: Row, **options: Any) -> Any:
+        return [change(response, **options) for response in given]
+
+    return every
+
+
+def _regex(response: Any, regex_pattern: str = _NUMBER, group_select: int = 0, fallback: Any = "[invalid]") -> Any:
+    found = _match(re.compile(regex_pattern), response, group_select)
+    return fallback if found is None else found
+
+
+def _match(pattern: re.Pattern[str], response: Any, group: int) -> str | None:
+    """Return the match at ``group`` of all, of several groups the first that is not empty; None without one."""
+    found = pattern.findall(response if isinstance(response, str) else "")
+    if not found:
+        return None
+    chosen = found[group]
+    if isinstance(chosen, tuple):
+        chosen = next(filter(None, chosen), None)
+    return None if chosen is None else chosen.strip()
+
+
+def _multi_choice(
+    given: Any,
+    row: Row,
+    regex_pattern: str = _NUMBER,
+    group_select: int = 0,
+    fallback: Any = "[invalid]",
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    regexes_to_ignore: Sequence[str] | None = None,
+) -> Any:
+    def cleaned(text: str) -> str:
+        for each in regexes_to_ignore or ():
+            text = re.sub(each, "", text)
+        text = text.lower() if ignore_case else text
+        return "".join(c for c in text if unicodedata.category(c)[0] != "P") if ignore_punctuation else text
+
+    letters = {chr(65 + number): f"({chr(65 + number)})" for number in range(len(row["choices"]))}
+    by_text = dict(zip((cleaned(choice.strip()) for choice in row["choices"]), letters.values(), strict=True))
+    # The longest first: one option may begin another.
+    texts = re.compile("|".join(sorted(map(re.escape, by_text), key=len, reverse=True)))
+    bare = re.compile(rf":[\s]*({'|'.join(letters)})")
+    own = re.compile(regex_pattern)
+    answers = []
+    for response in given:
+        text = response if isinstance(response, str) else ""
+        found = _match(own, text, group_select)
+        for pattern, where, names in ((texts, cleaned(text), by_text), (bare, text, letters)):
+            if not found and (other := _match(pattern, where, group_select)):
+                found = names.get(other, other)
+        answers.append(found or fallback)
+    return answers
+
+
+def _take_first_k(given: Any, row: Row, k: int) -> Any:
+    if len(given) < k:
+        raise RecordRefused("bad_value", "repeats", f"take_first_k takes {k} responses, and there are {len(given)}")
+    return given[:k]
+
+
+def _majority(given: Any, row: Row) -> Any:
+    return [Counter(given).most_common(1)[0][0]]
+
+
+def _mapped(response: Any, mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None) -> Any:
+    return (mapping_dict or {}).get(response, default_value)
+
+
+def _tags(response: Any, fallback: Sequence[str] = ("invalid",), **_: Any) -> Any:
+    found = [tag for _, tag in re.findall(r"\('([^']*)', '([^']*)'\)", response)]
+    return found or [*fallback]
+
+
+_LABELS = {
+    **{"person": "PER", "location": "LOC", "organization": "ORG", "counties": "LOC", "places": "LOC", "people": "PER"},
+    **{"persons": "PER", "company": "ORG", "country": "LOC", "continent": "LOC", "time": "DATE", "date": "DATE"},
+    **{"per": "PER", "loc": "LOC", "org": "ORG"},
+}
+
+
+def _spans(response: str) -> str:
+    text = response.lower()
+    for word, label in _LABELS.items():
+        text = re.sub(rf"\b{word}\s*:", f"{label}:", text)
+    text = "$".join(text.split("$$")).rstrip("$").replace("\n", "$").strip()
+    found = [
+        f"{label.lower()}: {entity}"
+        for label, entities in re.findall(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)", text)
+        for entity in map(str.strip, entities.split(","))
+        if entity.lower() != "none"
+    ]
+    return " $ ".join(found)
+
+
+def _first(given: Any, row: Row) -> Any:
+    return given[0]
+
+
+_FILTERS: dict[str, Filter] = {
+    "take_first": _first,
+    "take_first_k": _take_first_k,
+    "majority_vote": _majority,
+    "regex": _each(_regex),
+    "regex_pos": _each(_tags),
+    "multi_choice_regex": _multi_choice,
+    "remove_whitespace": _each(str.strip),
+    "lowercase": _each(str.lower),
+    "uppercase": _each(str.upper),
+    "map": _each(_mapped),
+    "format_span": _each(_spans),
+}

@@ -64,11 +64,11 @@ class Documents:
             return None
         return str(row[spec]) if spec in self._columns else template_of(spec).render(row)
 
-    def call(self, ref: FunctionRef, *given: Any) -> Any:
+    def call(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
         """Return what one of the task's functions does; raise ScoringError where it raises."""
         function = self._functions.get(ref) or function_of(ref, self._config.root)
         self._functions[ref] = function
-        return called(f"{ref.module}.{ref.name}", function, *given)
+        return called(f"{ref.module}.{ref.name}", function, *given, **named)
 
     def _value(self, row: Row, spec: Any, key: str) -> Any:
         if isinstance(spec, str):

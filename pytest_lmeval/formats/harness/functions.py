@@ -161,10 +161,10 @@ def _registered(folder: Path) -> str:
     return package
 
 
-def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
+def called(name: str, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """Return what ``function``, the task's own, does; raise ScoringError that names it where it raises."""
     try:
-        return function(*given)
+        return function(*given, **named)
     except Exception as error:
         raise ScoringError(f"{name}: {type(error).__name__}: {str(error)[:500]}") from error
 

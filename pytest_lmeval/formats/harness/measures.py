@@ -1,0 +1,214 @@
+"""The metrics of a task, and what each makes of one document."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
+from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS
+from pytest_lmeval.formats.harness.config import Config
+from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.formats.harness.documents import Documents, Row
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.metrics.parts.probability import softmax
+
+# The aggregation of each metric unless the task has another.
+_DEFAULTS = {
+    **dict.fromkeys(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"), "mean"),
+    **{"perplexity": "perplexity", "brier_score": "brier_score", "f1": "f1", "mcc": "matthews_corrcoef"},
+    **{"word_perplexity": "weighted_perplexity", "byte_perplexity": "weighted_perplexity"},
+    **{"bits_per_byte": "bits_per_byte", "bypass": "bypass"},
+    **{name: name for name in ("bleu", "chrf", "chrf++", "ter")},
+}
+_OF_TYPE = {
+    "loglikelihood": ("perplexity", "acc"),
+    "loglikelihood_rolling": ("word_perplexity", "byte_perplexity", "bits_per_byte"),
+    "multiple_choice": ("acc", "acc_norm"),
+    "generate_until": ("exact_match",),
+}
+_LOWER_IS_BETTER = frozenset({"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"})
+_PAIRS = frozenset({"bleu", "chrf", "chrf++", "ter", "f1", "mcc"})
+_MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
+_NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
+RIGHT_OR_WRONG = frozenset({"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"})
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One metric of a task; ``function`` is its own, ``aggregation`` a name or a function of the task's own."""
+
+    name: str
+    function: FunctionRef | None
+    options: Mapping[str, Any]
+    aggregation: str | FunctionRef
+    higher_is_better: bool
+
+
+def measures_of(config: Config) -> list[Measure]:
+    """Return the metrics of a task; raise RecordRefused for one that is not known."""
+    given = config.get("metric_list")
+    if given is None:
+        given = [{"metric": name} for name in _OF_TYPE[config.output_type]]
+    return [_measure(config, each) for each in given]
+
+
+def _measure(config: Config, given: Any) -> Measure:
+    if not isinstance(given, dict) or "metric" not in given:
+        raise RecordRefused("missing_required", "metric_list", f"{config.name}: expected metric, got {given!r:.80}")
+    metric = given["metric"]
+    name = metric.name if isinstance(metric, FunctionRef) else str(metric)
+    is_own = isinstance(metric, FunctionRef) or config.get("process_results") is not None
+    if not is_own and name not in _DEFAULTS:
+        is_unused = config.output_type != "generate_until"
+        reason = f"unknown metric {name!r}{nearest(name, [*_DEFAULTS], 'expected one of')}"
+        if not is_unused:
+            raise RecordRefused("not_supported", "metric_list", f"{config.name}: {reason}")
+    options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
+    aggregation = given.get("aggregation", _DEFAULTS.get(name, "mean"))
+    if isinstance(aggregation, str) and aggregation not in AGGREGATIONS:
+        hint = nearest(aggregation, [*AGGREGATIONS], "expected one of")
+        raise RecordRefused("not_supported", "metric_list", f"{config.name}: unknown aggregation{hint}")
+    higher = given.get("higher_is_better", name not in _LOWER_IS_BETTER)
+    return Measure(name, metric if isinstance(metric, FunctionRef) else None, options, aggregation, bool(higher))
+
+
+@dataclass(frozen=True, slots=True)
+class Measurer:
+    """Scores the documents of one task; what it returns are values that aggregations take."""
+
+    config: Config
+    documents: Documents
+    measures: Sequence[Measure]
+    has_inputs: bool = False
+    has_targets: bool = False
+
+    def of(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
+        """Return the value of each metric for ``row``; ``results`` are what a pipeline made of each request."""
+        own = self.config.get("process_results")
+        if own is not None:
+            found = self.documents.call(own, dict(row), [*results])
+            return {str(name): value for name, value in found.items()}
+        kind = self.config.output_type
+        names = {measure.name for measure in self.measures}
+        if kind == "generate_until":
+            return self._generated(row, results[0])
+        if kind == "multiple_choice":
+            found = self._chosen(row, results)
+        elif kind == "loglikelihood":
+            found = {"perplexity": results[0][0], "acc": int(results[0][1])}
+        else:
+            text = str(self.documents.target(row))
+            words, size = len(re.split(r"\s+", text)), len(text.encode("utf-8"))
+            found = {"word_perplexity": (results[0], words)}
+            found |= dict.fromkeys(("byte_perplexity", "bits_per_byte"), (results[0], size))
+        return {name: value for name, value in found.items() if name in names}
+
+    def _chosen(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
+        choices = self.documents.choices(row)
+        totals = [total for total, _ in results[: len(choices)]]
+        greedy = [is_greedy for _, is_greedy in results]
+        best = best_of(totals)
+        gold = self._gold(row, choices)
+        right = (lambda place: place in gold) if self.has_targets else (lambda place: place == gold)
+        golds = gold if isinstance(gold, list) else [gold]
+        shares = softmax(totals)
+        found = {
+            "acc": float(right(best)),
+            "acc_norm": float(right(best_of(_divided(totals, map(len, choices))))),
+            "acc_bytes": float(right(best_of(_divided(totals, (len(each.encode("utf-8")) for each in choices))))),
+            "exact_match": int(any(greedy[place] for place in golds if place != _NOWHERE)),
+            "f1": (gold, best),
+            "mcc": (gold, best),
+            "brier_score": (gold, shares),
+        }
+        if len(results) == 2 * len(choices):
+            alone = [total for total, _ in results[len(choices) :]]
+            gains = [total - without for total, without in zip(totals, alone, strict=True)]
+            found["acc_mutual_info"] = float(best_of(gains) == gold)
+        return found
+
+    def _gold(self, row: Row, choices: Sequence[str]) -> Any:
+        gold = self.documents.text(row) if self.has_inputs else self.documents.target(row)
+        if isinstance(gold, list):
+            return [place if place < len(choices) else _NOWHERE for place in gold]
+        if isinstance(gold, str):
+            return choices.index(gold) if gold in choices else _NOWHERE
+        return gold if gold < len(choices) else _NOWHERE
+
+    def _generated(self, row: Row, result: Any) -> dict[str, Any]:
+        gold = self.documents.target(row)
+        if self.config.has_choices():
+            gold = self.documents.choices(row)[gold]
+        elif self.has_targets:
+            gold = [*gold] if isinstance(gold, list | tuple) else [gold]
+        elif type(gold) is not type(result) and not isinstance(result, list):
+            gold = type(result)(gold)
+        found: dict[str, Any] = {}
+        for measure in self.measures:
+            if self.has_targets:
+                value: Any = self._any(measure, gold if isinstance(gold, list) else [gold], result)
+            else:
+                value = self._value(measure, gold, result)
+            found |= value if isinstance(value, dict) else {measure.name: value}
+        return found
+
+    def _any(self, measure: Measure, golds: Sequence[Any], result: Any) -> float:
+        values = [self._value(measure, gold, result) for gold in golds]
+        return float(any(value.get(measure.name) if isinstance(value, dict) else value for value in values))
+
+    def _value(self, measure: Measure, gold: Any, result: Any) -> Any:
+        if measure.function is not None:
+            try:
+                return self.documents.call(measure.function, references=[gold], predictions=[result], **measure.options)
+            except ScoringError as error:
+                # The other form of such a function: it takes both in one list.
+                if not isinstance(error.__cause__, TypeError):
+                    raise
+                return self.documents.call(measure.function, [gold, result])
+        if measure.name in _PAIRS:
+            return (gold, result)
+        if measure.name == "bypass":
+            return None
+        return _match_share(gold, result, measure.options)
+
+
+_NOWHERE = -100
+
+
+def best_of(values: Sequence[float]) -> int:
+    """Return the place of the highest value, the first of equals; where one is not a number, of the first of those."""
+    strange = next((place for place, value in enumerate(values) if math.isnan(value)), None)
+    return max(range(len(values)), key=values.__getitem__) if strange is None else strange
+
+
+def _divided(totals: Sequence[float], sizes: Any) -> list[float]:
+    # An option without a character can only be the best of all.
+    return [
+        total / size if size else (math.nan if total == 0 else math.copysign(math.inf, total))
+        for total, size in zip(totals, sizes, strict=True)
+    ]
+
+
+def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
+    """Return whether both texts are equal after ``options``; of a list of results the share that is."""
+    unknown = next((name for name in options if name not in _MATCH_OPTIONS), None)
+    if unknown is not None:
+        raise ScoringError(f"exact_match: unknown option{nearest(unknown, _MATCH_OPTIONS, 'expected one of')}")
+    results = result if isinstance(result, list) else [result]
+    return sum(_cleaned(gold, options) == _cleaned(each, options) for each in results) / len(results)
+
+
+def _cleaned(text: Any, options: Mapping[str, Any]) -> Any:
+    if not isinstance(text, str):
+        return text
+    for pattern in options.get("regexes_to_ignore") or ():
+        text = re.sub(pattern, "", text)
+    if options.get("ignore_case"):
+        text = text.lower()
+    dropped = string.punctuation if options.get("ignore_punctuation") else ""
+    dropped += string.digits if options.get("ignore_numbers") else ""
+    return text.translate(str.maketrans("", "", dropped)) if dropped else text

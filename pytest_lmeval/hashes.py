@@ -68,7 +68,8 @@ def scoring_hash_of(targets: Sequence[str], metric: str, post_process: str, scor
 def _asked_text(request: Request) -> list[Any]:
     if isinstance(request, LogLikelihood):
         talk = rendered(request.messages)
-        return [request.context, request.continuation, *([talk] if talk else [])]
+        asked_whole = ["rolling"] if request.rolling else []
+        return [request.context, request.continuation, *([talk] if talk else []), *asked_whole]
     asked: list[Any] = [rendered(request.prompt), request.stop, request.max_tokens]
     if request.options:
         asked.append(dict(request.options))

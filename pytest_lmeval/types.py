@@ -193,7 +193,8 @@ class LogLikelihood:
     """Ask how probable ``continuation`` is after ``context``.
 
     ``messages`` is the conversation that ``context`` is the text of, empty if it is no conversation: an adapter with a
-    chat template writes the messages by it and leaves ``context`` alone.
+    chat template writes the messages by it and leaves ``context`` alone. ``rolling`` asks for a whole text without a
+    context: one longer than the model reads at once is read in windows, each token once.
     """
 
     context: str
@@ -201,6 +202,7 @@ class LogLikelihood:
     task: str = ""
     id: str = ""
     messages: tuple[Message, ...] = ()
+    rolling: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]  # it has no types of its own
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.frozen import dataclass

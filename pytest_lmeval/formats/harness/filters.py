@@ -47,7 +47,7 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
 
 
 def _custom(call: Callable[..., Any], ref: FunctionRef, given: Any, row: Row) -> Any:
-    return [*call(ref, [given], [dict(row)])][0]
+    return next(iter(call(ref, [given], [dict(row)])))
 
 
 def _each(change: Callable[..., Any]) -> Filter:

@@ -145,7 +145,9 @@ def _module(ref: FunctionRef, root: Path) -> ModuleType:
     else:
         name = ref.module
         if name.partition(".")[0] in ("lm_eval", "datasets"):
-            name = _registered(folder) + name.removeprefix(_TASKS) if name.startswith(_TASKS) else f"{_STAND_INS}.{name}"
+            name = (
+                _registered(folder) + name.removeprefix(_TASKS) if name.startswith(_TASKS) else f"{_STAND_INS}.{name}"
+            )
     try:
         return importlib.import_module(name)
     except Exception as error:

@@ -1,2 +1,296 @@
-def load_harness(): ...
-def load_harness_file(): ...
+"""From a file that names tasks of the harness, or is one, to its tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
+from pytest_lmeval.formats.harness.config import Config, check_config
+from pytest_lmeval.formats.harness.dataset import source_of
+from pytest_lmeval.formats.harness.document import plain
+from pytest_lmeval.formats.harness.documents import Documents, Row
+from pytest_lmeval.formats.harness.filters import pipelines
+from pytest_lmeval.formats.harness.functions import source_digest
+from pytest_lmeval.formats.harness.index import Index, index_of, installed_root
+from pytest_lmeval.formats.harness.measures import Measurer, measures_of
+from pytest_lmeval.formats.harness.prompts import Builder, Shots, messages_of, text_of
+from pytest_lmeval.formats.harness.resolve import Resolver
+from pytest_lmeval.formats.harness.rows import Dataset
+from pytest_lmeval.formats.harness.task import HarnessTask
+from pytest_lmeval.formats.python.examples import Examples
+from pytest_lmeval.formats.task import LoadedFile, TaskSource
+from pytest_lmeval.formats.yaml.document import line_of
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Example, Generate, RecordError
+
+_KEYS = ("from", "tasks", "chat", "system", "data", "metric", "bootstrap")
+_CHATS = ("off", "multiturn", "single")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a file asks of all its tasks; ``data`` is a folder, ``metrics`` the deciding metric of single tasks."""
+
+    chat: str = "off"
+    system: str = ""
+    data: Path | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    iterations: int = 100_000
+
+
+def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
+    """Return the tasks that the key ``harness`` of a parsed YAML file names, or what is wrong with it."""
+    try:
+        given = _checked(document)
+        root = _root(source, given.get("from"))
+        resolver = Resolver(index_of(root))
+        for wanted in given["tasks"]:
+            resolver.want(wanted)
+        data = source.path.parent / given["data"] if "data" in given else None
+        if data is not None and not data.is_dir():
+            raise RecordRefused("bad_value", "harness.data", f"{given['data']}: no such folder beside this file")
+        wanted = Wanted(
+            given.get("chat", "off"),
+            given.get("system", ""),
+            data,
+            given.get("metric", {}),
+            given.get("bootstrap", 100_000),
+        )
+    except RecordRefused as refused:
+        line = line_of(document, refused.field)
+        return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
+    return _loaded(source, resolver, wanted)
+
+
+def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
+    """Return the task, or the tasks of the group, of one of the harness's own files."""
+    root = next((each for each in source.path.resolve().parents if each.parts[-2:] == ("lm_eval", "tasks")), None)
+    resolver = Resolver(index_of(root) if root else Index(source.path.resolve().parent))
+    if root is None:
+        resolver.index = index_of(resolver.index.root)
+    try:
+        resolver.add(source.path)
+    except RecordRefused as refused:
+        return LoadedFile((), (RecordError(1, None, refused.rule, refused.field, refused.detail),))
+    data = source.path.parent / "data"
+    return _loaded(source, resolver, Wanted(data=data if data.is_dir() else None))
+
+
+def _checked(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = document["harness"]
+    given = {"tasks": given} if isinstance(given, list) else given
+    other = next((key for key in document if key != "harness"), None)
+    if other is not None:
+        raise RecordRefused("unknown_field", str(other), "such a file has no key beside 'harness'")
+    if not isinstance(given, dict) or not isinstance(given.get("tasks"), list) or not given["tasks"]:
+        raise RecordRefused("missing_required", "harness", "expected a list tasks")
+    for key, value in given.items():
+        if key not in _KEYS:
+            raise RecordRefused(
+                "unknown_field", f"harness.{key}", f"unknown key{nearest(key, _KEYS, 'expected one of')}"
+            )
+        kind = {"tasks": list, "metric": dict, "bootstrap": int}.get(key, str)
+        if not isinstance(value, kind) and not (key == "chat" and value is False):
+            detail = f"expected {kind.__name__}, got {value!r:.80}"
+            raise RecordRefused("bad_type", f"harness.{key}", detail)
+    if given.get("chat", "off") not in _CHATS:
+        raise RecordRefused("bad_value", "harness.chat", f"{given['chat']!r}; one of {', '.join(_CHATS)}")
+    return given
+
+
+def _root(source: TaskSource, given: str | None) -> Path:
+    root = installed_root() if given is None else (source.path.parent / given).resolve()
+    if root is None:
+        raise RecordRefused("missing_required", "harness.from", "lm-eval is not installed: say the folder of its tasks")
+    if not root.is_dir():
+        raise RecordRefused("bad_value", "harness.from", f"{given}: no such folder")
+    return root
+
+
+def _loaded(source: TaskSource, resolver: Resolver, wanted: Wanted) -> LoadedFile:
+    tasks, errors = [], []
+    for config in resolver.configs.values():
+        try:
+            task = make_task(source, config, wanted)
+            errors += task.examples.check(partial(source.options.used, task.name))  # type: ignore[attr-defined]
+            if task.examples:
+                tasks.append(task)
+        except (RecordRefused, ScoringError) as fault:
+            rule, where = getattr(fault, "rule", "bad_value"), getattr(fault, "field", "_function")
+            detail = getattr(fault, "detail", str(fault))
+            detail = detail if detail.startswith(config.name) else f"{config.name}: {detail}"
+            errors.append(RecordError(1, config.name, rule, where, detail))
+    return LoadedFile(tuple(tasks), errors, draws_few_shots=True)
+
+
+def make_task(source: TaskSource, config: Config, wanted: Wanted) -> HarnessTask:
+    """Return the task of ``config``; raise RecordRefused or ScoringError for what it lacks."""
+    check_config(config)
+    _check_trust(source, config)
+    measures = measures_of(config)
+    data = source_of(config, wanted.data)
+    split = config.get("test_split") or config.get("validation_split")
+    if split is None:
+        raise RecordRefused("missing_required", "test_split", f"{config.name}: expected test_split or validation_split")
+    rows, sha256 = data.split(split)
+    reader = Documents(config, ())
+    docs = _processed(reader, config.get("process_docs"), rows)
+    if not len(docs):
+        raise RecordRefused("bad_value", "dataset", f"{config.name}: the split {split!r} has no document")
+    documents = Documents(config, getattr(docs, "column_names", None) or [*docs[0]])
+    listed = [*docs]
+    first = listed[0]
+    has_inputs = config.has_choices() and isinstance(documents.text(first), int)
+    has_targets = isinstance(documents.target(first), list)
+    builder = Builder(config, documents, wanted.system, wanted.chat, has_inputs)
+    count = config.get("num_fewshot", 0)
+    given = source.options.num_fewshot
+    count = count if given is None or config.get("num_fewshot") == 0 else given
+    shots = _shots(config, reader, data, count)
+    steps = pipelines(config.get("filter_list"), documents.call)
+    decisive = _decisive(config, wanted, [measure.name for measure in measures], [*steps])
+    facts = {
+        "task": plain({key: value for key, value in config.given.items() if key != "metadata"}),
+        "functions": source_digest(config.functions, config.root),
+        "metric": decisive,
+    }
+    make = partial(_example, config, documents, builder, shots, listed, decisive)
+    content = json.dumps([facts, sha256, count, wanted.chat, wanted.system], sort_keys=True, default=str)
+    return HarnessTask(
+        name=config.name,
+        path=source.path,
+        sha256=hashlib.sha256(content.encode()).hexdigest(),
+        config_of=config,
+        documents=documents,
+        measurer=Measurer(config, documents, measures, has_inputs, has_targets),
+        pipelines=steps,
+        decisive=decisive,
+        rows=listed,
+        facts=facts,
+        examples=Examples(make, range(len(listed)), 1),
+        dataset={"path": str(config.get("dataset_path")), "sha256": sha256, "revision": data.revision},
+        iterations=wanted.iterations,
+    )
+
+
+def _check_trust(source: TaskSource, config: Config) -> None:
+    if config.functions and not (source.options.trusts(source.path) and source.options.trusts(config.file)):
+        ref = config.functions[0]
+        detail = f"{config.name}: !function {ref.module}.{ref.name} is Python outside of the trusted paths"
+        raise RecordRefused("not_trusted", "!function", detail)
+
+
+def _processed(reader: Documents, ref: Any, rows: Dataset) -> Any:
+    return rows if ref is None else reader.call(ref, rows)
+
+
+def _shots(config: Config, reader: Documents, data: Any, count: int) -> Shots:
+    settings = config.shots
+    sampler = settings.get("sampler", "default")
+    if sampler not in ("default", "first_n"):
+        raise RecordRefused("not_supported", "fewshot_config.sampler", f"{sampler!r}; one of default, first_n")
+    drops_itself = settings.get("split") == config.get("test_split")
+    if count == 0:
+        return Shots(sampler, (), 0, drops_itself)
+    return Shots(sampler, [*_pool(config, reader, data)], count, drops_itself)
+
+
+def _pool(config: Config, reader: Documents, data: Any) -> Any:
+    settings = config.shots
+    if settings.get("split"):
+        return _processed(reader, settings.get("process_docs"), data.split(settings["split"])[0])
+    samples = settings.get("samples")
+    if samples is not None:
+        return samples if isinstance(samples, list) else reader.call(samples)
+    splits = [config.get(f"{kind}_split") for kind in ("training", "validation", "test")]
+    return _processed(reader, config.get("process_docs"), data.split(next(filter(None, splits)))[0])
+
+
+def _decisive(config: Config, wanted: Wanted, metrics: Sequence[str], filters: Sequence[str]) -> str:
+    chosen = wanted.metrics.get(config.name)
+    if chosen is None:
+        return f"{metrics[0]},{filters[0]}"
+    name = chosen if "," in chosen else f"{chosen},{filters[0]}"
+    known = [f"{metric},{each}" for metric in metrics for each in filters]
+    if name not in known:
+        hint = nearest(name, known, "expected one of")
+        raise RecordRefused("bad_value", "harness.metric", f"{config.name}: {chosen!r}{hint}")
+    return name
+
+
+def _example(
+    config: Config,
+    documents: Documents,
+    builder: Builder,
+    shots: Shots,
+    rows: Sequence[Row],
+    decisive: str,
+    place: int,
+) -> Example:
+    row = rows[place]
+    target = documents.target(row)
+    kind = config.output_type
+    chat = builder.chat
+    metadata: dict[str, Any] = {"place": place, "pairs": []}
+    messages: Any = ()
+    if kind == "loglikelihood_rolling":
+        text = ""
+        metadata["pairs"] = [["", str(target)]]
+    else:
+        contexts = builder.contexts(row, shots.of(rows, place))
+        texts = [*map(text_of, contexts)]
+        talks = [messages_of(each, chat) for each in contexts] if chat != "off" else []
+        text, messages = texts[0], talks[0] if talks else ()
+        if kind != "generate_until":
+            metadata["pairs"], owners = _pairs(config, documents, row, texts, builder)
+            if talks:
+                metadata["talks"] = [
+                    [] if owner is None else [[each.role, each.content] for each in talks[owner]] for owner in owners
+                ]
+    shown = _targets(documents, config, row, target)
+    return Example(
+        str(place),
+        text if not messages else Generate(messages).text,
+        shown,
+        decisive,
+        metadata=metadata,
+        line=1,
+        messages=messages,
+    )
+
+
+def _pairs(
+    config: Config, documents: Documents, row: Row, texts: Sequence[str], builder: Builder
+) -> tuple[list[list[str]], list[int | None]]:
+    """Return contexts and continuations, and of each the number of its context."""
+    if config.output_type == "loglikelihood":
+        return [[texts[0], str(documents.target(row))]], [0]
+    delimiter = config.target_delimiter
+    if builder.chat != "off":
+        prefix = config.get("gen_prefix")
+        delimiter = delimiter if prefix and not prefix[-1].isspace() else ""
+    choices = documents.choices(row)
+    if builder.has_inputs:
+        ending = f"{delimiter}{documents.target(row)}"
+        pairs = [[text, ending] for text in texts]
+        owners: list[int | None] = [*range(len(texts))]
+    else:
+        pairs, owners = [[texts[0], delimiter + choice] for choice in choices], [0] * len(choices)
+    if any(each.get("metric") == "acc_mutual_info" for each in config.get("metric_list", ())):
+        pairs += [["", delimiter + choice] for choice in choices]
+        owners += [None] * len(choices)
+    return pairs, owners
+
+
+def _targets(documents: Documents, config: Config, row: Row, target: Any) -> tuple[str, ...]:
+    if config.has_choices() and isinstance(target, int) and not isinstance(target, bool):
+        choices = documents.choices(row)
+        return (choices[target],) if 0 <= target < len(choices) else (str(target),)
+    return tuple(map(str, target)) if isinstance(target, list) else (str(target),)

@@ -30,7 +30,9 @@ _OF_TYPE = {
     "multiple_choice": ("acc", "acc_norm"),
     "generate_until": ("exact_match",),
 }
-_LOWER_IS_BETTER = frozenset({"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"})
+_LOWER_IS_BETTER = frozenset(
+    {"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"}
+)
 _PAIRS = frozenset({"bleu", "chrf", "chrf++", "ter", "f1", "mcc"})
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})

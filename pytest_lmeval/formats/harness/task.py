@@ -1,0 +1,188 @@
+"""One task: what is asked for each document, what the answers are worth, and what all of them come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, standard_error
+from pytest_lmeval.formats.harness.config import Config
+from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.formats.harness.documents import Documents, Row
+from pytest_lmeval.formats.harness.filters import Filter
+from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
+from pytest_lmeval.formats.harness.values import decoded, encoded, gate_value
+from pytest_lmeval.formats.loglikelihood import option_requests, ranked
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.task import Prompt, Task, Tools
+from pytest_lmeval.types import (
+    Completion,
+    Example,
+    ExampleResult,
+    Generate,
+    LogLikelihood,
+    Message,
+    Request,
+    Response,
+    Score,
+)
+
+DETAILS = "harness"
+"""Under which of an example's details its values are, by metric and filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessTask(Task):
+    """A task whose examples are the documents of a data set.
+
+    An example's ``metadata`` has ``place``, its row's number, and ``pairs``, the contexts and continuations of
+    log-likelihoods. ``decisive`` is the metric and filter that is the example's score. ``facts`` go into content hashes.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    config_of: Config
+    documents: Documents
+    measurer: Measurer
+    pipelines: Mapping[str, Sequence[Filter]]
+    decisive: str
+    rows: Sequence[Row]
+    facts: Mapping[str, Any]
+    examples: Sequence[Example] = field()
+    dataset: Mapping[str, Any] = field()
+    aggregates: bool = True
+    iterations: int = 100_000
+
+    @property
+    def metric(self) -> str:
+        """The metric that is the score."""
+        return self.decisive
+
+    @property
+    def needs(self) -> str:
+        """``loglikelihood`` unless texts are generated."""
+        return "" if self.config_of.output_type == "generate_until" else "loglikelihood"
+
+    def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
+        """Return the requests of one document, in the order in which its metrics want their answers."""
+        kind = self.config_of.output_type
+        if kind == "generate_until":
+            return [self._generate(example, prompt, repeat) for repeat in range(self.config_of.get("repeats", 1))]
+        if kind == "loglikelihood_rolling":
+            (text,) = example.metadata["pairs"]
+            return [LogLikelihood("", text[1], self.name, example.id, rolling=True)]
+        requests: list[Request] = []
+        for messages, pair in _grouped(example):
+            requests += option_requests([pair], self.name, example.id, messages)
+        return [*dict.fromkeys(requests)]
+
+    def _generate(self, example: Example, prompt: Prompt, repeat: int) -> Generate:
+        given = dict(self.config_of.get("generation_kwargs") or {"temperature": 0.0, "do_sample": False})
+        until = given.pop("until", None) or [self.config_of.fewshot_delimiter]
+        stop = (until,) if isinstance(until, str) else tuple(map(str, until))
+        limit = given.pop("max_gen_toks", 256)
+        given["temperature"] = (
+            float(given.get("temperature", 0.0)) if given.pop("do_sample", None) is not False else 0.0
+        )
+        options = {key: value for key, value in given.items() if value not in (None, 0.0) or key != "temperature"}
+        return Generate(prompt, self.name, example.id, repeat, stop, int(limit), options)
+
+    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
+        """Return what the answers are worth: every metric of every filter, and in [0, 1] the one that decides."""
+        row = self.rows[example.metadata["place"]]
+        answers, details = self._answers(example, responses)
+        values: dict[str, Any] = {}
+        prediction = ""
+        for name, steps in self.pipelines.items():
+            filtered = [_filtered(steps, given, row) for given in answers]
+            values |= {f"{metric},{name}": value for metric, value in self.measurer.of(row, filtered).items()}
+            if name == self.decisive.rpartition(",")[2] and isinstance(filtered[0], str):
+                prediction = filtered[0]
+        if self.decisive not in values:
+            raise ScoringError(f"no metric {self.decisive!r}; there are {', '.join(values)}")
+        higher = {measure.name: measure.higher_is_better for measure in self.measurer.measures}
+        value, how = gate_value(values[self.decisive], higher.get(self.decisive.rpartition(",")[0], True))
+        details = {**details, DETAILS: {name: encoded(each) for name, each in values.items()}}
+        if how:
+            details["gate_value"] = how
+        metrics = {_shown(name): float(each) for name, each in values.items() if _is_share(each)}
+        return Score(value, details, prediction, metrics=metrics, unparsed=prediction == "[invalid]")
+
+    def _answers(self, example: Example, responses: Sequence[Response]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the responses to each request as pipelines take them, and what is recorded of them."""
+        kind = self.config_of.output_type
+        if kind == "generate_until":
+            return [[each.text for each in responses if isinstance(each, Completion)]], {}
+        pairs = [tuple(pair) for pair in example.metadata["pairs"]]
+        found = ranked(responses, [continuation for _, continuation in pairs], pairs)
+        if any(math.isnan(total) for total in found.totals):
+            raise ScoringError(f"log-probabilities {found.totals!r:.200}: expected numbers")
+        if kind == "loglikelihood_rolling":
+            return [[found.totals[0]]], found.record()
+        return [[(option.total, option.greedy)] for option in found.options], found.record()
+
+    def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
+        """Return every metric over the documents in their order, and in the notes its standard error."""
+        ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
+        columns: dict[str, list[Any]] = {}
+        for result in ordered:
+            for name, value in result.details[DETAILS].items():
+                columns.setdefault(name, []).append(decoded(value))
+        known = {measure.name: measure for measure in self.measurer.measures}
+        metrics, notes = {}, {}
+        for name, values in columns.items():
+            measure = known.get(name.rpartition(",")[0])
+            aggregation = measure.aggregation if measure else "mean"
+            if isinstance(aggregation, FunctionRef):
+                value, error = self.documents.call(aggregation, values), None
+            else:
+                value = AGGREGATIONS[aggregation](values)
+                error = standard_error(aggregation, values, self.iterations)
+            number = float(value)
+            metrics[_shown(name)] = number if math.isfinite(number) else None
+            notes[name] = {
+                "stderr": error,
+                "n": len(values),
+                "higher_is_better": measure.higher_is_better if measure else True,
+            }
+        return {"metrics": metrics, "notes": {DETAILS: notes}}
+
+    def threshold(self, example: Example) -> float | None:
+        """Return 1.0 for what is right or wrong, else 0.0: no example fails by a score without a scale."""
+        return 1.0 if self.decisive.rpartition(",")[0] in RIGHT_OR_WRONG else 0.0
+
+    def metric_name(self, example: Example) -> str:
+        """Return the metric that decides."""
+        return self.decisive
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return all that decides the score besides the prompt: keys of the task, functions, the document's pairs."""
+        return {**self.facts, "pairs": example.metadata["pairs"]}
+
+
+def _grouped(example: Example) -> list[tuple[tuple[Message, ...], tuple[str, str]]]:
+    pairs = example.metadata["pairs"]
+    talks = example.metadata.get("talks") or [()] * len(pairs)
+    return [
+        (tuple(Message(*each) for each in talk), (context, text))
+        for talk, (context, text) in zip(talks, pairs, strict=True)
+    ]
+
+
+def _filtered(steps: Sequence[Filter], given: Any, row: Row) -> Any:
+    for step in steps:
+        given = step(given, row)
+    return given
+
+
+def _shown(name: str) -> str:
+    return name.removesuffix(",none")
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and 0.0 <= value <= 1.0

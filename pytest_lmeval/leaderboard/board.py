@@ -118,6 +118,7 @@ class Leaderboard:
             "counts": dict(self.counts),
             "selection": dict(facts.selection),
             "tasks": [row.to_json(per_example=per_example) for row in self.tasks],
+            **({"groups": self.groups()} if any("groups" in row.notes for row in self.tasks) else {}),
             "categories": dict(self.categories),
             "usage": dict(self.usage),
             "spent": dict(self.spent),
@@ -132,6 +133,12 @@ class Leaderboard:
             "digest": self.digest,
         }
         return {key: value for key, value in board.items() if key not in _IF_ANY or value}
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Return the scores of the groups that rows are members of; see :mod:`~pytest_lmeval.leaderboard.groups`."""
+        from pytest_lmeval.leaderboard.groups import group_scores
+
+        return group_scores(self.tasks)
 
     def quarantined(self) -> list[dict[str, str]]:
         """Return task, id, until and reason of every example that is in quarantine."""

@@ -53,7 +53,7 @@ def test_a_file_that_is_wrong_is_told_of_and_none_at_all_is_a_finding(lmeval: Lm
 def test_files_that_are_no_tasks_are_listed_apart(lmeval: Lmeval, tmp_path: Path) -> None:
     (tmp_path / "tasks" / "other.yaml").write_text("definitoin: {}")
     status, out, _ = lmeval("tasks")
-    reason = "no key definition, icl_tasks or mixture; did you mean 'definition'?"
+    reason = "no key definition, icl_tasks, mixture or harness; did you mean 'definition'?"
     assert (0, f"not a task: tasks/other.yaml ({reason})") == (status, out.splitlines()[-1])
     machine = json.loads(lmeval("tasks", "--format=json")[1])
     assert [{"path": "tasks/other.yaml", "reason": reason}] == machine["not_tasks"]

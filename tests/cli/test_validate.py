@@ -111,7 +111,7 @@ def test_machines_get_every_warning_and_people_the_first_twenty_of_a_kind(
         (
             "x.yaml",
             "definitoin: {}",
-            "no task in the file; expected one of the keys definition, icl_tasks, mixture; did",
+            "no task in the file; expected one of the keys definition, icl_tasks, mixture, harness; did",
         ),
         ("task_none.py", "x = 1\n", "no task in the file: expected a BaseTask class"),
         ("empty.jsonl", "# a comment\n", "no record in the file"),
@@ -139,7 +139,7 @@ def test_a_folder_without_a_task_is_a_finding(tmp_path: Path, capsys: pytest.Cap
     kinds = "task files are *.jsonl, *.yaml and task_*.py"
     assert 1 == status
     assert [
-        f"not a task: {foreign / 'x.yaml'} (no key definition, icl_tasks or mixture)",
+        f"not a task: {foreign / 'x.yaml'} (no key definition, icl_tasks, mixture or harness)",
         f"no task found in {empty}: {kinds}",
         f"no task found in {foreign}: {kinds}",
         "1 file(s): 1 valid record(s), 0 bad",
@@ -157,7 +157,8 @@ def test_beside_tasks_a_file_that_is_none_is_listed_and_no_finding(
     (tmp_path / "x.yaml").write_text("definitoin: {}\n")
     (tmp_path / "rows.yaml").write_text("key: rows\nfile_path: rows.csv\n")
     status, output = _validate(capsys, tmp_path)
-    left = f"not a task: {tmp_path / 'x.yaml'} (no key definition, icl_tasks or mixture; did you mean 'definition'?)"
+    reason = "no key definition, icl_tasks, mixture or harness; did you mean 'definition'?"
+    left = f"not a task: {tmp_path / 'x.yaml'} ({reason})"
     assert (0, [left, "1 file(s): 1 valid record(s), 0 bad"]) == (status, output.splitlines())
     assert 0 == _validate(capsys, tmp_path / "a.jsonl", tmp_path / "rows.yaml")[0]
 

@@ -118,17 +118,3 @@ def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> f
 def _deviation(values: Values) -> float:
     center = mean(values)
     return math.sqrt(sum((value - center) ** 2 for value in values) / (len(values) - 1))
-
-
-def group_mean(values: Values, sizes: Sequence[int], by_size: bool) -> float:
-    """Return the mean of tasks' scores, weighted by the numbers of their documents if ``by_size``."""
-    weights = sizes if by_size else [1] * len(sizes)
-    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
-
-
-def group_error(errors: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the standard error of :func:`group_mean`: pooled over all documents, or that of a plain mean."""
-    if not by_size:
-        return math.sqrt(sum(error**2 for error in errors)) / len(errors)
-    pooled = sum((size - 1) * error**2 * size for error, size in zip(errors, sizes, strict=True))
-    return math.sqrt(pooled / (sum(sizes) - len(sizes)) / sum(sizes))

@@ -73,7 +73,7 @@ def _match(pattern: re.Pattern[str], response: Any, group: int) -> str | None:
     return None if chosen is None else chosen.strip()
 
 
-def _multi_choice(
+def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names in task files
     given: Any,
     row: Row,
     regex_pattern: str = _NUMBER,
@@ -126,9 +126,21 @@ def _tags(response: Any, fallback: Sequence[str] = ("invalid",), **_: Any) -> An
 
 
 _LABELS = {
-    **{"person": "PER", "location": "LOC", "organization": "ORG", "counties": "LOC", "places": "LOC", "people": "PER"},
-    **{"persons": "PER", "company": "ORG", "country": "LOC", "continent": "LOC", "time": "DATE", "date": "DATE"},
-    **{"per": "PER", "loc": "LOC", "org": "ORG"},
+    "person": "PER",
+    "location": "LOC",
+    "organization": "ORG",
+    "counties": "LOC",
+    "places": "LOC",
+    "people": "PER",
+    "persons": "PER",
+    "company": "ORG",
+    "country": "LOC",
+    "continent": "LOC",
+    "time": "DATE",
+    "date": "DATE",
+    "per": "PER",
+    "loc": "LOC",
+    "org": "ORG",
 }
 
 
@@ -150,7 +162,7 @@ def _first(given: Any, row: Row) -> Any:
     return given[0]
 
 
-_FILTERS: dict[str, Filter] = {
+_FILTERS: dict[str, Callable[..., Any]] = {
     "take_first": _first,
     "take_first_k": _take_first_k,
     "majority_vote": _majority,

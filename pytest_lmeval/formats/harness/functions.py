@@ -70,7 +70,7 @@ class _Imports(ast.NodeTransformer):
         self._package = package
         self._guarded = 0
 
-    def visit_Try(self, node: ast.Try) -> Any:  # noqa: N802  # ast's name
+    def visit_Try(self, node: ast.Try) -> Any:  # ast's name
         # A module that expects that an import fails is to see it fail.
         self._guarded += 1
         try:
@@ -78,7 +78,7 @@ class _Imports(ast.NodeTransformer):
         finally:
             self._guarded -= 1
 
-    def visit_Import(self, node: ast.Import) -> Any:  # noqa: N802  # ast's name
+    def visit_Import(self, node: ast.Import) -> Any:  # ast's name
         return [statement for alias in node.names for statement in self._import(alias)]
 
     def _import(self, alias: ast.alias) -> list[ast.stmt]:
@@ -90,7 +90,7 @@ class _Imports(ast.NodeTransformer):
             return [_placeholder(alias.asname or top, alias.name)]
         return [ast.Import([alias])]
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:  # noqa: N802  # ast's name
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:  # ast's name
         name = node.module or ""
         top = name.partition(".")[0]
         if node.level:

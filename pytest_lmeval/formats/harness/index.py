@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.frozen import dataclass
@@ -120,7 +119,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     return {
         key: True if key == "class" else document[key]
         for key in ("task", "group", "tag", "class", "include")
-        if isinstance(document.get(key), str | list) or key in document and key == "class"
+        if isinstance(document.get(key), str | list) or (key == "class" and key in document)
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.config import Config, check_config
 from pytest_lmeval.formats.harness.dataset import source_of
 from pytest_lmeval.formats.harness.document import plain
-from pytest_lmeval.formats.harness.documents import Documents, Row
+from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import pipelines
 from pytest_lmeval.formats.harness.functions import source_digest
 from pytest_lmeval.formats.harness.index import Index, index_of, installed_root
+from pytest_lmeval.formats.harness.making import Maker
 from pytest_lmeval.formats.harness.measures import Measurer, measures_of
-from pytest_lmeval.formats.harness.prompts import Builder, Shots, messages_of, text_of
+from pytest_lmeval.formats.harness.prompts import Builder, Shots
 from pytest_lmeval.formats.harness.resolve import Resolver
 from pytest_lmeval.formats.harness.rows import Dataset
 from pytest_lmeval.formats.harness.task import HarnessTask
@@ -28,7 +29,7 @@ from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import line_of
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, Generate, RecordError
+from pytest_lmeval.types import RecordError
 
 _KEYS = ("from", "tasks", "chat", "system", "data", "metric", "bootstrap")
 _CHATS = ("off", "multiturn", "single")
@@ -118,7 +119,7 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: Wanted) -> LoadedFil
     tasks, errors = [], []
     for config in resolver.configs.values():
         try:
-            task = make_task(source, config, wanted)
+            task = replace(make_task(source, config, wanted), groups=_groups(resolver, config.name))
             errors += task.examples.check(partial(source.options.used, task.name))  # type: ignore[attr-defined]
             if task.examples:
                 tasks.append(task)
@@ -128,6 +129,15 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: Wanted) -> LoadedFil
             detail = detail if detail.startswith(config.name) else f"{config.name}: {detail}"
             errors.append(RecordError(1, config.name, rule, where, detail))
     return LoadedFile(tuple(tasks), errors, draws_few_shots=True)
+
+
+def _groups(resolver: Resolver, task: str) -> dict[str, Any]:
+    """Return the groups with metrics that a task is in, as notes of its row."""
+    return {
+        group.name: {"tasks": [*group.tasks], "metrics": [dict(each) for each in group.metrics]}
+        for group in resolver.groups
+        if group.metrics and task in group.tasks
+    }
 
 
 def make_task(source: TaskSource, config: Config, wanted: Wanted) -> HarnessTask:
@@ -161,7 +171,7 @@ def make_task(source: TaskSource, config: Config, wanted: Wanted) -> HarnessTask
         "functions": source_digest(config.functions, config.root),
         "metric": decisive,
     }
-    make = partial(_example, config, documents, builder, shots, listed, decisive)
+    maker = Maker(config, documents, builder, shots, listed, decisive)
     content = json.dumps([facts, sha256, count, wanted.chat, wanted.system], sort_keys=True, default=str)
     return HarnessTask(
         name=config.name,
@@ -174,7 +184,7 @@ def make_task(source: TaskSource, config: Config, wanted: Wanted) -> HarnessTask
         decisive=decisive,
         rows=listed,
         facts=facts,
-        examples=Examples(make, range(len(listed)), 1),
+        examples=Examples(maker.make, range(len(listed)), 1),
         dataset={"path": str(config.get("dataset_path")), "sha256": sha256, "revision": data.revision},
         iterations=wanted.iterations,
     )
@@ -223,74 +233,3 @@ def _decisive(config: Config, wanted: Wanted, metrics: Sequence[str], filters: S
         hint = nearest(name, known, "expected one of")
         raise RecordRefused("bad_value", "harness.metric", f"{config.name}: {chosen!r}{hint}")
     return name
-
-
-def _example(
-    config: Config,
-    documents: Documents,
-    builder: Builder,
-    shots: Shots,
-    rows: Sequence[Row],
-    decisive: str,
-    place: int,
-) -> Example:
-    row = rows[place]
-    target = documents.target(row)
-    kind = config.output_type
-    chat = builder.chat
-    metadata: dict[str, Any] = {"place": place, "pairs": []}
-    messages: Any = ()
-    if kind == "loglikelihood_rolling":
-        text = ""
-        metadata["pairs"] = [["", str(target)]]
-    else:
-        contexts = builder.contexts(row, shots.of(rows, place))
-        texts = [*map(text_of, contexts)]
-        talks = [messages_of(each, chat) for each in contexts] if chat != "off" else []
-        text, messages = texts[0], talks[0] if talks else ()
-        if kind != "generate_until":
-            metadata["pairs"], owners = _pairs(config, documents, row, texts, builder)
-            if talks:
-                metadata["talks"] = [
-                    [] if owner is None else [[each.role, each.content] for each in talks[owner]] for owner in owners
-                ]
-    shown = _targets(documents, config, row, target)
-    return Example(
-        str(place),
-        text if not messages else Generate(messages).text,
-        shown,
-        decisive,
-        metadata=metadata,
-        line=1,
-        messages=messages,
-    )
-
-
-def _pairs(
-    config: Config, documents: Documents, row: Row, texts: Sequence[str], builder: Builder
-) -> tuple[list[list[str]], list[int | None]]:
-    """Return contexts and continuations, and of each the number of its context."""
-    if config.output_type == "loglikelihood":
-        return [[texts[0], str(documents.target(row))]], [0]
-    delimiter = config.target_delimiter
-    if builder.chat != "off":
-        prefix = config.get("gen_prefix")
-        delimiter = delimiter if prefix and not prefix[-1].isspace() else ""
-    choices = documents.choices(row)
-    if builder.has_inputs:
-        ending = f"{delimiter}{documents.target(row)}"
-        pairs = [[text, ending] for text in texts]
-        owners: list[int | None] = [*range(len(texts))]
-    else:
-        pairs, owners = [[texts[0], delimiter + choice] for choice in choices], [0] * len(choices)
-    if any(each.get("metric") == "acc_mutual_info" for each in config.get("metric_list", ())):
-        pairs += [["", delimiter + choice] for choice in choices]
-        owners += [None] * len(choices)
-    return pairs, owners
-
-
-def _targets(documents: Documents, config: Config, row: Row, target: Any) -> tuple[str, ...]:
-    if config.has_choices() and isinstance(target, int) and not isinstance(target, bool):
-        choices = documents.choices(row)
-        return (choices[target],) if 0 <= target < len(choices) else (str(target),)
-    return tuple(map(str, target)) if isinstance(target, list) else (str(target),)

@@ -19,10 +19,11 @@ from pytest_lmeval.metrics.parts.probability import softmax
 # The aggregation of each metric unless the task has another.
 _DEFAULTS = {
     **dict.fromkeys(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"), "mean"),
-    **{"perplexity": "perplexity", "brier_score": "brier_score", "f1": "f1", "mcc": "matthews_corrcoef"},
-    **{"word_perplexity": "weighted_perplexity", "byte_perplexity": "weighted_perplexity"},
-    **{"bits_per_byte": "bits_per_byte", "bypass": "bypass"},
+    **{name: name for name in ("perplexity", "bits_per_byte", "brier_score", "f1", "bypass")},
     **{name: name for name in ("bleu", "chrf", "chrf++", "ter")},
+    "mcc": "matthews_corrcoef",
+    "word_perplexity": "weighted_perplexity",
+    "byte_perplexity": "weighted_perplexity",
 }
 _OF_TYPE = {
     "loglikelihood": ("perplexity", "acc"),
@@ -201,7 +202,8 @@ def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
     if unknown is not None:
         raise ScoringError(f"exact_match: unknown option{nearest(unknown, _MATCH_OPTIONS, 'expected one of')}")
     results = result if isinstance(result, list) else [result]
-    return sum(_cleaned(gold, options) == _cleaned(each, options) for each in results) / len(results)
+    hits = [bool(_cleaned(gold, options) == _cleaned(each, options)) for each in results]
+    return sum(hits) / len(hits)
 
 
 def _cleaned(text: Any, options: Mapping[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -121,9 +121,3 @@ def _metrics(group: str, document: Mapping[str, Any]) -> Iterator[Mapping[str, A
         if each.get("aggregation", "mean") != "mean":
             raise RecordRefused("not_supported", "aggregate_metric_list", f"{group}: only the aggregation mean is")
         yield each
-
-
-def filters_of(metric: Mapping[str, Any], known: Sequence[str]) -> list[str]:
-    """Return the filters that a group takes a metric of: those it names, or all that its tasks have."""
-    named = metric.get("filter_list")
-    return sorted(known) if named is None else [named] if isinstance(named, str) else [*named]

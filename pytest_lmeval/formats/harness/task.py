@@ -18,6 +18,7 @@ from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
 from pytest_lmeval.formats.harness.values import decoded, encoded, gate_value
 from pytest_lmeval.formats.loglikelihood import option_requests, ranked
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, shown
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     Completion,
@@ -31,7 +32,7 @@ from pytest_lmeval.types import (
     Score,
 )
 
-DETAILS = "harness"
+DETAILS = MEASURES
 """Under which of an example's details its values are, by metric and filter."""
 
 
@@ -40,7 +41,8 @@ class HarnessTask(Task):
     """A task whose examples are the documents of a data set.
 
     An example's ``metadata`` has ``place``, its row's number, and ``pairs``, the contexts and continuations of
-    log-likelihoods. ``decisive`` is the metric and filter that is the example's score. ``facts`` go into content hashes.
+    log-likelihoods. ``decisive`` is the metric and filter that is the example's score; ``facts`` go into hashes of
+    content.
     """
 
     name: str
@@ -57,11 +59,12 @@ class HarnessTask(Task):
     dataset: Mapping[str, Any] = field()
     aggregates: bool = True
     iterations: int = 100_000
+    groups: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:
-        """The metric that is the score."""
-        return self.decisive
+        """The metric that is the score, and the filter where it has a name."""
+        return shown(self.decisive)
 
     @property
     def needs(self) -> str:
@@ -110,7 +113,7 @@ class HarnessTask(Task):
         details = {**details, DETAILS: {name: encoded(each) for name, each in values.items()}}
         if how:
             details["gate_value"] = how
-        metrics = {_shown(name): float(each) for name, each in values.items() if _is_share(each)}
+        metrics = {shown(name): float(each) for name, each in values.items() if _is_share(each)}
         return Score(value, details, prediction, metrics=metrics, unparsed=prediction == "[invalid]")
 
     def _answers(self, example: Example, responses: Sequence[Response]) -> tuple[list[Any], dict[str, Any]]:
@@ -144,13 +147,13 @@ class HarnessTask(Task):
                 value = AGGREGATIONS[aggregation](values)
                 error = standard_error(aggregation, values, self.iterations)
             number = float(value)
-            metrics[_shown(name)] = number if math.isfinite(number) else None
+            metrics[shown(name)] = number if math.isfinite(number) else None
             notes[name] = {
                 "stderr": error,
                 "n": len(values),
                 "higher_is_better": measure.higher_is_better if measure else True,
             }
-        return {"metrics": metrics, "notes": {DETAILS: notes}}
+        return {"metrics": metrics, "notes": {MEASURES: notes, **({GROUPS: self.groups} if self.groups else {})}}
 
     def threshold(self, example: Example) -> float | None:
         """Return 1.0 for what is right or wrong, else 0.0: no example fails by a score without a scale."""
@@ -158,7 +161,7 @@ class HarnessTask(Task):
 
     def metric_name(self, example: Example) -> str:
         """Return the metric that decides."""
-        return self.decisive
+        return shown(self.decisive)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return all that decides the score besides the prompt: keys of the task, functions, the document's pairs."""
@@ -178,10 +181,6 @@ def _filtered(steps: Sequence[Filter], given: Any, row: Row) -> Any:
     for step in steps:
         given = step(given, row)
     return given
-
-
-def _shown(name: str) -> str:
-    return name.removesuffix(",none")
 
 
 def _is_share(value: Any) -> bool:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.formats.checks import foreign_file
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
-from pytest_lmeval.formats.yaml.claims import ROLES, ROOT_KEYS, has_root_key, has_title, is_data_set, reads_like_a_task
+from pytest_lmeval.formats.yaml.claims import (
+    ROLES,
+    ROOT_KEYS,
+    has_root_key,
+    has_title,
+    is_data_set,
+    is_of_harness,
+    reads_like_a_task,
+)
 from pytest_lmeval.types import RecordError
 
 if TYPE_CHECKING:
@@ -29,10 +37,14 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of a YAML file; one without a task's keys holds none, and is an error only if it was named.
 
     An error is also what cannot be parsed, where it reads like a task or somebody asked for the files of its folder,
-    and a misspelt root key beside a task's key or title.
+    and a misspelt root key beside a task's key or title. A task file of lm-evaluation-harness is one if it was named.
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)
+    if source.is_named and is_of_harness(source.data) and not reads_like_a_task(source.data):
+        from pytest_lmeval.formats.harness import load_harness_file
+
+        return load_harness_file(source, registry)
     from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
@@ -110,6 +122,10 @@ def _load_document(source: TaskSource, document: YamlDocument, registry: Registr
         from pytest_lmeval.formats.core import load_core
 
         return load_core(source, document, registry)
+    if "harness" in document:
+        from pytest_lmeval.formats.harness import load_harness
+
+        return load_harness(source, document, registry)
     from pytest_lmeval.formats.mixture import load_mixture
 
     return load_mixture(source, document, registry)

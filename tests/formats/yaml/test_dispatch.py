@@ -40,8 +40,10 @@ def test_other_peoples_files_are_ignored_unless_they_are_named(text: str) -> Non
 
 
 def test_what_is_left_alone_says_why_and_whether_a_key_is_misspelt() -> None:
-    assert LoadedFile(no_task="no key definition, icl_tasks or mixture") == _load("description: a\nfixtures: b")
-    meant = "no key definition, icl_tasks or mixture; did you mean 'definition'?"
+    assert LoadedFile(no_task="no key definition, icl_tasks, mixture or harness") == _load(
+        "description: a\nfixtures: b"
+    )
+    meant = "no key definition, icl_tasks, mixture or harness; did you mean 'definition'?"
     assert LoadedFile(no_task=meant, is_near_miss=True) == _load("definitoin: {}")
 
 
@@ -69,7 +71,9 @@ def test_a_data_set_is_no_task_by_intent() -> None:
 def test_a_named_file_without_a_task_says_what_was_expected() -> None:
     (error,) = _load("defnition: {}", named=True).errors
     assert "missing_required" == error.rule
-    assert error.detail.endswith("expected one of the keys definition, icl_tasks, mixture; did you mean 'definition'?")
+    assert error.detail.endswith(
+        "expected one of the keys definition, icl_tasks, mixture, harness; did you mean 'definition'?"
+    )
 
 
 @each_row("text", ["definition: [", '"definition" : {}\na: 1\na: 2', "icl_tasks:\n\t- x", "mixture: {"])

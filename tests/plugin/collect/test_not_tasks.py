@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-MISSPELT = "not a task: tasks/x.yaml (no key definition, icl_tasks or mixture; did you mean 'definition'?)"
+MISSPELT = "not a task: tasks/x.yaml (no key definition, icl_tasks, mixture or harness; did you mean 'definition'?)"
 PYTHON = "not a task: tasks/task_none.py (expected a BaseTask class with a NAME, a Task class, or a list TASKS)"
 
 
@@ -49,9 +49,9 @@ def test_a_file_that_is_named_and_holds_no_task_is_an_error(project: Project, na
 def test_of_other_folders_only_what_looks_misspelt_is_said(project: Project) -> None:
     project.write("evals/foreign.yaml", "description: x\nfixtures: y\n")
     project.write("evals/x.yaml", "mixtur: []\n")
-    assert ["not a task: evals/x.yaml (no key definition, icl_tasks or mixture; did you mean 'mixture'?)"] == _said(
-        project.run("evals")
-    )
+    assert [
+        "not a task: evals/x.yaml (no key definition, icl_tasks, mixture or harness; did you mean 'mixture'?)"
+    ] == _said(project.run("evals"))
 
 
 def test_a_run_that_collects_no_task_files_says_nothing(project: Project) -> None:

@@ -1,0 +1,146 @@
+"""Files of lm-evaluation-harness that are wrong, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.formats.files import load_file
+from pytest_lmeval.formats.harness.index import index_of, search
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.loading import default_registry
+from tests.tables import each_row
+
+TASK = "task: t\ndataset_path: made/rows\ntest_split: test\ndoc_to_text: 'Q: {{q}}'\ndoc_to_target: a\n"
+ROWS = [{"q": "1 + 1?", "a": "2"}, {"q": "2 + 2?", "a": "4"}]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def load(folder: Path, files: dict[str, str], trusted: tuple[Path, ...] | None = None, **more: Any) -> LoadedFile:
+    """Return what is made of task files in a folder of their own, asked for by a file beside it."""
+    for name, text in files.items():
+        (folder / "theirs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "theirs" / name).write_text(text)
+    data = folder / "data" / "made__rows"
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    wanted = {"from": "theirs", "tasks": ["t"], "data": "data", **more}
+    (folder / "x.yaml").write_text(json.dumps({"harness": wanted}))
+    options = LoadOptions(trusted=trusted)
+    return load_file(folder / "x.yaml", "x", default_registry(), options=options, is_named=True)
+
+
+FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
+    "unknown key": ({"t.yaml": TASK + "doc_to_txt: a\n"}, {}, "unknown_field doc_to_txt: t: unknown key; did you mean"),
+    "circular include": (
+        {"t.yaml": TASK + "include: b.yaml\n", "b.yaml": "include: t.yaml\n"},
+        {},
+        "bad_value include: a circle: b.yaml includes t.yaml includes b.yaml",
+    ),
+    "missing include": ({"t.yaml": TASK + "include: no.yaml\n"}, {}, "include: no.yaml: cannot be read"),
+    "not YAML": ({"t.yaml": TASK + "a: [\n"}, {}, "bad_yaml _document: t.yaml:7: column 1"),
+    "missing column": ({"t.yaml": TASK.replace("{{q}}", "{{qu}}")}, {}, "and 1 more like it: 'Q: {{qu}}': "),
+    "unknown filter": (
+        {"t.yaml": TASK + "filter_list: [{name: x, filter: [{function: regx}]}]\n"},
+        {},
+        "not_supported filter_list: t: unknown filter 'regx'; did you mean",
+    ),
+    "unknown metric": (
+        {"t.yaml": TASK + "metric_list: [{metric: rouge}]\n"},
+        {},
+        "not_supported metric_list: t: unknown",
+    ),
+    "empty group": ({"t.yaml": "group: t\ntask: []\n"}, {}, "bad_value task: the group t has no members"),
+    "missing member": ({"t.yaml": "group: t\ntask: [u]\n"}, {}, "the group t has the member 'u', which does not exist"),
+    "member of itself": ({"t.yaml": "group: t\ntask: [t]\n"}, {}, "the group t is a member of itself"),
+    "in two groups, differently": (
+        {"u.yaml": TASK.replace("task: t", "task: u"), "t.yaml": "group: t\ntask: [u, {task: u, num_fewshot: 1}]\n"},
+        {},
+        "u is asked for twice, with different keys: by t and t",
+    ),
+    "missing function": ({"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "x = 1\n"}, {}, "f has no g"),
+    "missing module": ({"t.yaml": TASK + "process_docs: !function nowhere.g\n"}, {}, "ModuleNotFoundError"),
+    "module that raises": (
+        {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "1 / 0\n"},
+        {},
+        "import_error !function: t: f.py beside theirs/: ZeroDivisionError",
+    ),
+    "package that is not installed": (
+        {
+            "t.yaml": TASK + "process_docs: !function f.g\n",
+            "f.py": "import nowhere\ndef g(d):\n    return nowhere.x(d)\n",
+        },
+        {},
+        "ImportError: nowhere is not installed: pip install nowhere",
+    ),
+    "a class": ({"t.yaml": TASK + "class: x\n"}, {}, "not_supported class: t: a task that is a Python class"),
+    "unsafe code": ({"t.yaml": TASK + "unsafe_code: true\n"}, {}, "not_supported unsafe_code: t: a metric that runs"),
+    "images": ({"t.yaml": TASK + "doc_to_image: [a]\n"}, {}, "not_supported doc_to_image: t: images is not supported"),
+    "no such split": (
+        {"t.yaml": TASK.replace("test_split: test", "test_split: dev")},
+        {},
+        "no split 'dev'; there is test",
+    ),
+    "too few examples": ({"t.yaml": TASK + "num_fewshot: 7\n"}, {}, "bad_value num_fewshot: "),
+    "unknown task": ({"t.yaml": TASK}, {"tasks": ["tt"]}, "is called 'tt'; did you mean 't'?"),
+    "no tasks": ({"t.yaml": TASK}, {"tasks": []}, "missing_required harness: expected a list tasks"),
+    "unknown setting": (
+        {"t.yaml": TASK},
+        {"chats": "off"},
+        "unknown_field harness.chats: unknown key; did you mean 'chat'",
+    ),
+    "unknown chat": ({"t.yaml": TASK}, {"chat": "on"}, "bad_value harness.chat: 'on'; one of off, multiturn, single"),
+    "unknown deciding metric": (
+        {"t.yaml": TASK},
+        {"metric": {"t": "exact_match,no"}},
+        "harness.metric: t: 'exact_match,no'",
+    ),
+    "no such folder": ({"t.yaml": TASK}, {"from": "nowhere"}, "bad_value harness.from: nowhere: no such folder"),
+}
+
+
+def test_what_is_wrong_is_refused_by_name_with_the_reason(tmp_path: Path) -> None:
+    missed = {}
+    for name, (files, more, says) in FAULTS.items():
+        found = load(tmp_path / name, files, **more)
+        texts = [error.at("x.yaml") for error in found.errors]
+        if not any(says in text for text in texts):
+            missed[name] = texts
+    assert {} == missed
+
+
+def test_functions_are_called_in_trusted_folders_alone(tmp_path: Path) -> None:
+    files = {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "def g(docs):\n    return docs\n"}
+    (error,) = load(tmp_path, files, trusted=(tmp_path / "x.yaml",)).errors
+    assert "not_trusted" == error.rule
+    assert 2 == len(load(tmp_path, files, trusted=(tmp_path,)).tasks[0].examples)
+
+
+def test_an_index_is_kept_until_a_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TASK)
+    assert ["t"] == [*index_of(tmp_path).tasks]
+    assert ["t"] == [*index_of(tmp_path).tasks]
+    (tmp_path / "a.yaml").write_text(TASK.replace("task: t", "task: other"))
+    assert ["other"] == [*index_of(tmp_path).tasks]
+
+
+@each_row(
+    ("data", "found"),
+    [
+        (b"task: a\ntag:\n  - x\n  - y\n", {"task": "a", "tag": ["x", "y"]}),
+        (b'"task": "a b"\n"include": "../t_yaml"\n', {"task": "a b", "include": "../t_yaml"}),
+        (b"task: {a: 1}\ngroup: [x]\n", {"group": ["x"]}),
+        (b"class: !function x.Y\ntask: a\n", {"class": True, "task": "a"}),
+        (b"  task: a\n", {}),
+        (b"task: [\n", {}),
+    ],
+)
+def test_names_are_found_without_parsing_and_odd_files_are_parsed(data: bytes, found: dict[str, Any]) -> None:
+    assert found == search(data)

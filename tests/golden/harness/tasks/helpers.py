@@ -1,0 +1,36 @@
+"""Functions of the recorded tasks; what they import need not be installed."""
+
+import a_module_that_nobody_has
+import datasets
+from lm_eval.utils import general_detokenize
+
+
+def number_of_option(doc):
+    return int(doc["answer"]) - 1
+
+
+def beginnings(doc):
+    before = doc["sentence"].split("_")[0]
+    return [before + doc["option1"], before + doc["option2"]]
+
+
+def with_rest(dataset: datasets.Dataset) -> datasets.Dataset:
+    return dataset.map(lambda doc: {"rest": doc["sentence"].split("_")[1].strip()}).filter(
+        lambda doc: doc["answer"] != "0"
+    )
+
+
+def clean(text):
+    return general_detokenize(text)
+
+
+def shortest(doc, results):
+    return {"short": float(len(results[0]) < 20), "length": len(results[0])}
+
+
+def spread(items):
+    return max(items) - min(items)
+
+
+def needs_it():
+    return a_module_that_nobody_has.value

@@ -13,7 +13,7 @@ MEASURES, GROUPS = "harness", "groups"
 
 
 def shown(name: str) -> str:
-    """Return a metric and its filter as reports show them; without the filter where there is none."""
+    """Return a metric and its filter as reports show them; a filter without a name is left out."""
     return name.removesuffix(",none")
 
 

@@ -10,7 +10,7 @@ from pytest_lmeval.data.rows import SUFFIXES, BadRows, read_rows
 from pytest_lmeval.data.splits import digest_of
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.harness.config import Config
-from pytest_lmeval.formats.harness.rows import Dataset
+from pytest_lmeval.formats.harness.rows import RowSet
 from pytest_lmeval.frozen import dataclass
 
 _LOADERS = ("json", "csv", "parquet")
@@ -27,7 +27,7 @@ class Source:
     name: str | None
     revision: str | None
 
-    def split(self, name: str) -> tuple[Dataset, str]:
+    def split(self, name: str) -> tuple[RowSet, str]:
         """Return the rows of a split, and a hash of them; raise RecordRefused, with the choices, without such a one."""
         files = self.files.get(name)
         if files:
@@ -38,7 +38,7 @@ class Source:
         from pytest_lmeval.data import hub
 
         rows = hub.load(self.path, self.name, split=name, revision=self.revision)
-        return Dataset(rows), str(getattr(rows, "_fingerprint", ""))
+        return RowSet(rows), str(getattr(rows, "_fingerprint", ""))
 
 
 def source_of(config: Config, data: Path | None) -> Source:
@@ -88,7 +88,7 @@ def _named(config: Config, given: Any) -> dict[str, list[Path]]:
     return files
 
 
-def _read(files: Sequence[Path]) -> tuple[Dataset, str]:
+def _read(files: Sequence[Path]) -> tuple[RowSet, str]:
     rows: list[dict[str, Any]] = []
     contents = []
     for file in files:
@@ -100,4 +100,4 @@ def _read(files: Sequence[Path]) -> tuple[Dataset, str]:
             raise RecordRefused("bad_value", "dataset", f"{file.name} cannot be read: {error.strerror}") from None
         rows += found
         contents.append(data)
-    return Dataset(rows), digest_of(contents)
+    return RowSet(rows), digest_of(contents)

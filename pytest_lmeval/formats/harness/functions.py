@@ -1,7 +1,7 @@
-"""The functions that task files name: modules beside them under private names, with stand-ins for what they import.
+"""The functions that task files name: modules beside them under private names, with substitutes for what they import.
 
 A module finds its neighbours as in the harness: ``lm_eval.tasks.NAME`` is a folder of the same root. What it imports of
-``lm_eval`` and ``datasets`` are stand-ins, so that neither has to be installed; a module of a third party that is
+``lm_eval`` and ``datasets`` are substitutes, so that neither has to be installed; a module of a third party that is
 missing is an error where it is used.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.harness.document import FunctionRef
 
-_STAND_INS = f"{__package__}.stand_ins"
+_SUBSTITUTES = f"{__package__}.substitutes"
 _PREFIX = "lmeval_harness_"
 _TASKS = "lm_eval.tasks"
 
@@ -64,7 +64,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Imports(ast.NodeTransformer):
-    """Rewrites imports: of the harness and ``datasets`` to stand-ins, of what is missing to placeholders."""
+    """Rewrites imports: of the harness and ``datasets`` to substitutes, of what is missing to placeholders."""
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -84,7 +84,7 @@ class _Imports(ast.NodeTransformer):
     def _import(self, alias: ast.alias) -> list[ast.stmt]:
         top = alias.name.partition(".")[0]
         if top in ("lm_eval", "datasets"):
-            name = self._own_name(alias.name) if alias.asname else f"{_STAND_INS}.{top}"
+            name = self._own_name(alias.name) if alias.asname else f"{_SUBSTITUTES}.{top}"
             return [ast.Import([ast.alias(name, alias.asname or top)])]
         if not self._guarded and _is_missing(top):
             return [_placeholder(alias.asname or top, alias.name)]
@@ -104,7 +104,7 @@ class _Imports(ast.NodeTransformer):
     def _own_name(self, name: str) -> str:
         if name == _TASKS or name.startswith(f"{_TASKS}."):
             return self._package + name.removeprefix(_TASKS)
-        return f"{_STAND_INS}.{name}"
+        return f"{_SUBSTITUTES}.{name}"
 
 
 def _is_missing(top: str) -> bool:
@@ -115,7 +115,7 @@ def _is_missing(top: str) -> bool:
 
 
 def _placeholder(target: str, name: str) -> ast.stmt:
-    call = f"__import__({_STAND_INS + '.missing'!r}, fromlist=['Missing']).Missing({name!r})"
+    call = f"__import__({_SUBSTITUTES + '.missing'!r}, fromlist=['Missing']).Missing({name!r})"
     return ast.parse(f"{target} = {call}").body[0]
 
 
@@ -146,7 +146,7 @@ def _module(ref: FunctionRef, root: Path) -> ModuleType:
         name = ref.module
         if name.partition(".")[0] in ("lm_eval", "datasets"):
             name = (
-                _registered(folder) + name.removeprefix(_TASKS) if name.startswith(_TASKS) else f"{_STAND_INS}.{name}"
+                _registered(folder) + name.removeprefix(_TASKS) if name.startswith(_TASKS) else f"{_SUBSTITUTES}.{name}"
             )
     try:
         return importlib.import_module(name)

@@ -54,7 +54,7 @@ class Index:
 
 
 def installed_root() -> Path | None:
-    """Return the folder of the tasks of the installed lm-eval, which is not imported; None where there is none."""
+    """Return the folder of the tasks of the installed lm-eval, which is not imported; None without one."""
     spec = find_spec("lm_eval")
     places = list(spec.submodule_search_locations or ()) if spec else []
     folder = Path(places[0]) / "tasks" if places else None

@@ -20,9 +20,9 @@ from pytest_lmeval.formats.harness.functions import source_digest
 from pytest_lmeval.formats.harness.index import Index, index_of, installed_root
 from pytest_lmeval.formats.harness.making import Maker
 from pytest_lmeval.formats.harness.measures import Measurer, measures_of
-from pytest_lmeval.formats.harness.prompts import Builder, Shots
+from pytest_lmeval.formats.harness.prompts import ContextBuilder, Shots
 from pytest_lmeval.formats.harness.resolve import Resolver
-from pytest_lmeval.formats.harness.rows import Dataset
+from pytest_lmeval.formats.harness.rows import RowSet
 from pytest_lmeval.formats.harness.task import HarnessTask
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
@@ -36,7 +36,7 @@ _CHATS = ("off", "multiturn", "single")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HarnessSettings:
     """What a file asks of all its tasks; ``data`` is a folder, ``metrics`` the deciding metric of single tasks."""
 
     chat: str = "off"
@@ -57,7 +57,7 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
         data = source.path.parent / given["data"] if "data" in given else None
         if data is not None and not data.is_dir():
             raise RecordRefused("bad_value", "harness.data", f"{given['data']}: no such folder beside this file")
-        wanted = Wanted(
+        wanted = HarnessSettings(
             given.get("chat", "off"),
             given.get("system", ""),
             data,
@@ -81,7 +81,7 @@ def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
     except RecordRefused as refused:
         return LoadedFile((), (RecordError(1, None, refused.rule, refused.field, refused.detail),))
     data = source.path.parent / "data"
-    return _loaded(source, resolver, Wanted(data=data if data.is_dir() else None))
+    return _loaded(source, resolver, HarnessSettings(data=data if data.is_dir() else None))
 
 
 def _checked(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -115,7 +115,7 @@ def _root(source: TaskSource, given: str | None) -> Path:
     return root
 
 
-def _loaded(source: TaskSource, resolver: Resolver, wanted: Wanted) -> LoadedFile:
+def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
     tasks, errors = [], []
     for config in resolver.configs.values():
         try:
@@ -140,7 +140,7 @@ def _groups(resolver: Resolver, task: str) -> dict[str, Any]:
     }
 
 
-def make_task(source: TaskSource, config: Config, wanted: Wanted) -> HarnessTask:
+def make_task(source: TaskSource, config: Config, wanted: HarnessSettings) -> HarnessTask:
     """Return the task of ``config``; raise RecordRefused or ScoringError for what it lacks."""
     check_config(config)
     _check_trust(source, config)
@@ -159,7 +159,7 @@ def make_task(source: TaskSource, config: Config, wanted: Wanted) -> HarnessTask
     first = listed[0]
     has_inputs = config.has_choices() and isinstance(documents.text(first), int)
     has_targets = isinstance(documents.target(first), list)
-    builder = Builder(config, documents, wanted.system, wanted.chat, has_inputs)
+    builder = ContextBuilder(config, documents, wanted.system, wanted.chat, has_inputs)
     count = config.get("num_fewshot", 0)
     given = source.options.num_fewshot
     count = count if given is None or config.get("num_fewshot") == 0 else given
@@ -197,7 +197,7 @@ def _check_trust(source: TaskSource, config: Config) -> None:
         raise RecordRefused("not_trusted", "!function", detail)
 
 
-def _processed(reader: Documents, ref: Any, rows: Dataset) -> Any:
+def _processed(reader: Documents, ref: Any, rows: RowSet) -> Any:
     return rows if ref is None else reader.call(ref, rows)
 
 
@@ -223,7 +223,7 @@ def _pool(config: Config, reader: Documents, data: Any) -> Any:
     return _processed(reader, config.get("process_docs"), data.split(next(filter(None, splits)))[0])
 
 
-def _decisive(config: Config, wanted: Wanted, metrics: Sequence[str], filters: Sequence[str]) -> str:
+def _decisive(config: Config, wanted: HarnessSettings, metrics: Sequence[str], filters: Sequence[str]) -> str:
     chosen = wanted.metrics.get(config.name)
     if chosen is None:
         return f"{metrics[0]},{filters[0]}"

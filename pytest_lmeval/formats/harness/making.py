@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.formats.harness.documents import Documents, Row
-from pytest_lmeval.formats.harness.prompts import Builder, Part, Shots, messages_of, text_of
+from pytest_lmeval.formats.harness.prompts import ContextBuilder, ContextPart, Shots, messages_of, text_of
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.groups import shown
 from pytest_lmeval.types import Example, Generate, Message
@@ -22,7 +22,7 @@ class Maker:
 
     config: Config
     documents: Documents
-    builder: Builder
+    builder: ContextBuilder
     shots: Shots
     rows: Sequence[Row]
     decisive: str
@@ -46,7 +46,7 @@ class Maker:
                 ]
         return self._example(place, texts[0], talks[0] if talks else (), target, metadata)
 
-    def _talk(self, parts: Sequence[Part]) -> tuple[Message, ...]:
+    def _talk(self, parts: Sequence[ContextPart]) -> tuple[Message, ...]:
         return messages_of(parts, self.builder.chat)
 
     def _example(

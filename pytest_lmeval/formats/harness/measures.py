@@ -41,7 +41,7 @@ RIGHT_OR_WRONG = frozenset({"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class HarnessMetric:
     """One metric of a task; ``function`` is its own, ``aggregation`` a name or a function of the task's own."""
 
     name: str
@@ -51,7 +51,7 @@ class Measure:
     higher_is_better: bool
 
 
-def measures_of(config: Config) -> list[Measure]:
+def measures_of(config: Config) -> list[HarnessMetric]:
     """Return the metrics of a task; raise RecordRefused for one that is not known."""
     given = config.get("metric_list")
     if given is None:
@@ -59,7 +59,7 @@ def measures_of(config: Config) -> list[Measure]:
     return [_measure(config, each) for each in given]
 
 
-def _measure(config: Config, given: Any) -> Measure:
+def _measure(config: Config, given: Any) -> HarnessMetric:
     if not isinstance(given, dict) or "metric" not in given:
         raise RecordRefused("missing_required", "metric_list", f"{config.name}: expected metric, got {given!r:.80}")
     metric = given["metric"]
@@ -76,7 +76,7 @@ def _measure(config: Config, given: Any) -> Measure:
         hint = nearest(aggregation, [*AGGREGATIONS], "expected one of")
         raise RecordRefused("not_supported", "metric_list", f"{config.name}: unknown aggregation{hint}")
     higher = given.get("higher_is_better", name not in _LOWER_IS_BETTER)
-    return Measure(name, metric if isinstance(metric, FunctionRef) else None, options, aggregation, bool(higher))
+    return HarnessMetric(name, metric if isinstance(metric, FunctionRef) else None, options, aggregation, bool(higher))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Measurer:
 
     config: Config
     documents: Documents
-    measures: Sequence[Measure]
+    measures: Sequence[HarnessMetric]
     has_inputs: bool = False
     has_targets: bool = False
 
@@ -159,11 +159,11 @@ class Measurer:
             found |= value if isinstance(value, dict) else {measure.name: value}
         return found
 
-    def _any(self, measure: Measure, golds: Sequence[Any], result: Any) -> float:
+    def _any(self, measure: HarnessMetric, golds: Sequence[Any], result: Any) -> float:
         values = [self._value(measure, gold, result) for gold in golds]
         return float(any(value.get(measure.name) if isinstance(value, dict) else value for value in values))
 
-    def _value(self, measure: Measure, gold: Any, result: Any) -> Any:
+    def _value(self, measure: HarnessMetric, gold: Any, result: Any) -> Any:
         if measure.function is not None:
             try:
                 return self.documents.call(measure.function, references=[gold], predictions=[result], **measure.options)

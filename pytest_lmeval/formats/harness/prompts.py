@@ -17,7 +17,7 @@ SEED = 1234
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContextPart:
     """One message, and the ``delimiter`` that follows it in plain text."""
 
     role: str
@@ -64,7 +64,7 @@ class Shots:
 
 
 @dataclass(frozen=True, slots=True)
-class Builder:
+class ContextBuilder:
     """Builds contexts; ``chat`` is ``off``, ``multiturn`` or ``single``, ``system`` an instruction ahead of all."""
 
     config: Config
@@ -73,12 +73,12 @@ class Builder:
     chat: str = "off"
     has_inputs: bool = False
 
-    def contexts(self, row: Row, shots: Sequence[Row]) -> list[list[Part]]:
+    def contexts(self, row: Row, shots: Sequence[Row]) -> list[list[ContextPart]]:
         """Return the parts of each context: one, or one for each choice where the choices are the inputs."""
         documents, config = self.documents, self.config
         description = documents.field(row, config.get("description", "")) or ""
         first = joined(self.system, description, config.fewshot_delimiter)
-        parts = [Part("system", first)] if first else []
+        parts = [ContextPart("system", first)] if first else []
         for shot in shots:
             parts += self._shot(shot)
         prefix = documents.field(row, config.get("gen_prefix"))
@@ -87,7 +87,7 @@ class Builder:
         question = _text(documents.text(row), "doc_to_text")
         return [[*parts, *_turn(question, None, prefix, config.target_delimiter, "")]]
 
-    def _shot(self, shot: Row) -> Iterator[Part]:
+    def _shot(self, shot: Row) -> Iterator[ContextPart]:
         settings, documents = self.config.shots, self.documents
         question = documents.text(shot, settings["doc_to_text"])
         answer = documents.target(shot, settings["doc_to_target"])
@@ -103,35 +103,35 @@ class Builder:
         return _turn(_text(question, "doc_to_text"), _text(answer, "doc_to_target"), prefix, *delimiters)
 
 
-def text_of(parts: Sequence[Part]) -> str:
+def text_of(parts: Sequence[ContextPart]) -> str:
     """Return a context as plain text."""
     return "".join(part.text + part.delimiter for part in parts)
 
 
-def messages_of(parts: Sequence[Part], chat: str) -> tuple[Message, ...]:
+def messages_of(parts: Sequence[ContextPart], chat: str) -> tuple[Message, ...]:
     """Return a context as messages; of ``single`` all turns but a beginning of the answer are one."""
     if chat == "single":
         parts = _single(parts)
     return tuple(Message(part.role, part.text) for part in parts)
 
 
-def _single(parts: Sequence[Part]) -> list[Part]:
+def _single(parts: Sequence[ContextPart]) -> list[ContextPart]:
     before = [part for part in parts[:1] if part.role == "system"]
     after = [part for part in parts[-1:] if part.role == "assistant"]
     turns = [*parts[len(before) : len(parts) - len(after)]]
     turns[-1] = replace(turns[-1], delimiter="")
-    return [*before, Part("user", text_of(turns)), *after]
+    return [*before, ContextPart("user", text_of(turns)), *after]
 
 
-def _turn(question: str, answer: str | None, prefix: str | None, delimiter: str, end: str) -> Iterator[Part]:
+def _turn(question: str, answer: str | None, prefix: str | None, delimiter: str, end: str) -> Iterator[ContextPart]:
     has_answer = answer is not None and answer != ""
     follows = has_answer and not prefix
     between = bool(prefix) and bool(question) and not (question[-1].isspace() or str(prefix)[0].isspace())
-    yield Part("user", question, delimiter if follows or between else "")
+    yield ContextPart("user", question, delimiter if follows or between else "")
     if answer is not None and has_answer:
-        yield Part("assistant", joined(prefix, answer, " "), end)
+        yield ContextPart("assistant", joined(prefix, answer, " "), end)
     elif prefix:
-        yield Part("assistant", prefix)
+        yield ContextPart("assistant", prefix)
 
 
 def joined(first: str | None, second: str | None, delimiter: str) -> str:

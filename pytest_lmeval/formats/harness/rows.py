@@ -10,7 +10,7 @@ Row = dict[str, Any]
 _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, rename_columns, add_column, to_list"
 
 
-class Dataset(Sequence[Row]):
+class RowSet(Sequence[Row]):
     """Rows in order; every method returns new rows and changes none. Rows that are read are copies."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -22,12 +22,12 @@ class Dataset(Sequence[Row]):
         self.column_names = [*names]
 
     @classmethod
-    def from_list(cls, rows: Sequence[Mapping[str, Any]], **_: Any) -> Dataset:
+    def from_list(cls, rows: Sequence[Mapping[str, Any]], **_: Any) -> RowSet:
         """Return the rows of a list."""
         return cls(rows)
 
     @classmethod
-    def from_dict(cls, columns: Mapping[str, Sequence[Any]], **_: Any) -> Dataset:
+    def from_dict(cls, columns: Mapping[str, Sequence[Any]], **_: Any) -> RowSet:
         """Return the rows of columns of one length."""
         return cls(dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
 
@@ -68,7 +68,7 @@ class Dataset(Sequence[Row]):
         remove_columns: Sequence[str] | str = (),
         fn_kwargs: Mapping[str, Any] | None = None,
         **_: Any,
-    ) -> Dataset:
+    ) -> RowSet:
         """Return each row with what ``function`` makes of it over its columns; of batches, of all rows at once."""
         more = dict(fn_kwargs or {})
         dropped = {remove_columns} if isinstance(remove_columns, str) else set(remove_columns or ())
@@ -77,27 +77,27 @@ class Dataset(Sequence[Row]):
             made = function(columns, **more)
             kept = {name: values for name, values in columns.items() if name not in dropped and name not in made}
             size = len(next(iter(made.values()), ()))
-            return Dataset.from_dict({**{name: values for name, values in kept.items() if len(values) == size}, **made})
+            return RowSet.from_dict({**{name: values for name, values in kept.items() if len(values) == size}, **made})
         rows = []
         for place, row in enumerate(self._rows):
             given = (dict(row), place) if with_indices else (dict(row),)
             made = function(*given, **more)
             own = {name: value for name, value in row.items() if name not in dropped}
             rows.append(own if made is None else {**own, **_as_stored(made)})
-        return Dataset(rows)
+        return RowSet(rows)
 
-    def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **_: Any) -> Dataset:
+    def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **_: Any) -> RowSet:
         """Return the rows that ``function`` is true of."""
         pairs = enumerate(self._rows)
         return self._of(
             row for place, row in pairs if function(*((dict(row), place) if with_indices else (dict(row),)))
         )
 
-    def select(self, indices: Iterable[int], **_: Any) -> Dataset:
+    def select(self, indices: Iterable[int], **_: Any) -> RowSet:
         """Return the rows at ``indices``."""
         return self._of(self._rows[place] for place in indices)
 
-    def shuffle(self, seed: int | None = None, **_: Any) -> Dataset:
+    def shuffle(self, seed: int | None = None, **_: Any) -> RowSet:
         """Return the rows in the order that the ``datasets`` library draws for ``seed``."""
         if seed is None:
             return self._of(random.Random(0).sample(self._rows, len(self._rows)))
@@ -105,33 +105,33 @@ class Dataset(Sequence[Row]):
 
         return self.select(permutation(seed, len(self._rows)))
 
-    def sort(self, column: str, reverse: bool = False, **_: Any) -> Dataset:
+    def sort(self, column: str, reverse: bool = False, **_: Any) -> RowSet:
         """Return the rows in the order of a column."""
         return self._of(sorted(self._rows, key=lambda row: row[column], reverse=reverse))
 
-    def remove_columns(self, names: Sequence[str] | str) -> Dataset:
+    def remove_columns(self, names: Sequence[str] | str) -> RowSet:
         """Return the rows without these columns."""
         dropped = {names} if isinstance(names, str) else set(names)
-        return Dataset({key: value for key, value in row.items() if key not in dropped} for row in self._rows)
+        return RowSet({key: value for key, value in row.items() if key not in dropped} for row in self._rows)
 
-    def rename_column(self, old: str, new: str) -> Dataset:
+    def rename_column(self, old: str, new: str) -> RowSet:
         """Return the rows with a column of another name."""
         return self.rename_columns({old: new})
 
-    def rename_columns(self, names: Mapping[str, str]) -> Dataset:
+    def rename_columns(self, names: Mapping[str, str]) -> RowSet:
         """Return the rows with columns of other names."""
-        return Dataset({names.get(key, key): value for key, value in row.items()} for row in self._rows)
+        return RowSet({names.get(key, key): value for key, value in row.items()} for row in self._rows)
 
-    def add_column(self, name: str, column: Sequence[Any]) -> Dataset:
+    def add_column(self, name: str, column: Sequence[Any]) -> RowSet:
         """Return the rows with one column more."""
-        return Dataset({**row, name: value} for row, value in zip(self._rows, column, strict=True))
+        return RowSet({**row, name: value} for row, value in zip(self._rows, column, strict=True))
 
     def to_list(self) -> list[Row]:
         """Return the rows as a list."""
         return [*self]
 
-    def _of(self, rows: Iterable[Row]) -> Dataset:
-        made = Dataset(rows)
+    def _of(self, rows: Iterable[Row]) -> RowSet:
+        made = RowSet(rows)
         made.column_names = made.column_names or list(self.column_names)
         return made
 

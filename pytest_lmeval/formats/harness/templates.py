@@ -16,7 +16,7 @@ from pytest_lmeval.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class HarnessTemplate:
     """One template; its variables are the columns of a row."""
 
     source: str
@@ -36,7 +36,7 @@ class Template:
 
 
 @lru_cache(maxsize=4096)
-def template_of(source: str) -> Template:
+def template_of(source: str) -> HarnessTemplate:
     """Return the template of ``source``; raise RecordRefused where it is not valid."""
     environment = _environment()
     try:
@@ -45,7 +45,7 @@ def template_of(source: str) -> Template:
         code = environment.compile(guard(parsed), name=None, filename="<template>")
     except TemplateSyntaxError as error:
         raise RecordRefused("bad_value", "template", f"line {error.lineno} of the template: {error.message}") from None
-    return Template(source, environment.template_class.from_code(environment, code, environment.globals))
+    return HarnessTemplate(source, environment.template_class.from_code(environment, code, environment.globals))
 
 
 @lru_cache(maxsize=1)

@@ -273,7 +273,7 @@ def pairs() -> list[dict[str, Any]]:
 
 
 def importing(checkout: str) -> None:
-    """Have imports find the clone at ``checkout``, and stand-ins for what is not needed of other packages."""
+    """Have imports find the clone at ``checkout``, and substitutes for what is not needed of other packages."""
     sys.meta_path.insert(0, _Stubs())
     sys.path.insert(0, str(Path(checkout) / "src"))
     installed = importlib.metadata.version

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 
 class Missing:
-    """Stands where a name was imported; any use of it says what to install."""
+    """Takes the place of an imported name; any use of it says what to install."""
 
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name

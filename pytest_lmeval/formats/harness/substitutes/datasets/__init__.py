@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from pytest_lmeval.formats.harness.rows import Dataset
+from pytest_lmeval.formats.harness.rows import RowSet
 
 __all__ = ["Dataset", "DatasetDict"]
 
+Dataset = RowSet
 DatasetDict = dict
 
 
@@ -15,6 +16,6 @@ def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"datasets.{name} is not available to functions of task files; Dataset and DatasetDict are")
 
 
-def concatenate_datasets(parts: list[Any], **_: Any) -> Dataset:
+def concatenate_datasets(parts: list[Any], **_: Any) -> RowSet:
     """Return the rows of all parts, one after another."""
-    return Dataset([row for part in parts for row in part])
+    return RowSet([row for part in parts for row in part])

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.formats.harness.stand_ins.lm_eval import utils
+from pytest_lmeval.formats.harness.substitutes.lm_eval import utils
 
 __all__ = ["utils"]

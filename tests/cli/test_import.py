@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import tempfile
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from pytest_lmeval import validate_file
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.yaml.parse import parse_yaml
 from pytest_lmeval.importers import Imported, importer
 from tests.conftest import Project
 from tests.sources import PROJECTS
 from tests.tables import each_row
 
 HERE = PROJECTS / "promptfoo"
-# What promptfoo 0.121.1 makes of each test with its provider echo, by prompt.
+# What promptfoo 0.121.1 makes of each test with its provider echo, by prompt; of `shared`, what its documentation says.
 OUTCOMES = {
     "texts": "1011",
     "product": "11 11 00 00 10",
@@ -26,6 +28,7 @@ OUTCOMES = {
     "json": "101011",
     "scenarios": "1011",
     "nunjucks": "11",
+    "shared": "10",
 }
 
 
@@ -78,12 +81,35 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("outside", 11, "assert-set with a threshold"),
         ("outside", 14, "no file of the config's folder"),
         ("providers", 11, "no adapter here has this name"),
+        ("providers", 8, "config.seed: adapter 'anthropic': unknown option 'seed'"),
+        ("providers", 8, "expected a number from 0 to 1"),
         ("providers", 12, "provider.py is a program"),
+        ("shared", 9, "assertionTemplates.unused: no test refers to it"),
+        ("shared", 21, "$ref '#/assertionTemplates/rude' names no part of this file"),
     ],
 )
 def test_what_has_no_counterpart_is_listed_by_its_line(name: str, line: int, said: str) -> None:
     found = [str(each) for each in _imported(name).left_out]
     assert any(f"{name}.yaml:{line}: " in each and said in each for each in found), "\n".join(found)
+
+
+def test_merge_keys_references_metadata_and_the_description_are_kept() -> None:
+    files = _imported("shared").files
+    text = files[Path("out/shared-2.yaml")].decode()
+    document = parse_yaml(text.encode())
+    assert text.startswith("# Texts that are said, and said again\n")
+    assert [{"id": "2", "text": "tea", "metadata_topic": "tea", "metadata_level": 2}] == document["rows"]
+    assert [("please", 2.0)] == [(each["target"], each["weight"]) for each in document["checks"]]
+    first = parse_yaml(files[Path("out/shared-1.yaml")])
+    assert (1.0, "smoke") == (first["threshold"], first["rows"][0]["metadata_suite"])
+
+
+@each_row("name", [path.stem for path in sorted(HERE.glob("*.yaml"))])
+def test_each_profile_has_options_that_its_adapter_takes(name: str) -> None:
+    data = _imported(name).files.get(Path("out/profiles.toml"), b"[tool.lmeval.adapters]")
+    for profile in tomllib.loads(data.decode())["tool"]["lmeval"]["adapters"].values():
+        adapter = profile.pop("adapter").partition(":")[0]
+        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(profile)
 
 
 def test_providers_become_profiles_without_keys() -> None:
@@ -104,7 +130,14 @@ def test_providers_become_profiles_without_keys() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("prompts: [a\n", ":2: column 1: "), ("- 1\n", "expected a mapping"), ("tests: []\n", "nothing was written")],
+    [
+        ("prompts: [a\n", ":2: column 1: "),
+        ("tests: [{<<: 1}]\n", "<< expects a mapping or a list of mappings"),
+        ("a: {$ref: '#/a'}\n", "refers to itself"),
+        ("a: &a {b: [1, 1]}\n<<: {<<: [*a, x]}\n", "<< expects a mapping"),
+        ("- 1\n", "expected a mapping"),
+        ("tests: []\n", "nothing was written"),
+    ],
 )
 def test_a_config_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "c.yaml").write_text(text)

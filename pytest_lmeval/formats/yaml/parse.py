@@ -33,13 +33,14 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
-def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
+def parse_yaml(data: bytes, includer: Includer | None = None, kind: type[DocumentReader] | None = None) -> Any:
     """Return the value of a YAML file, a :class:`Document` where it is a mapping; raise YamlFault.
 
-    ``includer`` reads what ``!include`` names; without one nothing may be included.
+    ``includer`` reads what ``!include`` names; without one nothing may be included. ``kind`` is a reader of files that
+    are not ours, and have more.
     """
     text = _decode(data)
-    reader = _DocumentReader(_events(text), includer, text.splitlines())
+    reader = (kind or DocumentReader)(_events(text), includer, text.splitlines())
     value = reader.read()
     if isinstance(value, dict):
         return YamlDocument(value, reader.places, reader.includes)
@@ -98,7 +99,7 @@ def _place(mark: Any) -> Location:
     return Location(mark.line + 1, mark.column + 1)
 
 
-class _DocumentReader:
+class DocumentReader:
     """Reads one document; the value of an alias, and how much has been read, depends on what came before."""
 
     def __init__(self, events: Iterator[Any], includer: Includer | None, lines: list[str]) -> None:

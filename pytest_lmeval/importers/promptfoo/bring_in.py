@@ -23,7 +23,7 @@ from pytest_lmeval.numbers import is_number, is_whole
 
 _USUAL_NAME = "promptfooconfig"
 _READ = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "evaluateOptions"})
-_IGNORED = frozenset({"description", "assertionTemplates", "$schema"})
+_OF_NO_TEST = frozenset({"description", "assertionTemplates", "$schema"})
 _WITHOUT: Mapping[str, str] = {
     "nunjucksFilters": "filters of your own are programs; write what they return into the rows",
     "env": "set variables where the run is started",
@@ -51,17 +51,19 @@ def bring_in(source: Path, destination: Path) -> Imported:
     """Return the data files and profiles for the config at ``source``; raise UsageError where it cannot be read."""
     config, remarks = read_config(source), Remarks()
     folder = Folder(source.parent)
-    remarks.leave_others(config, _READ | _IGNORED)
+    remarks.leave_others(config, _READ | _OF_NO_TEST)
     remarks.left_out[:] = [
         type(each)(each.file, each.line, each.what, _WITHOUT.get(each.what, each.why)) for each in remarks.left_out
     ]
+    _leave_templates(config, remarks)
     prompts = read_prompts(config, folder, remarks)
     cases = [] if not prompts else [*_checked(read_cases(config, folder, remarks), prompts, folder, remarks)]
     if not cases:
         lines = "".join(f"\n{each}" for each in Imported({}, remarks.left_out).listed())
         raise UsageError(f"{source}: no test of it has a counterpart, so nothing was written{lines}")
     name = _name(source)
-    files = _data_files(destination, name, grouped(cases), prompts, _repeats(config, remarks))
+    files = _data_files(destination / name, grouped(cases), prompts, _repeats(config, remarks))
+    files = {path: _described(config, path, data) for path, data in files.items()}
     profiles = read_providers(config, folder, remarks)
     if profiles:
         files[destination / "profiles.toml"] = profiles_text(profiles).encode()
@@ -132,20 +134,35 @@ def _repeats(config: Node, remarks: Remarks) -> int:
 
 
 def _data_files(
-    destination: Path, name: str, groups: Sequence[Sequence[Checked]], prompts: Sequence[Prompt], repeats: int
+    place: Path, groups: Sequence[Sequence[Checked]], prompts: Sequence[Prompt], repeats: int
 ) -> dict[Path, bytes]:
     files: dict[Path, bytes] = {}
     for number, group in enumerate(groups, 1):
-        stem = f"{name}-{number}" if len(groups) > 1 else name
+        stem = f"{place.name}-{number}" if len(groups) > 1 else place.name
         document, rows = document_of(group, prompts, repeats)
         prompt = document.pop("prompt")
         if fits_inline(rows):
             whole: dict[str, Any] = {"prompt": prompt, "rows": rows, **document}
         else:
-            files[destination / f"{stem}.rows.jsonl"] = encode_lines(rows)
+            files[place.parent / f"{stem}.rows.jsonl"] = encode_lines(rows)
             whole = {"prompt": prompt, "data": f"{stem}.rows.jsonl", **document}
-        files[destination / f"{stem}.yaml"] = yaml_text(whole).encode()
+        files[place.parent / f"{stem}.yaml"] = yaml_text(whole).encode()
     return files
+
+
+def _described(config: Node, path: Path, data: bytes) -> bytes:
+    """Return a data file under the description of the config, which is a comment there."""
+    described = config.value.get("description")
+    if described is None or path.suffix != ".yaml":
+        return data
+    lines = "".join(character if character.isprintable() else "\n" for character in str(described)).splitlines()
+    return "".join(f"# {line}\n" for line in lines).encode("utf-8", "replace") + data
+
+
+def _leave_templates(config: Node, remarks: Remarks) -> None:
+    for name, node in config.at("assertionTemplates").items():
+        if not any(f"{each}/".startswith(f"#/assertionTemplates/{name}/") for each in config.referred):
+            remarks.leave(node, "no test refers to it")
 
 
 def _name(source: Path) -> str:

@@ -33,7 +33,7 @@ _MOST_CASES = 100_000
 class Case:
     """A test as promptfoo runs it, with one value for each variable.
 
-    ``asserts`` and ``options`` are those of ``defaultTest``, a scenario and the test itself, in this order.
+    ``asserts``, ``options`` and ``metadata`` are those of ``defaultTest``, a scenario and the test, in this order.
     """
 
     node: Node
@@ -43,6 +43,7 @@ class Case:
     asserts: Sequence[Node]
     options: Mapping[str, Node]
     threshold: Node | None
+    metadata: Mapping[str, Any]
 
 
 def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:
@@ -88,7 +89,7 @@ class _Reader:
             tests = [chain[-1] for chain in self.tests(scenario.at("tests"))]
             for common, test in product(scenario.at("config").elements(), tests):
                 yield [common, test]
-            self._remarks.leave_others(scenario, frozenset({"config", "tests", "description"}))
+            self._remarks.leave_others(scenario, frozenset({"config", "tests"}), "rows have no group to describe")
 
     def _of(self, node: Node) -> Iterator[Node]:
         if isinstance(node.value, dict) and "path" in node.value:
@@ -120,6 +121,7 @@ class _Reader:
         options = {key: node for part in chain for key, node in part.at("options").items()}
         first = chain[-1:] if _is_true(options, "disableDefaultAsserts") else chain
         asserts = [each for part in first for each in part.at("assert").elements()]
+        metadata = {key: node.value for part in chain for key, node in part.at("metadata").items()}
         thresholds = [part.at("threshold") for part in chain if part.value.get("threshold") is not None]
         rows = _combinations(self._variables(chain), spread=not _is_true(options, "disableVarExpansion"))
         if before + len(rows) > _MOST_CASES:
@@ -127,7 +129,8 @@ class _Reader:
         for number, row in enumerate(rows, 1):
             name = f"{self._numbers}.{number}" if len(rows) > 1 else str(self._numbers)
             description = str(own.value.get("description") or "")
-            yield Case(own, name, description, _rendered(row), asserts, options, thresholds[-1] if thresholds else None)
+            threshold = thresholds[-1] if thresholds else None
+            yield Case(own, name, description, _rendered(row), asserts, options, threshold, metadata)
 
     def _check(self, chain: Sequence[Node]) -> None:
         for part in chain:

@@ -13,6 +13,7 @@ from pytest_lmeval.importers.promptfoo.nodes import LeftOut, Node, Remarks
 from pytest_lmeval.importers.promptfoo.patterns import python_pattern
 from pytest_lmeval.importers.promptfoo.reasons import DIFFERS, WITHOUT
 from pytest_lmeval.importers.promptfoo.templates import is_template, jinja, script_text
+from pytest_lmeval.importers.promptfoo.yaml_files import REFERENCE
 from pytest_lmeval.numbers import is_number
 
 AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
@@ -42,6 +43,8 @@ class Check:
 def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
     """Return the checks of an assertion; raise LeftOut where it has no counterpart."""
     given = node.value
+    if isinstance(given, dict) and REFERENCE in given:
+        raise LeftOut(f"$ref {given[REFERENCE]!r:.80} names no part of this file, such as #/assertionTemplates/NAME")
     if not isinstance(given, dict) or not isinstance(given.get("type"), str):
         raise LeftOut(f"expected an assertion with a type, got {given!r:.60}")
     if given["type"] == "assert-set":

@@ -64,6 +64,7 @@ def document_of(group: Sequence[Checked], prompts: Sequence[Prompt], repeats: in
     id_column = next(name for name in _IDS if name not in columns)
     plain = _plain_names(prompts, group)
     rows = [_row(each, columns, id_column, plain) for each in group]
+    _add_metadata(rows, group)
     checks = [_check(number, group, rows) for number in range(len(first.checks))]
     blank = {name for name in columns if any(is_blank(row[name]) for row in rows)} | _unknown(prompts, columns)
     texts = {each.name: _prompt(each.text, first, blank) for each in prompts}
@@ -98,6 +99,15 @@ def unfilled(prompt: Prompt, row: Mapping[str, Any]) -> str:
 def _row(each: Checked, columns: Mapping[str, None], id_column: str, plain: set[str]) -> dict[str, Any]:
     cells = {name: _cell(each.case.variables.get(name), is_plain=name in plain) for name in columns}
     return {id_column: _id(each.case), **cells}
+
+
+def _add_metadata(rows: Sequence[dict[str, Any]], group: Sequence[Checked]) -> None:
+    """Add a column for each key; its name is that of no variable, as templates see no metadata."""
+    for key in {key: None for each in group for key in each.case.metadata}:
+        column = _column("metadata_" + re.sub(r"\W+", "_", key).strip("_"), rows[0])
+        for row, each in zip(rows, group, strict=True):
+            value = each.case.metadata.get(key)
+            row[column] = "" if value is None else value
 
 
 def _cell(value: Any, *, is_plain: bool) -> Any:

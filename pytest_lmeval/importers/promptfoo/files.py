@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
-from pytest_lmeval.formats.yaml.parse import parse_yaml
 from pytest_lmeval.importers.promptfoo.nodes import LeftOut, Node
+from pytest_lmeval.importers.promptfoo.yaml_files import parse_config, resolved
 
 PREFIX = "file://"
 _MOST_BYTES = 16 << 20
@@ -99,6 +99,12 @@ class Folder:
 
 
 def _parsed(data: bytes, suffix: str, name: str) -> Node:
+    node = _read(data, suffix, name)
+    value, referred = resolved(node.value)
+    return replace(node, value=value, referred=referred)
+
+
+def _read(data: bytes, suffix: str, name: str) -> Node:
     if suffix == ".json":
         try:
             value = json.loads(data)
@@ -106,7 +112,7 @@ def _parsed(data: bytes, suffix: str, name: str) -> Node:
             pass  # YAML says where, and takes most of what JSON editors take besides
         else:
             return _with_places(value, data, name)
-    return _with_places(parse_yaml(data), data, name)
+    return _with_places(parse_config(data), data, name)
 
 
 def _with_places(value: Any, data: bytes, name: str) -> Node:
@@ -115,7 +121,7 @@ def _with_places(value: Any, data: bytes, name: str) -> Node:
     # Places are of documents that are mappings: a list is read once more as the value of a key, a line further down.
     for prefix, shift in ((b"root:\n", 0), (b"root: ", 1)) if isinstance(value, list) else ((b"", 1),):
         try:
-            document = parse_yaml(prefix + data)
+            document = parse_config(prefix + data)
         except YamlFault:
             continue
         if isinstance(document, YamlDocument) and not prefix and document == value:

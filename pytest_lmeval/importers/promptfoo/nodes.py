@@ -21,13 +21,17 @@ class LeftOut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, the file that it is in, as messages name it, and the keys that lead to it."""
+    """A value, the file that it is in, as messages name it, and the keys that lead to it.
+
+    ``referred`` are the parts of the file that a ``$ref`` names.
+    """
 
     value: Any
     file: str
     document: YamlDocument | None = None
     keys: Keys = ()
     first_line: int = 1
+    referred: frozenset[str] = frozenset()
 
     @property
     def line(self) -> int:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from pytest_lmeval.data.beside import read_data
 from pytest_lmeval.data.rows import BadRows
 from pytest_lmeval.formats.yaml.document import YamlFault
-from pytest_lmeval.formats.yaml.parse import parse_yaml
 from pytest_lmeval.importers.promptfoo.files import Folder, is_reference
 from pytest_lmeval.importers.promptfoo.nodes import LeftOut, Node, Remarks
 from pytest_lmeval.importers.promptfoo.templates import jinja
+from pytest_lmeval.importers.promptfoo.yaml_files import parse_config
 
 _ALONE = Node("{{prompt}}", "promptfoo")
 """What promptfoo asks where a config has no prompt."""
@@ -113,7 +113,7 @@ def _talk(text: str) -> list[dict[str, str]] | None:
 
 def _yaml(text: str) -> Any:
     try:
-        return parse_yaml(text.encode())
+        return parse_config(text.encode())
     except YamlFault:
         return None
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.importers.promptfoo.files import Folder, is_reference
 from pytest_lmeval.importers.promptfoo.nodes import LeftOut, Node, Remarks
 from pytest_lmeval.redaction import is_secret_name
@@ -108,31 +110,50 @@ def _profile(name: str, node: Node, remarks: Remarks) -> tuple[str, Profile]:
         )
     adapter, options = _SERVICES[service]
     profile = {"adapter": f"{adapter}:{model}", **options}
-    if way in ("completion", "completions") and service != "ollama":
+    if way in ("completion", "completions") and adapter == "openai" and service != "ollama":
         profile["endpoint"] = "completions"
     if way == "responses":
         remarks.differ(node, "the model is asked by chat completions", "openai:responses")
     label = node.value.get("label") if isinstance(node.value, dict) else None
     remarks.leave_others(node, _KNOWN, "an option of the provider that profiles do not have")
-    _configure(profile, node.at("config"), remarks)
+    _configure(profile, adapter, node.at("config"), remarks)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", str(label or model.rpartition("/")[2])).strip("-.") or "model", profile
 
 
-def _configure(profile: Profile, config: Node, remarks: Remarks) -> None:
-    body: dict[str, Any] = {}
+def _configure(profile: Profile, adapter: str, config: Node, remarks: Remarks) -> None:
     for key, node in config.items():
-        if key in _NAMES and node.value is not None:
-            profile[_NAMES[key]] = node.value
-        elif key == "max_completion_tokens":
-            profile |= {"max_tokens": node.value, "max_tokens_field": key}
-        elif key in _BODY:
-            body[key] = node.value
-        elif key == "apiKey" or is_secret_name(key):
+        if node.value is None:
+            continue
+        if key == "apiKey" or is_secret_name(key):
             _key_of(profile, node, remarks)
+        elif forms := _forms(key, node.value, profile):
+            faults = [_fault(adapter, form) for form in forms]
+            if "" in faults:
+                profile |= forms[faults.index("")]
+            else:
+                remarks.leave(node, faults[0])
         else:
             remarks.leave(node, "an option of the provider; extra_body of a profile has further fields of requests")
-    if body:
-        profile["extra_body"] = body
+
+
+def _forms(key: str, value: Any, profile: Profile) -> list[Profile]:
+    """Return how an option may be written in a profile; the first that the adapter takes is."""
+    if key in _NAMES:
+        return [{_NAMES[key]: value}]
+    if key == "max_completion_tokens":
+        return [{"max_tokens": value, "max_tokens_field": key}, {"max_tokens": value}]
+    if key in _BODY:
+        return [{"extra_body": {**profile.get("extra_body", {}), key: value}}, {key: value}]
+    return []
+
+
+def _fault(adapter: str, options: Profile) -> str:
+    """Return why the adapter refuses options, by its own reading of them; "" where it takes them."""
+    try:
+        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(options)
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def _key_of(profile: Profile, node: Node, remarks: Remarks) -> None:

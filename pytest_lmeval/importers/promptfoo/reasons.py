@@ -29,7 +29,7 @@ WITHOUT: Mapping[str, str] = MappingProxyType(
             ("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call"),
             "the metric tool_calls of a record with extras.tools scores which calls are made",
         ),
-        "cost": "a limit of the run: --lm-max TASK.cost=DOLLARS, of all answers together",
+        "cost": "a limit of the run: --lm-max TASK.cost_per_example=DOLLARS, the mean of its examples",
         "latency": "a limit of the run: --lm-max TASK.p95_ms=MS",
         "levenshtein": "no metric here counts edits; exact_match, f1 or rouge_l with a threshold",
         "gleu": "bleu_4 with a threshold",

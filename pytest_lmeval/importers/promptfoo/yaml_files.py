@@ -17,7 +17,7 @@ _PLACE = Location(1, 1)
 
 
 class _MergeKey(str):
-    """The key ``<<``, where it stands for the entries of other mappings."""
+    """The key ``<<`` without quotes, whose value has entries to add."""
 
     __slots__ = ()
 

@@ -14,13 +14,14 @@ from tests.conftest import Project
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """Provide a cluster of a head without processors and three nodes of three."""
-    needs.module("ray", "ray", "needs Ray (.[ray])")
+    ray = needs.module("ray", "ray", "needs Ray (.[ray])")
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(3):
         made.add_node(num_cpus=3)
     yield made
+    ray.shutdown()  # a test may have connected this process, too
     made.shutdown()
 
 

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     selected = [{"selection": run.selection} for run in ranked if run.selection]
     said = decision({"ranking": ranking, "reason": "", "models": selected})
     if options.html:
-        _write_page(options.html, entrants_of(ranked, pair_by), pair_by, options.alpha)
+        _write_page(options.html, entrants_of(ranked, pair_by), pair_by, options.alpha, is_by_config=is_by_config)
     if options.format == "json":
         show_json({"decision": said, **ranking, "notes": notes})
         return 0
@@ -78,12 +78,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: float) -> None:
+def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: float, *, is_by_config: bool) -> None:
     """Write the page of a run of several models, made of finished runs."""
     from pytest_lmeval.report.comparison import Compared, compared, render_comparison
 
     models = [
-        Compared(each.name, board_of(each.run), examples_of(each.run), str(each.run.path.parent)) for each in entrants
+        Compared(each.name, board_of(each.run), examples_of(each.run), str(each.run.path.parent), suffix)
+        for each in entrants
+        # The run of a config is named FILE@CONFIG, as its tasks were.
+        for suffix in ["".join(each.run.path.name.rpartition("@")[1:]) if is_by_config else ""]
     ]
     comparison = compared(models, 0, path.parent, pair_by=pair_by, alpha=alpha)
     try:

@@ -27,12 +27,16 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One model of a run: its label, its board, its results with their prompts, and the folder of its files."""
+    """One model of a run: its label, its board, its results with their prompts, and the folder of its files.
+
+    ``suffix`` is what its own page has at the end of the names of tasks, as in ``@CONFIG``.
+    """
 
     label: str
     board: Leaderboard
     results: tuple[ExampleResult, ...]
     folder: str
+    suffix: str = ""
 
 
 def compared(

@@ -26,6 +26,8 @@ class ShownModel(Protocol):
     def results(self) -> Sequence[ExampleResult]: ...
     @property
     def folder(self) -> str: ...
+    @property
+    def suffix(self) -> str: ...
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, ShownModel]) -> str:
@@ -59,6 +61,7 @@ def _columns(comparison: Mapping[str, Any], models: Mapping[str, ShownModel]) ->
             **_verdict(model),
             **_numbers(model, standing),
             "page": _page_of(model, models[label]),
+            "suffix": models[label].suffix,
         }
         columns.append(Column(facts, models[label].results))
     return columns

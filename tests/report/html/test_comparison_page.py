@@ -209,3 +209,16 @@ def test_twelve_models_with_10_000_examples_are_listed_and_filtered(browser: Bro
     models = {f"m{place}": answers_of(place % 4, 10_000) for place in range(12)}
     open_page(browser, write_page(tmp_path / "page.html", models), "#/all?show=differs")
     assert browser.text("#found").startswith("9,000 examples, models differ")
+
+
+@pytest.mark.slow
+def test_four_models_with_10_000_examples_open_two_seconds_after_a_small_page_at_the_latest(
+    browser: Browser, tmp_path: Path
+) -> None:
+    sizes = {"small.html": 20, "large.html": 10_000}
+    took = {}
+    for name, examples in sizes.items():
+        models = {f"m{place}": answers_of(place, examples) for place in range(4)}
+        open_page(browser, write_page(tmp_path / name, models), "#/all")
+        took[name] = browser.js("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    assert took["large.html"] - took["small.html"] < 2000

@@ -31,7 +31,7 @@ function columnPart(example, column, place) {
   const title = h("h3", {}, visible(column.label));
   if (example.columns[place] === null) return h("article", {}, h("header", {}, title), h("p", { class: "nothing" }, "no result"));
   const held = wholeColumn(example, place);
-  const link = column.page && h("a", { href: `${column.page}${pageAddress(example, held)}` }, "on its own page", hidden(` (${column.label})`));
+  const link = column.page && h("a", { href: `${column.page}${pageAddress(example, column)}` }, "on its own page", hidden(` (${column.label})`));
   return h(
     "article",
     {},
@@ -41,8 +41,8 @@ function columnPart(example, column, place) {
 }
 
 // What the page of the model itself calls this example.
-function pageAddress(example, held) {
-  const path = `#/task/${encodeURIComponent(nameInAddress(held.own_task || example.task))}`;
+function pageAddress(example, column) {
+  const path = `#/task/${encodeURIComponent(nameInAddress(example.task + column.suffix))}`;
   return `${path}?${new URLSearchParams({ id: nameInAddress(example.id) })}`;
 }
 

@@ -212,19 +212,18 @@ function flipsSection(flip) {
   const { found } = select({ task: null, show: flip, query: "", order: "drop" });
   const lines = found.slice(0, SHOWN_FLIPS).map((example) => flipRow(example, flip));
   const all = h("p", {}, h("a", { href: address({ show: flip }) }, `All ${count(total)} that got ${flip}`));
-  return [scroller(`Examples that got ${flip}`, table(`Examples that got ${flip}`, ["Example", "Task", "Said", "Wanted"], lines, {})), all];
+  return [scroller(`Examples that got ${flip}`, table(`Examples that got ${flip}`, ["Example", "Task", "Question", "Said", "Baseline", "Wanted"], lines, {})), all];
 }
 
 function flipRow(example, flip) {
-  const said = example.answers.length ? snippet(predictionOf(example.answers[0]), 60) : "";
+  const short = (text) => h("td", { class: "said" }, snippet(text || "", 60));
   const link = address({ show: flip, of: example.task, id: example.id });
   return h(
     "tr",
     {},
     h("th", { scope: "row" }, h("a", { href: link }, visible(example.id))),
     h("td", {}, visible(example.task)),
-    h("td", { class: "said" }, said),
-    h("td", { class: "said" }, example.targets.length ? snippet(example.targets[0], 60) : ""),
+    [questionText(example), saidText(example), beforeText(example), example.targets[0]].map(short),
   );
 }
 

@@ -5,7 +5,7 @@ A registry is built per run and passed along; there is no global one, so nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _Entry = TypeVar("_Entry")
 
-__all__ = ["AdapterFactory", "Format", "Loader", "Metric", "MetricFunction", "Registry", "Rule"]
+__all__ = ["AdapterFactory", "Format", "Loader", "Metric", "MetricFunction", "Registry", "Rule", "wrong_arguments"]
 
 Rule = Callable[[str], Extraction]
 AdapterFactory = Callable[..., Any]
@@ -68,6 +68,8 @@ class Registry:
         extras: Iterable[str] = (),
     ) -> None:
         """Add a metric; ``function(prediction, targets, extras)`` returns a float in [0, 1]."""
+        takes = ("prediction", "targets", "extras", "sandbox")[: 4 if needs_sandbox else 3]
+        _check_callable(self.metrics, "metric", name, function, takes)
         self.add_declared(Metric(name, function, threshold, needs_sandbox, tuple(extras)))
 
     def add_declared(self, metric: Metric) -> None:
@@ -76,6 +78,7 @@ class Registry:
 
     def add_rule(self, name: str, function: Callable[[str], str | None]) -> None:
         """Add a post-process rule; ``function(text)`` returns the prediction, or None where it found nothing."""
+        _check_callable(self.rules, "post-process rule", name, function, ("text",))
 
         def rule(text: str) -> Extraction:
             extracted = function(text)
@@ -109,6 +112,32 @@ class Registry:
         if name in table:
             raise UsageError(f"the {kind} {name!r} is registered already; choose another name")
         table[name] = entry
+
+
+def wrong_arguments(function: Callable[..., Any], count: int) -> str:
+    """Return why ``function`` cannot be called with ``count`` values; empty if it can, or that cannot be seen."""
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return ""
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+def _check_callable(
+    table: Mapping[str, Any], kind: str, name: str, function: Callable[..., Any], takes: Sequence[str]
+) -> None:
+    """Raise UsageError for a function that cannot be called: else each example would be an error, once it was asked."""
+    if name in table:
+        return
+    wrong = wrong_arguments(function, len(takes)) if callable(function) else f"it is a {type(function).__name__}"
+    if wrong:
+        raise UsageError(f"the {kind} {name!r} cannot be called: {wrong}; expected a function ({', '.join(takes)})")
 
 
 def _get(table: Mapping[str, _Entry], kind: str, name: str) -> _Entry:

@@ -161,7 +161,7 @@ def as_judge(adapter: Any) -> Any:
 
 
 def check_adapter(adapter: Any, spec: str) -> None:
-    """Raise UsageError unless ``adapter`` has one of the answering methods."""
+    """Raise UsageError unless ``adapter`` has one of the answering methods, and one of a user's own can be called."""
     if isinstance(adapter, str):
         raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
     if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
@@ -170,6 +170,10 @@ def check_adapter(adapter: Any, spec: str) -> None:
     for attribute in ("request_window", "requests_in_flight"):
         if getattr(adapter, attribute, None) is not None:
             wanted_requests(adapter, attribute)
+    if not type(adapter).__module__.startswith("pytest_lmeval."):
+        from pytest_lmeval.adapters.own import check_own
+
+        check_own(adapter, spec)
 
 
 def wanted_requests(adapter: Any, attribute: str) -> int:
@@ -292,7 +296,17 @@ def _from_object(value: Any, options: Mapping[str, Any], spec: str) -> Any:
     if isinstance(value, type) or not any(hasattr(value, method) for method in ANSWERING_METHODS):
         if not callable(value):
             raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter, or what makes one")
-        return value(**options)
+        try:
+            return value(**options)
+        except TypeError as error:
+            # What was called could not be: it is no fault of what it does.
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None and not isinstance(value, type):
+                name = getattr(value, "__name__", spec)
+                how = f"{name} is called with the options of --lm-adapter-arg, and returns an adapter"
+                raise UsageError(
+                    f"adapter {spec!r}: {error}; {how}, such as an object with generate(prompts)"
+                ) from None
+            raise
     if options:
         raise UsageError(f"adapter {spec!r} is an object already; it takes no options, got {', '.join(options)}")
     return value

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
-from pytest_lmeval.asking.limits import Unreachable, is_unreachable
+from pytest_lmeval.asking.limits import Unreachable, Unusable, is_unreachable
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.records.checked import checked
@@ -85,7 +85,7 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
     if kind is AdapterError and is_unreachable(error):
         kind = Unreachable
-    found = kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}")
+    found = kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}{_hint(error)}")
     # As the exceptions of OpenAI's and similar clients have it.
     status = getattr(error, "status_code", None)
     found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
@@ -110,14 +110,17 @@ def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
 
 
 def _check_returned(returned: Any, batch: Sequence[Request], adapter: Any, each_ms: float) -> list[Answer]:
+    who = f"adapter {adapter_name(adapter)}"
     if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
-        wrong = f"{type(returned).__name__} for {len(batch)} request(s); expected a list"
-    elif len(returned) != len(batch):
+        hint = ""
+        if inspect.iscoroutine(returned):
+            returned.close()  # or Python warns that nobody awaited it
+            hint = "; an async adapter has `async def complete(self, request)`"
+        wrong = f"{type(returned).__name__} for {len(batch)} request(s); expected a list{hint}"
+        return [Unusable(f"{who} returned {wrong}")] * len(batch)
+    if len(returned) != len(batch):
         wrong = f"{len(returned)} response(s) for {len(batch)} request(s)"
-    else:
-        wrong = ""
-    if wrong:
-        return [AdapterError(f"adapter {adapter_name(adapter)} returned {wrong}")] * len(batch)
+        return [AdapterError(f"{who} returned {wrong}")] * len(batch)
     return [check_answer(answer, request, adapter, each_ms) for answer, request in zip(returned, batch, strict=True)]
 
 
@@ -198,6 +201,12 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
     error.retries = attempts - 1
     error.status, error.said = answer.status, dict(answer.said)
     return error
+
+
+def _hint(error: BaseException) -> str:
+    """Return what the method of an adapter is given, where it has taken a request for a text."""
+    is_request = isinstance(error, AttributeError) and isinstance(error.obj, Generate | LogLikelihood)
+    return "; it is given a request, and request.text is its text" if is_request else ""
 
 
 def _describe(error: BaseException) -> str:

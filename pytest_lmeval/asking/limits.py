@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 REPEATS_AT_FIRST = 5
 """Equal errors in a row that end the run before any request was answered."""
+REPEATS_UNUSABLE = 2
+"""Calls in a row that return what can hold no answer, and so end a run before any request was answered."""
 REPEATS_LATER = 20
 """Requests in a row that could not connect to the server, and so end a run in which requests were answered."""
 # How the HTTP adapter says it: its errors carry no exception of the client's, whose frames would hold headers.
@@ -93,6 +95,10 @@ class Unreachable(AdapterError):
     """What became of a request whose adapter could not connect at all."""
 
 
+class Unusable(AdapterError):
+    """What became of requests whose adapter returned what can hold no answer, whatever they ask."""
+
+
 class Outage:
     """Decides from what became of requests whether further ones are worth asking; not safe between threads.
 
@@ -137,10 +143,12 @@ class Outage:
         reason = answer.cause or str(answer)
         self._repeats = self._repeats + 1 if reason == self._reason else 1
         self._reason = reason
+        if not self._works and isinstance(answer, Unusable) and self._repeats == REPEATS_UNUSABLE:
+            return AdapterDown(f"stopped, as no answer can be used: {answer}")
         if self._repeats < (REPEATS_LATER if self._works else REPEATS_AT_FIRST):
             return None
         which = "last" if self._works else "first"
-        check = "the address, the API key and the name of the model"
+        check = "the address, the API key and the name of the model" if self._has_server(answer) else "the adapter"
         check = "that the server is running, and its address" if is_unreachable(answer) else check
         return AdapterDown(
             f"stopped: the {which} {self._repeats} requests to {self._who} failed alike; check {check}: {answer}"
@@ -150,6 +158,9 @@ class Outage:
         if is_unreachable(error):
             return True
         return not self._works and not isinstance(error, TransientError | AdapterTimeout | RequestRefused)
+
+    def _has_server(self, error: AdapterError) -> bool:
+        return bool(error.status or getattr(self._adapter, "base_url", ""))
 
     @property
     def _who(self) -> str:

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
-from pytest_lmeval.asking.limits import Outage, is_too_long
+from pytest_lmeval.asking.limits import Outage, Unusable, is_too_long
 from pytest_lmeval.asking.pacing import Opening, RateLimit, Waits
 from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, Wait, backoff_s
 from pytest_lmeval.asking.transport import Inbox, Job, JobProgress
@@ -257,14 +258,22 @@ def _down(adapter: Any, error: BaseException) -> AdapterDown:
 
 async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
     """Return what an async adapter returned for a request, or what it raised."""
+    answer: Any = None
     try:
         if isinstance(request, LogLikelihood):
             return _only(await adapter.loglikelihood([request])), None
-        return await adapter.complete(request), None
+        answer = adapter.complete(request)
+        return await answer, None
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
-        return None, error
+        is_plain = isinstance(error, TypeError) and answer is not None and not isawaitable(answer)
+        return None, _not_async(adapter, answer) if is_plain else error
+
+
+def _not_async(adapter: Any, answer: object) -> Unusable:
+    wrong = f"adapter {adapter_name(adapter)}: complete returned {type(answer).__name__}, which cannot be awaited"
+    return Unusable(f"{wrong}; expected `async def complete(self, request)`, or `def generate(self, prompts)`")
 
 
 def _only(returned: Any) -> Any:

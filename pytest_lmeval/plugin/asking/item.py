@@ -13,11 +13,12 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.state import other_adapter
 from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.record.progress import stop_session
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import RUN, config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
-from pytest_lmeval.text import own_name, printable
+from pytest_lmeval.text import own_name
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class ScoredItem(pytest.Function):
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
+            if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
+                report.longrepr = str(call.excinfo.value)
             self.keep(self.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
             report.user_properties[:] = self.user_properties
         elif call.when != "call":
@@ -132,7 +135,7 @@ class ExampleItem(ScoredItem):
             answers = state.answers_through(engine, given["lm_adapter"])
             result = run.score(self, answers, given["lm_render"], given["lm_judge"], given["lm_sandbox"])
         if (stopped := run.stopped) and not self.label:
-            self.session.shouldstop = printable(stopped, keep="")
+            stop_session(self.session, stopped)
             add_to_report(self.config, stopped=stopped)
         self.keep(result)
         if result.is_failed and not state.excuses(result):

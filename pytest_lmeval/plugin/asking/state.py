@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.collect.locate import is_mine, is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
-from pytest_lmeval.plugin.record.progress import show_waiting
+from pytest_lmeval.plugin.record.progress import show_waiting, stop_session
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 _BUDGET = pytest.StashKey[Any]()
 NO_ADAPTER = (
-    "no adapter: say which model to ask with --lm-adapter=SPEC (toy, replay:PATH, package.module:Object), "
-    "set lm_adapter in the ini file, or override the lm_adapter fixture in a conftest.py"
+    "no adapter: say which model to ask with --lm-adapter=SPEC (openai:MODEL, anthropic:MODEL, hf:PATH, replay:PATH, "
+    "package.module:Object, or toy, which asks none), set lm_adapter in the ini file (lmeval init does), or override "
+    "the lm_adapter fixture in a conftest.py"
 )
 
 
@@ -207,10 +208,27 @@ class RunState:
     def ask(self, adapter: Any, judge: Any = None) -> Engine:
         """Return the engine that answers this process's examples from ``adapter``; ``judge`` may play users."""
         self.ahead = self.upcoming(is_record)
-        if adapter is not self.adapter:  # a fixture has made it
+        if adapter is None or adapter is not self.adapter:  # a fixture has made it
+            self._check_given(adapter)
             learn(self.config, adapter)
         self.answers = self.run.ask(self.plan, adapter, self.ahead, judge=judge)
         return self.answers.engine
+
+    def _check_given(self, adapter: Any) -> None:
+        """End the run where a conftest file gives what is no adapter: else each example would fail for it."""
+        from pytest_lmeval.adapters.resolve import check_adapter
+        from pytest_lmeval.plugin.workers.report import add_to_report
+
+        try:
+            if adapter is None:
+                raise UsageError("the fixture lm_adapter returned None; expected an adapter")
+            check_adapter(adapter, "fixture lm_adapter")
+        except UsageError as error:
+            stopped = f"stopped: {error}"
+            self.run.stop(stopped)
+            stop_session(self.items[0].session, stopped)
+            add_to_report(self.config, stopped=stopped)
+            raise pytest.UsageError(str(error)) from None
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
         """Return the answers that an item takes from its ``engine``, the run's or one that a conftest gives."""

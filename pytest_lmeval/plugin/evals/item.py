@@ -16,10 +16,10 @@ from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
 from pytest_lmeval.plugin.private import drop_tmp_path, parameters_of
+from pytest_lmeval.plugin.record.progress import stop_session
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
-from pytest_lmeval.text import printable
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class EvalItem(ScoredItem):
                 raise error
         result = evals.result(self, running.outcomes)
         if (stopped := run.stopped) and not self.label:
-            self.session.shouldstop = printable(stopped, keep="")
+            stop_session(self.session, stopped)
             add_to_report(self.config, stopped=stopped)
         self.keep(result)
         if result.is_failed and not state.excuses(result):

@@ -10,6 +10,7 @@ import pytest
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.plugin.private import uncaptured
 from pytest_lmeval.report.wording import amount
+from pytest_lmeval.text import printable
 
 _WORDS = "lmeval-words"
 _TERMINAL_EVERY_S = 1.0
@@ -105,6 +106,12 @@ class _Words:
         if word and report.outcome == "passed":
             return word, word[0], (word.upper(), {"yellow": True})
         return None
+
+
+def stop_session(session: pytest.Session, reason: str) -> None:
+    """Have pytest run no further item; where the board is shown, that says why."""
+    where = "stopped: the reason is under the leaderboard"
+    session.shouldstop = where if session.config.option.verbose >= -1 else printable(reason, keep="")
 
 
 def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:

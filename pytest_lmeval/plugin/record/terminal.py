@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_lmeval.plugin.settings.checks import SET_ASIDE
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
+from pytest_lmeval.records.boardfile import NO_RESULT
 from pytest_lmeval.records.ledger import KEPT
 from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _LONG = 200
+_MISSING_SHOWN = 3
 
 
 def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
@@ -153,9 +155,25 @@ def _write_verdict(
     # The mode that fails on single examples has a verdict of its own name.
     word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
-    _say(terminal, *(f"  {reason}" for reason in (*reasons[:_SHOWN], baseline_line(gate)) if reason), **color)
-    if len(reasons) > _SHOWN:
-        _say(terminal, f"  ... and {len(reasons) - _SHOWN} more", **color)
+    shown = [*_few(reasons)] if reasons and reasons[0].startswith("stopped") else reasons
+    _say(terminal, *(f"  {reason}" for reason in (*shown[:_SHOWN], baseline_line(gate)) if reason), **color)
+    if len(shown) > _SHOWN:
+        _say(terminal, f"  ... and {len(shown) - _SHOWN} more", **color)
+
+
+def _few(reasons: Iterable[str]) -> Iterator[str]:
+    """Yield the reasons, of examples without a result the first few: of a run that was stopped these are most."""
+    missing = 0
+    for reason in reasons:
+        is_missing = reason.startswith(NO_RESULT)
+        if missing > _MISSING_SHOWN and not is_missing:
+            yield f"{NO_RESULT}{missing - _MISSING_SHOWN} more examples"
+            missing = 0
+        missing += is_missing
+        if not is_missing or missing <= _MISSING_SHOWN:
+            yield reason
+    if missing > _MISSING_SHOWN:
+        yield f"{NO_RESULT}{missing - _MISSING_SHOWN} more examples"
 
 
 def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:

@@ -59,7 +59,7 @@ def test_a_spoilt_call_is_an_error_of_its_examples_and_one_that_raised_of_those_
         assert record["score"] is None
         assert "rogue.v1" in record["error"]
         assert reason in record["error"]
-        result.stdout.fnmatch_lines([f"*e1 could not be scored*rogue.v1*{reason.split('(')[0]}*"])
+        result.stdout.fnmatch_lines([f"*could not be scored*rogue.v1*{reason.split('(')[0]}*"])
     board = rogue.board()
     assert not board["complete"]
     assert 2 == board["counts"]["timeouts"]

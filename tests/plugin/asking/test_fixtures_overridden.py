@@ -68,14 +68,24 @@ def test_a_second_adapter_in_one_run_is_an_error_that_names_both(project: Projec
     assert board["overall_score"] is None
 
 
-def test_an_override_that_is_no_adapter_is_an_error_of_every_example(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("processes", "given", "reason"),
+    [
+        ("-n0", "None", "the fixture lm_adapter returned None; expected an adapter"),
+        pytest.param("-n2", "42", "adapter 'fixture lm_adapter' is a int without", marks=pytest.mark.again),
+    ],
+)
+def test_an_override_that_is_no_adapter_ends_the_run(project: Project, processes: str, given: str, reason: str) -> None:
     project.write(
-        "conftest.py", "import pytest\n\n@pytest.fixture(scope='session')\ndef lm_adapter():\n    return 42\n"
+        "conftest.py", f"import pytest\n\n@pytest.fixture(scope='session')\ndef lm_adapter():\n    return {given}\n"
     )
-    project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "x"))
-    result = project.run()
+    project.task("tasks/t.jsonl", *[project.record(f"e{n}", "x") for n in range(40)])
+    result = project.run(processes)
     assert 3 == result.ret
-    assert 2 == project.board()["counts"]["errors"]
+    board = project.board()
+    assert board["gate"]["reasons"][0].startswith(f"stopped: {reason}")
+    assert board["counts"]["errors"] <= 2
+    assert 0 == result.stdout.str().count("site-packages")
 
 
 @pytest.mark.parametrize("processes", BOTH)

@@ -52,7 +52,7 @@ def test_an_adapter_that_cannot_be_called_is_refused(made: Any, wanted: str) -> 
 def test_a_metric_that_cannot_be_called_is_refused() -> None:
     wanted = r"the metric 'm' cannot be called: too many positional arguments; expected a function \(pred"
     with pytest.raises(UsageError, match=wanted):
-        Registry().add_metric("m", lambda prediction: 1.0)  # type: ignore[misc,arg-type]
+        Registry().add_metric("m", lambda prediction: 1.0)
 
 
 SYNC = "class Sync:\n    def complete(self, request):\n        return 'x'\n\ndef plain(prompt):\n    return 'x'\n"

@@ -161,7 +161,7 @@ def as_judge(adapter: Any) -> Any:
 
 
 def check_adapter(adapter: Any, spec: str) -> None:
-    """Raise UsageError unless ``adapter`` has one of the answering methods, and one of a user's own can be called."""
+    """Raise UsageError unless ``adapter`` has one of the answering methods."""
     if isinstance(adapter, str):
         raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
     if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
@@ -170,10 +170,6 @@ def check_adapter(adapter: Any, spec: str) -> None:
     for attribute in ("request_window", "requests_in_flight"):
         if getattr(adapter, attribute, None) is not None:
             wanted_requests(adapter, attribute)
-    if not type(adapter).__module__.startswith("pytest_lmeval."):
-        from pytest_lmeval.adapters.own import check_own
-
-        check_own(adapter, spec)
 
 
 def wanted_requests(adapter: Any, attribute: str) -> int:
@@ -293,6 +289,14 @@ def _is_module_path(name: str) -> bool:
 
 
 def _from_object(value: Any, options: Mapping[str, Any], spec: str) -> Any:
+    from pytest_lmeval.adapters.own import check_own
+
+    made = _made_from(value, options, spec)
+    check_own(made, spec)
+    return made
+
+
+def _made_from(value: Any, options: Mapping[str, Any], spec: str) -> Any:
     if isinstance(value, type) or not any(hasattr(value, method) for method in ANSWERING_METHODS):
         if not callable(value):
             raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter, or what makes one")

@@ -112,16 +112,19 @@ def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
 def _check_returned(returned: Any, batch: Sequence[Request], adapter: Any, each_ms: float) -> list[Answer]:
     who = f"adapter {adapter_name(adapter)}"
     if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
-        hint = ""
-        if inspect.iscoroutine(returned):
-            returned.close()  # or Python warns that nobody awaited it
-            hint = "; an async adapter has `async def complete(self, request)`"
-        wrong = f"{type(returned).__name__} for {len(batch)} request(s); expected a list{hint}"
-        return [Unusable(f"{who} returned {wrong}")] * len(batch)
+        return [Unusable(f"{who} returned {_no_list(returned, len(batch))}")] * len(batch)
     if len(returned) != len(batch):
         wrong = f"{len(returned)} response(s) for {len(batch)} request(s)"
         return [AdapterError(f"{who} returned {wrong}")] * len(batch)
     return [check_answer(answer, request, adapter, each_ms) for answer, request in zip(returned, batch, strict=True)]
+
+
+def _no_list(returned: object, requests: int) -> str:
+    hint = ""
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python warns that nobody awaited it
+        hint = "; an async adapter has `async def complete(self, request)`"
+    return f"{type(returned).__name__} for {requests} request(s); expected a list{hint}"
 
 
 def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:

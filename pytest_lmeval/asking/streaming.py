@@ -267,11 +267,12 @@ async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | 
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
-        is_plain = isinstance(error, TypeError) and answer is not None and not isawaitable(answer)
-        return None, _not_async(adapter, answer) if is_plain else error
+        return None, _not_async(adapter, answer, error)
 
 
-def _not_async(adapter: Any, answer: object) -> Unusable:
+def _not_async(adapter: Any, answer: object, error: BaseException) -> BaseException:
+    if not isinstance(error, TypeError) or answer is None or isawaitable(answer):
+        return error
     wrong = f"adapter {adapter_name(adapter)}: complete returned {type(answer).__name__}, which cannot be awaited"
     return Unusable(f"{wrong}; expected `async def complete(self, request)`, or `def generate(self, prompts)`")
 

@@ -45,8 +45,7 @@ class ScoredItem(pytest.Function):
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
-            if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
-                report.longrepr = str(call.excinfo.value)
+            _say_plainly(report, call)
             self.keep(self.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
             report.user_properties[:] = self.user_properties
         elif call.when != "call":
@@ -163,6 +162,11 @@ def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) 
         report.__dict__["lmeval_result"] = result
     word = "unscored" if result.is_error else result.status
     report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
+
+
+def _say_plainly(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+    if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
+        report.longrepr = str(call.excinfo.value)
 
 
 def _properties(result: ExampleResult) -> list[tuple[str, object]]:

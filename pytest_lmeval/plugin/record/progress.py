@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.asking.policy import Wait
-from pytest_lmeval.plugin.private import uncaptured
+from pytest_lmeval.plugin.private import kept_reports, uncaptured
 from pytest_lmeval.report.wording import amount
 from pytest_lmeval.text import printable
 
@@ -93,10 +93,22 @@ def _duration(seconds: float) -> str:
 def show_words(config: pytest.Config) -> None:
     """Have reports shown with the words they carry; a run in which none does is not asked about every report."""
     if not config.pluginmanager.hasplugin(_WORDS):
-        config.pluginmanager.register(_Words(), _WORDS)
+        config.pluginmanager.register(_Words(config), _WORDS)
 
 
 class _Words:
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_sessionfinish(self) -> None:
+        # Between the recorder, which has judged the run by now, and the terminal's summary.
+        kept = kept_reports(self._config) or {}
+        records = getattr(self._config.pluginmanager.getplugin("lmeval-recorder"), "records", None)
+        if records is not None and self._config.option.verbose >= -1:  # the board is shown
+            from pytest_lmeval.plugin.record.once import say_once
+
+            say_once([*kept.get("failed", ()), *kept.get("error", ())], records)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport | pytest.CollectReport) -> Any:
         word = getattr(report, "lm_gate", None)

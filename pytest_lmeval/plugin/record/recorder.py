@@ -142,8 +142,6 @@ class Recorder:
                 show_internal_error(self.config)
                 code = (self.records and self.records.code) or pytest.ExitCode.INTERNAL_ERROR
             _set_exit_code(session, code)
-        if self.records is not None:
-            _say_once(self.records, self.config)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if status == pytest.ExitCode.INTERNAL_ERROR and terminal is not None:
@@ -256,15 +254,6 @@ class Recorder:
                 terminal.flush()
         except (Exception, SystemExit):  # a SystemExit that pytest has not asked for would set the exit code
             traceback.print_exc()
-
-
-def _say_once(records: Records, config: pytest.Config) -> None:
-    kept = kept_reports(config) or {}
-    failed = [*kept.get("failed", ()), *kept.get("error", ())]
-    if failed and config.option.verbose >= -1:  # the board is shown
-        from pytest_lmeval.plugin.record.once import say_once
-
-        say_once(failed, records)
 
 
 def _set_exit_code(session: pytest.Session, code: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -155,14 +155,17 @@ def _write_verdict(
     # The mode that fails on single examples has a verdict of its own name.
     word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
-    shown = [*_few(reasons)] if reasons and reasons[0].startswith("stopped") else reasons
+    shown = [*_few(reasons)]
     _say(terminal, *(f"  {reason}" for reason in (*shown[:_SHOWN], baseline_line(gate)) if reason), **color)
     if len(shown) > _SHOWN:
         _say(terminal, f"  ... and {len(shown) - _SHOWN} more", **color)
 
 
-def _few(reasons: Iterable[str]) -> Iterator[str]:
+def _few(reasons: Sequence[str]) -> Iterator[str]:
     """Yield the reasons, of examples without a result the first few: of a run that was stopped these are most."""
+    if not (reasons and reasons[0].startswith("stopped")):
+        yield from reasons
+        return
     missing = 0
     for reason in reasons:
         is_missing = reason.startswith(NO_RESULT)

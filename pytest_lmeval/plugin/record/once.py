@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.plugin.record.report_files import GATE_ID
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def say_once(reports: Iterable[Any], records: Records) -> None:
     """
     first: dict[str, str] = {}
     for report in reports:
-        if report.nodeid.startswith(GATE_ID):
+        if hasattr(report, "lm_gate"):
             report.longrepr = f"{_first_line(report)}\n  the reasons are under the leaderboard"
         elif cause := _cause(report.nodeid, records):
             said = "the reason is under the leaderboard" if _is_reason(cause, records) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -82,6 +83,12 @@ def test_no_message_names_a_file_of_docs_that_a_user_of_pip_lacks() -> None:
 def test_the_address_of_a_page_is_that_of_its_version() -> None:
     assert f"{REPOSITORY}/blob/v1.2.0/docs/tasks.md#metrics" == page("tasks.md#metrics", "1.2.0")
     assert f"{REPOSITORY}/blob/main/docs/tasks.md" == page("tasks.md", "1.2.0.dev0")
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    write = runpy.run_path(str(ROOT / "website" / "reference.py"))
+    found = {path.name: path.read_text("utf-8") for path in (DOCS / "reference").iterdir()}
+    assert write["pages"]() == found, "python website/reference.py"
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from pytest_lmeval.importers.promptfoo.providers import profiles_text, read_prov
 from pytest_lmeval.importers.promptfoo.templates import is_template, jinja
 from pytest_lmeval.importers.yaml_text import yaml_text
 from pytest_lmeval.numbers import is_number, is_whole
+from pytest_lmeval.pages import page
 
 _USUAL_NAME = "promptfooconfig"
 _READ = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "evaluateOptions"})
@@ -32,7 +33,7 @@ _WITHOUT: Mapping[str, str] = {
     "outputPath": "--lm-report-dir says where the board, the ledger and the page are",
     "sharing": "report.html is one file to share",
     "redteam": "red teaming has no counterpart",
-    "commandLineOptions": "see docs/commands.md and pytest --help",
+    "commandLineOptions": f"see {page('commands.md')} and pytest --help",
     "scenarios": "",
 }
 _OPTIONS = frozenset({"prefix", "suffix", "transform", "postprocess", "disableVarExpansion", "disableDefaultAsserts"})
@@ -128,7 +129,7 @@ def _repeats(config: Node, remarks: Remarks) -> int:
         if key == "maxConcurrency":
             remarks.leave(node, f"an option of the run: --lm-concurrency={node.value}")
         elif key != "repeat":
-            remarks.leave(node, "an option of the run: see docs/recipes.md and pytest --help")
+            remarks.leave(node, f"an option of the run: see {page('recipes.md')} and pytest --help")
     repeats = options.at("repeat").value
     return repeats if is_whole(repeats) and repeats > 0 else 1
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pytest_lmeval.pages import page
+
 _CODE = "code is not run; write it as a metric (registry.add_metric) or a scorer `python` of a YAML task"
 _EMBEDDING = "similarity of embeddings is no metric here; rouge_l, f1 or the metric rubric, or an eval function"
-_RAG = "see docs/rag.md: an eval function with lm.grade over question, context and answer"
+_RAG = f"see {page('rag.md')}: an eval function with lm.grade over question, context and answer"
 _TRACE = "of an application: an eval function, whose steps are in lm.trace and lm.calls"
 _FORMAT = "no metric here reads this format; a metric of your own, or regex"
 _CHOICE = "prompts are compared over all rows: lmeval rank --by config"
@@ -34,12 +36,12 @@ WITHOUT: Mapping[str, str] = MappingProxyType(
         "levenshtein": "no metric here counts edits; exact_match, f1 or rouge_l with a threshold",
         "gleu": "bleu_4 with a threshold",
         "meteor": "rouge_l or f1 with a threshold",
-        "perplexity": "of the answer's tokens; log-probabilities are in the ledger (docs/log-likelihood.md)",
-        "perplexity-score": "of the answer's tokens; log-probabilities are in the ledger (docs/log-likelihood.md)",
+        "perplexity": f"of the answer's tokens; log-probabilities are in the ledger ({page('log-likelihood.md')})",
+        "perplexity-score": f"of the answer's tokens; log-probabilities are in the ledger ({page('log-likelihood.md')})",
         "finish-reason": "the ledger has it; no metric reads it",
         "is-refusal": "the metric rubric, or regex",
         "word-count": "regex, such as ^\\s*(\\S+\\s+){0,99}\\S*$",
-        "human": "extras.human_label compares a judge with labels of people (docs/grade-with-a-judge.md)",
+        "human": f"extras.human_label compares a judge with labels of people ({page('grade-with-a-judge.md')})",
     }
 )
 """By the kind of an assertion, ``not-`` aside: why it is left out, and what to write in its place."""

@@ -11,11 +11,11 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
 import pytest_lmeval
+from pytest_lmeval.cli import _MODULES as MODULES
 from pytest_lmeval.cli import COMMANDS
 from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.loading import default_registry
@@ -104,11 +104,6 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
         yield [code(" ".join(filter(None, [*action.option_strings[:1], value + more]))), cell(action.help or "")]
 
 
-def module_of(command: str) -> str:
-    """Return the module of a command of ``lmeval``: a word of Python has a ``_`` behind it."""
-    return f"{command}_" if iskeyword(command) else command
-
-
 def commands() -> str:
     """Return the page of the commands."""
     found = [
@@ -117,7 +112,7 @@ def commands() -> str:
     ]
     for name, summary in COMMANDS.items():
         parser = argparse.ArgumentParser(prog=f"lmeval {name}", usage=argparse.SUPPRESS)
-        import_module(f"pytest_lmeval.cli.{module_of(name)}").configure(parser)
+        import_module(f"pytest_lmeval.cli.{MODULES.get(name, name)}").configure(parser)
         found.append(
             f"\n## {name}\n\n{summary[0].upper()}{summary[1:]}.\n\n"
             + table(("argument", "meaning"), _arguments(parser))

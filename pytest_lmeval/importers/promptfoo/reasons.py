@@ -10,6 +10,7 @@ from pytest_lmeval.pages import page
 _CODE = "code is not run; write it as a metric (registry.add_metric) or a scorer `python` of a YAML task"
 _EMBEDDING = "similarity of embeddings is no metric here; rouge_l, f1 or the metric rubric, or an eval function"
 _RAG = f"see {page('rag.md')}: an eval function with lm.grade over question, context and answer"
+_PERPLEXITY = f"of the answer's tokens; log-probabilities are in the ledger ({page('log-likelihood.md')})"
 _TRACE = "of an application: an eval function, whose steps are in lm.trace and lm.calls"
 _FORMAT = "no metric here reads this format; a metric of your own, or regex"
 _CHOICE = "prompts are compared over all rows: lmeval rank --by config"
@@ -36,8 +37,8 @@ WITHOUT: Mapping[str, str] = MappingProxyType(
         "levenshtein": "no metric here counts edits; exact_match, f1 or rouge_l with a threshold",
         "gleu": "bleu_4 with a threshold",
         "meteor": "rouge_l or f1 with a threshold",
-        "perplexity": f"of the answer's tokens; log-probabilities are in the ledger ({page('log-likelihood.md')})",
-        "perplexity-score": f"of the answer's tokens; log-probabilities are in the ledger ({page('log-likelihood.md')})",
+        "perplexity": _PERPLEXITY,
+        "perplexity-score": _PERPLEXITY,
         "finish-reason": "the ledger has it; no metric reads it",
         "is-refusal": "the metric rubric, or regex",
         "word-count": "regex, such as ^\\s*(\\S+\\s+){0,99}\\S*$",

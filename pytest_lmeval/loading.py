@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_ADAPTERS = ("toy", "replay", "hf", "openai", "anthropic", "none", "ray")
+_ADAPTERS = ("toy", "replay", "hf", "openai", "anthropic", "litellm", "none", "ray")
 """The modules of ``adapters/`` that have a function ``make(argument, **options)``."""
 
 

@@ -80,7 +80,7 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("outside", 4, "leads out of the config's folder"),
         ("outside", 11, "assert-set with a threshold"),
         ("outside", 14, "no file of the config's folder"),
-        ("providers", 11, "no adapter here has this name"),
+        ("providers", 15, "no adapter here has this name"),
         ("providers", 8, "config.seed: adapter 'anthropic': unknown option 'seed'"),
         ("providers", 8, "expected a number from 0 to 1"),
         ("providers", 12, "provider.py is a program"),
@@ -125,6 +125,7 @@ def test_providers_become_profiles_without_keys() -> None:
         "api_key_env": "MY_KEY",
         "extra_body": {"response_format": {"type": "json_object"}},
     } == profiles["careful"]
+    assert {"adapter": "litellm:bedrock/anthropic.claude-v2"} == profiles["anthropic.claude-v2"]
     assert any("a key is never written down" in each.why for each in imported.left_out)
 
 

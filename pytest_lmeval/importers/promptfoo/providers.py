@@ -30,9 +30,18 @@ _SERVICES: Mapping[str, tuple[str, Profile]] = MappingProxyType(
         "deepseek": ("openai", {"base_url": "https://api.deepseek.com/v1", "api_key_env": "DEEPSEEK_API_KEY"}),
         "mistral": ("openai", {"base_url": "https://api.mistral.ai/v1", "api_key_env": "MISTRAL_API_KEY"}),
         "togetherai": ("openai", {"base_url": "https://api.together.xyz/v1", "api_key_env": "TOGETHER_API_KEY"}),
+        # Whose models are litellm's, by the prefix that it has for them.
+        **dict.fromkeys(("azure", "azureopenai", "bedrock", "google", "vertex", "litellm"), ("litellm", {})),
         "xai": ("openai", {"base_url": "https://api.x.ai/v1", "api_key_env": "XAI_API_KEY"}),
     }
 )
+_PREFIXES = {
+    "azure": "azure/",
+    "azureopenai": "azure/",
+    "bedrock": "bedrock/",
+    "google": "gemini/",
+    "vertex": "vertex_ai/",
+}
 _WAYS = frozenset({"chat", "completion", "completions", "messages", "responses", "converse"})
 _NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -99,17 +108,19 @@ def _profile(name: str, node: Node, remarks: Remarks) -> tuple[str, Profile]:
     service, _, rest = name.partition(":")
     if service not in _SERVICES or not rest:
         raise LeftOut(f"provider {name!r:.60}: no adapter here has this name; your own is module:Object (adapters.md)")
+    adapter, options = _SERVICES[service]
     way, _, model = rest.partition(":")
     if way not in _WAYS or not model:
         way, model = "", rest
     if way == "" and service == "openai" and ":" in rest:
         raise LeftOut(f"provider {name!r:.60}: only chat and completions are asked")
+    if adapter == "litellm" and (way.startswith("completion") or model.startswith("embedding")):
+        raise LeftOut(f"provider {name!r:.60}: only chats are asked by litellm")
     if "transform" in node.value if isinstance(node.value, dict) else False:
         raise LeftOut(
             "a transform of the answers: adapters.md says how one adapter wraps another", node.at("transform")
         )
-    adapter, options = _SERVICES[service]
-    profile = {"adapter": f"{adapter}:{model}", **options}
+    profile = {"adapter": f"{adapter}:{_PREFIXES.get(service, '')}{model}", **options}
     if way in ("completion", "completions") and adapter == "openai" and service != "ollama":
         profile["endpoint"] = "completions"
     if way == "responses":

@@ -1,0 +1,151 @@
+"""The adapter itself: one attempt per call; limits, retries and concurrency are the engine's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from pytest_lmeval.adapters.http.adapter import raised
+from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.http.reply import Document
+from pytest_lmeval.adapters.http.secret import read_key
+from pytest_lmeval.adapters.litellm.options import read_options
+from pytest_lmeval.adapters.openai.request import request_fields
+from pytest_lmeval.adapters.openai.response import completion
+from pytest_lmeval.adapters.protocol import ANY_OPTION, without_wishes
+from pytest_lmeval.adapters.resolve import is_offline
+from pytest_lmeval.errors import AdapterError, TransientError, UsageError
+from pytest_lmeval.numbers import is_number
+from pytest_lmeval.redaction import Scrubber, is_secret_name
+from pytest_lmeval.types import Completion, Generate
+
+_LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
+_SHORTEST_SECRET = 8
+
+
+class LiteLLMAdapter:
+    """A model that the package litellm reaches.
+
+    The options are those of :class:`~pytest_lmeval.adapters.litellm.options.LiteLLMOptions`. Raise UsageError for one
+    that cannot be used, a key that is missing, or without litellm.
+    """
+
+    exact = False
+    trusted = False
+    request_options = frozenset({ANY_OPTION})
+
+    def __init__(self, model: str, /, **options: Any) -> None:
+        self._options = read_options(options)
+        self._key = read_key("litellm", self._options.api_key_env, bool(self._options.api_key_env))
+        if self._key.stands_in((model, self._options)):
+            raise UsageError("adapter 'litellm': the API key itself is in the model's name or in an option")
+        # litellm finds keys by itself, each provider's in variables of its own.
+        found = [value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET]
+        self.known_secrets = tuple({*self._key.known(), *found})
+        self._scrubber = Scrubber([*self.known_secrets])
+        self._litellm = None if is_offline() else _imported()
+        self.name = model
+        self.base_url = self._options.base_url
+        self.options = self._options.public()
+        self.manifest: dict[str, Any] = {"id": model}
+        self.requests_per_minute = self._options.requests_per_minute
+        self.tokens_per_minute = self._options.tokens_per_minute
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    async def complete(self, request: Generate) -> Completion:
+        """Ask once and return the completion.
+
+        Raise TransientError where asking again may help (408, 409, 429, 5xx, no connection, timeouts), AdapterError
+        where it would not.
+        """
+        return raised(await self._completion(without_wishes(request)))
+
+    async def aclose(self) -> None:
+        """Close the connections that litellm keeps."""
+        if close := getattr(self._litellm, "close_litellm_async_clients", None):
+            await close()
+
+    async def _completion(self, request: Generate) -> Completion | AdapterError:
+        # Errors leave as values: a traceback through here would show what litellm was given, the key with it.
+        begun = time.perf_counter()
+        try:
+            fields = request_fields(self.name, self._options, request)
+            async with asyncio.timeout(self._options.timeout):
+                reply = await self._ask(fields)
+            return self._answer(reply, (time.perf_counter() - begun) * 1000)
+        except TimeoutError:
+            return AttemptTimeout(f"litellm:{self.name}: no response in {self._options.timeout:g} s")
+        except AdapterError as error:
+            return error
+        except Exception as error:
+            return self._error(error)
+
+    async def _ask(self, fields: dict[str, Any]) -> Any:
+        self._litellm = litellm = self._litellm or _imported()
+        given = {"api_base": self._options.base_url, "api_key": self._key.header() if self._key else ""}
+        # Retries are counted and waited for by the engine alone.
+        return await litellm.acompletion(
+            **fields,
+            **{name: value for name, value in given.items() if value},
+            timeout=self._options.timeout,
+            num_retries=0,
+            max_retries=0,
+        )
+
+    def _answer(self, reply: Any, latency_ms: float) -> Completion:
+        fields = reply.model_dump()
+        where = f"litellm:{self.name}"
+        text = self._scrubber.scrub(reply.model_dump_json())
+        found = completion(Document(fields, where, text.encode(), self._key), self._options, latency_ms)
+        if found.cost is None and self._options.price_input is None:
+            found = replace(found, cost=self._cost(reply))
+        if isinstance(fields.get("model"), str):
+            self.manifest.setdefault("revision", one_line(fields["model"]))
+        return found
+
+    def _cost(self, reply: Any) -> float | None:
+        """Return the dollars by litellm's list of prices; None for a model that is not in it."""
+        try:
+            cost = self._litellm.completion_cost(completion_response=reply, model=self.name)  # type: ignore[union-attr]
+        except Exception:  # it raises Exception itself
+            return None
+        return float(cost) if is_number(cost) and cost > 0 else None
+
+    def _error(self, error: Exception) -> AdapterError:
+        """Return an exception of litellm as one of ours, by its status; the text has no secret."""
+        kind = type(error).__name__
+        status = getattr(error, "status_code", None)
+        text = one_line(self._scrubber.scrub(str(error)))
+        where = f"litellm:{self.name}: {kind}"
+        if kind == "Timeout":
+            return AttemptTimeout(f"{where}: {text}")
+        if kind == "APIConnectionError":
+            return TransientError(f"{where}: {text}")
+        if not isinstance(status, int):
+            return AdapterError(f"{where}: {text}")
+        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+        return refused(f"{where} (status {status})", status, text.encode(), retry_after(headers))
+
+
+def _imported() -> Any:
+    """Return litellm, which otherwise fetches a list of prices while it is imported."""
+    mine = _LOCAL_PRICES not in os.environ
+    if mine:
+        os.environ[_LOCAL_PRICES] = "True"
+    try:
+        litellm: Any = import_module("litellm")
+    except ImportError as error:
+        raise UsageError(
+            f"adapter 'litellm' needs litellm, which cannot be imported ({error}): pip install 'pytest-lmeval[litellm]'"
+        ) from error
+    finally:
+        if mine:
+            del os.environ[_LOCAL_PRICES]
+    litellm.suppress_debug_info = True  # it prints advice for each error
+    return litellm

@@ -1,0 +1,49 @@
+"""The options of the adapter, checked once, when it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_lmeval.adapters.http.options import CHECKS, extra_body, read, temperature
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
+from pytest_lmeval.adapters.options import Check
+from pytest_lmeval.numbers import Number
+
+# Arguments of litellm with options of their own, and those that would change what a response is.
+_OWNED = frozenset(
+    {"model", "messages", "temperature", "top_p", "stop", "seed", "max_tokens", "timeout", "api_base", "base_url"}
+)
+_FORBIDDEN = frozenset({"n", "stream", "num_retries", "max_retries", "fallbacks", "mock_response", "acompletion"})
+
+
+@dataclass(frozen=True, slots=True)
+class LiteLLMOptions(OpenAIOptions):
+    """How to ask the service: options of the adapter openai; ``extra_body`` has further arguments of litellm.
+
+    ``base_url`` and ``api_key_env`` are litellm's own, by the provider, unless they are given.
+    """
+
+    base_url: str = ""
+    api_key_env: str = ""
+
+    def public(self) -> dict[str, Any]:
+        """Return the options that are set, as JSON values; none of them is a secret."""
+        # The method of a dataclass with slots has no `super()` without its arguments.
+        values = OpenAIOptions.public(self)
+        return {name: value for name, value in values.items() if name in _CHECKS and value != ""}
+
+
+_CHECKS: Mapping[str, Check] = {
+    **{name: check for name, check in CHECKS.items() if name not in ("stream", "max_response_bytes")},
+    "temperature": temperature(math.inf),
+    "extra_body": extra_body('{api_version = "2024-10-21"}', _OWNED, _FORBIDDEN),
+    "seed": Number(0, whole=True).check,
+}
+
+
+def read_options(given: Mapping[str, Any]) -> LiteLLMOptions:
+    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    return read("litellm", LiteLLMOptions, _CHECKS, given)

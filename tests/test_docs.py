@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,16 @@ def test_a_bad_line_in_the_docs_gives_the_message_beside_it(lines: str, message:
     _, errors, _ = read_records(lines.encode(), default_registry(entry_points=False))
 
     assert [message] == [error.at("tasks/t.jsonl") for error in errors]
+
+
+def test_each_profile_of_a_server_has_options_that_its_adapter_takes() -> None:
+    section = (ROOT / "docs" / "recipes.md").read_text("utf-8").partition("### Profiles by server\n")[2]
+    text = section.partition("```toml\n")[2].partition("```")[0]
+    profiles = tomllib.loads(text)["tool"]["lmeval"]["adapters"]
+    for profile in profiles.values():
+        adapter = profile.pop("adapter").partition(":")[0]
+        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(profile)
+    assert ["vllm", "sglang", "llamacpp", "ollama", "tgi", "openrouter", "azure", "bedrock", "gemini"] == [*profiles]
 
 
 def test_the_docs_show_a_bad_line_for_every_rule() -> None:

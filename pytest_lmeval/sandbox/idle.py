@@ -1,7 +1,8 @@
-"""Whether a program only waits: it neither uses CPU time nor wants any, and writes nothing."""
+"""Whether a program only waits: it neither uses CPU time nor wants any, and writes nothing; and how long in all."""
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable
@@ -18,10 +19,12 @@ ENDED = frozenset(b"ZXx")
 
 
 class Idleness:
-    """How long a program has only waited; where ``/proc`` does not exist, never."""
+    """How long a program has only waited, at a stretch and in all; where ``/proc`` does not exist, never."""
 
-    def __init__(self, most_s: float) -> None:
+    def __init__(self, most_s: float, most_in_all_s: float = math.inf) -> None:
         self._most_s = most_s
+        self._most_in_all_s = most_in_all_s
+        self._in_all_s = 0.0
         self.restart()
 
     def restart(self) -> None:
@@ -35,20 +38,30 @@ class Idleness:
         """Whether it is time for another `look`."""
         return time.monotonic() >= self._looked_at + LOOK_S
 
-    def look(self, pids: Iterable[int], written: int) -> bool:
-        """Whether the processes have only waited for too long; ``written`` is how much came out of them so far."""
+    def look(self, pids: Iterable[int], written: int) -> str:
+        """Return why the processes have waited for too long, or ""; ``written`` is how much they wrote so far."""
         # No longer than two looks: while this process itself is stopped, nobody reads what a program writes.
         passed_s = min(time.monotonic() - self._looked_at, 2 * LOOK_S)
         self._looked_at = time.monotonic()
         seen = [_look(pid) for pid in pids]
         used_s = sum(used for used, _ in seen)
         states = frozenset().union(*(states for _, states in seen))
-        waits = bool(states - ENDED) and not states & ACTIVE and written == self._written
-        if self._used_s is None or not waits or abs(used_s - self._used_s) > TICK_S + SHARE * self._idle_s:
-            self._used_s, self._written, self._idle_s = used_s, written, 0.0
-        else:
+        waits = bool(states - ENDED) and not states & ACTIVE
+        # A little work in between begins a new stretch; the place is held all the same.
+        self._in_all_s += passed_s if waits else 0.0
+        little = self._used_s is not None and abs(used_s - self._used_s) <= TICK_S + SHARE * self._idle_s
+        if waits and little and written == self._written:
             self._idle_s += passed_s
-        return self._idle_s >= self._most_s
+        else:
+            self._used_s, self._written, self._idle_s = used_s, written, 0.0
+        return self._reason()
+
+    def _reason(self) -> str:
+        if self._idle_s >= self._most_s:
+            return f"used no CPU time for {self._most_s:g} s: it slept or waited"
+        if self._in_all_s >= self._most_in_all_s:
+            return f"slept or waited for {self._most_in_all_s:g} s in all"
+        return ""
 
 
 def _look(pid: int) -> tuple[float, frozenset[int]]:

@@ -18,10 +18,10 @@ class Limits:
     ``cpu_s`` is CPU seconds of the program and the processes it starts, the limit that counts. ``wall_s`` only
     guards against programs that wait for ever; by default it is ten times ``cpu_s`` and ten seconds, so that a
     machine with too much to do does not make a program fail. A program that only sleeps is given up earlier, where
-    ``/proc`` exists: after ``cpu_s`` and two seconds. ``memory_bytes`` (address space), ``file_bytes`` and
-    ``open_files`` hold for each process; None is no memory limit. ``output_bytes`` is how much of the end of stdout and
-    of stderr is kept. ``processes`` counts where a program may start any, ``disk_bytes``, all its files together, at
-    the level ``confined``.
+    ``/proc`` exists: after ``cpu_s`` and two seconds at a stretch, after twice as long in all. ``memory_bytes``
+    (address space), ``file_bytes`` and ``open_files`` hold for each process; None is no memory limit. ``output_bytes``
+    is how much of the end of stdout and of stderr is kept. ``processes`` counts where a program may start any,
+    ``disk_bytes``, all its files together, at the level ``confined``.
     """
 
     cpu_s: float = 3.0
@@ -43,6 +43,11 @@ class Limits:
     def idle_s(self) -> float:
         """Wall seconds after which a run is given up in which the program used no CPU time and wanted none."""
         return self.cpu_s + 2
+
+    @property
+    def waits_s(self) -> float:
+        """Wall seconds that a run may sleep or wait in all, whatever it does in between."""
+        return 2 * self.idle_s
 
     @property
     def hang_guard_s(self) -> float:

@@ -41,7 +41,7 @@ class Session:
         self._ready = False
         self._closed = False
         self._kept = 0
-        self._idle = Idleness(limits.idle_s)
+        self._idle = Idleness(limits.idle_s, limits.waits_s)
         self._deadline = time.monotonic() + limits.hang_guard_s
         try:
             self._start(launcher)
@@ -131,9 +131,9 @@ class Session:
         if time.monotonic() >= self._deadline:
             self.close()
             raise ProgramEndError("timeout", f"no end after {self._limits.hang_guard_s:g} s of wall time")
-        if self._idle.due and self._idle.look(self._child.processes(), self.pipes.received):
+        if self._idle.due and (reason := self._idle.look(self._child.processes(), self.pipes.received)):
             self.close()
-            raise ProgramEndError("timeout", f"used no CPU time for {self._limits.idle_s:g} s: it slept or waited")
+            raise ProgramEndError("timeout", reason)
         del self._outgoing[: self.pipes.step(self._deadline, self._outgoing)]
 
     def _more(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -29,9 +30,16 @@ class Clock:
         self.states = b"S"
         self.written = 0
 
-    def idle_after(self, looks: int, used_s: float = 0.0, passed_s: float = LOOK_S, written: int = 0) -> bool:
+    def idle_after(
+        self,
+        looks: int,
+        used_s: float = 0.0,
+        passed_s: float = LOOK_S,
+        written: int = 0,
+        most_in_all_s: float = math.inf,
+    ) -> bool:
         """Whether one of so many looks, between which that much happens, finds that the program only waits."""
-        watch = Idleness(MOST_S)
+        watch = Idleness(MOST_S, most_in_all_s)
         for _ in range(looks):
             self.now += passed_s
             self.used_s += used_s
@@ -78,6 +86,14 @@ def test_a_program_that_writes_is_not_idle(clock: Clock) -> None:
     assert not clock.idle_after(10 * LOOKS, written=1)
 
 
+def test_what_a_program_does_in_between_does_not_give_it_more_time_to_wait_in_all(clock: Clock) -> None:
+    most = partial(clock.idle_after, used_s=0.1 * LOOK_S, written=1, most_in_all_s=2 * MOST_S)
+
+    assert (False, True) == (most(2 * LOOKS - 1), most(2 * LOOKS))
+    clock.states = b"SR"
+    assert not most(10 * LOOKS)
+
+
 def test_a_time_in_which_nobody_looked_counts_as_a_short_one(clock: Clock) -> None:
     assert not clock.idle_after(3, passed_s=3600.0)
 
@@ -113,6 +129,12 @@ def test_the_state_and_the_time_of_a_process_are_read_whatever_its_name_is() -> 
     assert 0.03 < found[0] < 60.0
 
 
+# More than a hundredth of a CPU, or a byte, begins a new stretch of waiting.
+BUSY_WAITERS = {
+    "uses the CPU now and then": "while True:\n        time.sleep(0.3)\n"
+    "        end = time.process_time() + 0.008\n        while time.process_time() < end: pass",
+    "writes now and then": "while True: time.sleep(0.2); print('.', flush=True)",
+}
 WAITERS = {
     "sleeps": "time.sleep(600)",
     "sleeps in small steps": "while True: time.sleep(0.05)",
@@ -136,7 +158,10 @@ def ended(sandbox: Sandbox) -> dict[str, ProgramRun]:
         ),
     }
     if os.path.isdir("/proc/self/task"):
-        begun |= {act: partial(sandbox.call, waits + act, "f", [[]], Limits(cpu_s=0.2)) for act in WAITERS.values()}
+        begun |= {
+            act: partial(sandbox.call, waits + act, "f", [[]], Limits(cpu_s=0.2))
+            for act in (*WAITERS.values(), *BUSY_WAITERS.values())
+        }
     with ThreadPoolExecutor(len(begun)) as pool:
         return dict(zip(begun, pool.map(lambda begin: begin(), begun.values()), strict=True))
 
@@ -147,6 +172,16 @@ def test_a_program_that_only_waits_is_given_up_early(act: str, ended: dict[str, 
     run = ended[act]
 
     assert ("timeout", "used no CPU time for 2.2 s: it slept or waited") == (run.status, run.reason)
+
+
+@linux_only
+@pytest.mark.parametrize("act", BUSY_WAITERS.values(), ids=BUSY_WAITERS)
+def test_a_program_that_does_a_little_while_it_waits_is_given_up_before_the_guard(
+    act: str, ended: dict[str, ProgramRun]
+) -> None:
+    run = ended[act]
+
+    assert ("timeout", "slept or waited for 4.4 s in all") == (run.status, run.reason)
 
 
 def test_a_program_that_sleeps_for_a_while_passes(ended: dict[str, ProgramRun]) -> None:

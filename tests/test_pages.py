@@ -10,12 +10,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from pytest_lmeval.pages import REPOSITORY, page
 from tests import needs
 from tests.report.html.browser import find_chromium, running_browser
+from website.pictures import COLUMNS, IMAGES, PICTURES, svg
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pytest_lmeval"
@@ -121,3 +123,21 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     done = subprocess.run(build, capture_output=True, text=True, timeout=300)
     assert (2, f"{tmp_path}: is not empty, and no site; name another folder\n") == (done.returncode, done.stderr)
     assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_each_picture_is_made_by_the_script_and_shown() -> None:
+    shown = {
+        name
+        for path in PAGES
+        for name in re.findall(r"!\[[^]]+\]\((?:docs/)?images/([^)]+)\)", path.read_text("utf-8"))
+    }
+
+    assert set(PICTURES) == {path.name for path in IMAGES.iterdir()} == shown
+
+
+def test_a_picture_of_a_terminal_has_its_texts_and_colours_in_rows_of_its_width() -> None:
+    root = ElementTree.fromstring(svg(f"$ <run> & go\n\x1b[31mFAILED\x1b[0m {'x' * COLUMNS}\n", "a run"))
+    texts = list(root.iter("{http://www.w3.org/2000/svg}text"))
+
+    assert ["$ <run> & go", "FAILED", " " + "x" * (COLUMNS - 7), "x" * 7] == [each.text for each in texts]
+    assert 3 == len({each.get("y") for each in texts}) == len({each.get("fill") for each in texts}) + 1

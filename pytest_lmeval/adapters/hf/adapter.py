@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from pytest_lmeval.adapters.hf import generation, scoring
+from pytest_lmeval.adapters.hf import generation, rolling, scoring
 from pytest_lmeval.adapters.hf.batches import BatchLimits, batches, size_of
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
 from pytest_lmeval.adapters.hf.options import fault, read_options, share_threads, worker_number
@@ -16,7 +17,7 @@ from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
 from pytest_lmeval.adapters.hf.plans import WindowPlan, plan, prepare
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.hf.rows import Batch, Prompted, ScoredRow, rows_of
-from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
 # A processor computes no faster on more tokens at a time, and its caches hold no more; rows of more different lengths
@@ -40,6 +41,7 @@ class HfAdapter:
     exact = False
     trusted = False
     tells_cost = False
+    request_options = frozenset({"temperature", "top_p"})
 
     def __init__(self, source: str, /, **options: Any) -> None:
         if not isinstance(source, str) or not source.strip():
@@ -84,6 +86,9 @@ class HfAdapter:
 
         Rows of about one size come together, and those with a common beginning, which is read once.
         """
+        if any(isinstance(one, LogLikelihood) and one.rolling for one in requests):
+            # Each is several windows of its own.
+            return [[number] for number in range(len(requests))]
         parts = list(self._plan(requests).parts())
         asked = [[requests[number] for number in part.numbers] for part in parts]
         self._planned = {_identity(part): (part, each) for part, each in zip(asked, parts, strict=True)}
@@ -128,12 +133,30 @@ class HfAdapter:
             return self._answers(requests)
 
     def _answers(self, requests: Sequence[Request]) -> list[Any]:
+        if any(isinstance(one, LogLikelihood) and one.rolling for one in requests):
+            return [
+                self._rolled(one) if getattr(one, "rolling", False) else self._answers([one])[0] for one in requests
+            ]
         known = self._planned.pop(_identity(requests), None)
         planned = self._plan(requests) if known is None else known[1]
         answers: dict[int, Any] = dict(planned.errors)
         for batch in planned.batches:
             answers |= self._compute(batch)
         return [answers[number] for number in planned.numbers]
+
+    def _rolled(self, request: Any) -> LogProb | AdapterError:
+        loaded = self._open()
+        start, tokens = self._prompts.whole(request.continuation)
+        if not tokens or not start:
+            return AdapterError("a text without tokens, or a tokenizer without one to begin a text with")
+        splits = dict(enumerate(rolling.windows(start, tokens, loaded.window)))
+        rows = scoring.readings(splits, loaded.window)
+        planned = plan(rows, self._limits(loaded, scores=True), len(splits), {}, shares=False)
+        answers: dict[int, Any] = {}
+        for batch in planned.batches:
+            answers |= self._compute(batch)
+        failed = next((each for each in answers.values() if isinstance(each, AdapterError)), None)
+        return failed or rolling.joined([answers[number] for number in range(len(splits))])
 
     def _plan(self, requests: Sequence[Request]) -> WindowPlan:
         loaded = self._open()
@@ -146,7 +169,23 @@ class HfAdapter:
             asked, errors = prepare(requests, lambda number, one: self._prompted(loaded, number, one))
             rows = list(asked.values())
         limits = self._limits(loaded, scores=bool(rows) and isinstance(rows[0], ScoredRow))
-        return plan(rows, limits, len(requests), errors, shares=self._goes_on)
+        kinds = dict.fromkeys(getattr(row, "sampling", ()) for row in rows)
+        if len(kinds) < 2:
+            return plan(rows, limits, len(requests), errors, shares=self._goes_on)
+        alike = [[row for row in rows if row.sampling == kind] for kind in kinds]
+        plans = [plan(each, limits, len(requests), errors, shares=self._goes_on) for each in alike]
+        return WindowPlan(range(len(requests)), [batch for one in plans for batch in one.batches], errors)
+
+    def _sampling(self, options: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+        """Return how to draw for one request; raise AdapterError for a value that cannot be."""
+        own = {name: options[name] for name in self.request_options if options.get(name) is not None}
+        if own.get("temperature", self._options.temperature) == 0:
+            own.pop("top_p", None)
+        try:
+            read_options({"temperature": self._options.temperature, **own})
+        except UsageError as error:
+            raise AdapterError(f"an option of the request: {error}") from None
+        return tuple(sorted(own.items()))
 
     def _limits(self, loaded: Loaded, *, scores: bool) -> BatchLimits:
         enough = _ENOUGH_TO_SCORE if scores else _ENOUGH_TO_WRITE
@@ -162,7 +201,8 @@ class HfAdapter:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
             raise AdapterError(f"there is no room for an answer; in tokens: {sizes}")
         seed = f"{self._options.seed + request.repeat} {tokens}"
-        return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number)
+        sampling = self._sampling(request.options)
+        return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number, sampling)
 
     def _compute(self, batch: Batch[Any]) -> dict[int, Any]:
         """Return the answers of a batch by number; where the memory is too small for it, those of its parts."""
@@ -191,7 +231,8 @@ class HfAdapter:
         if scores:
             return scoring.score(loaded, self._reader, batch)
         reader = self._reader if self._goes_on else None
-        return generation.write(loaded, reader, self._prompts, self._options, batch, self._closing.is_set)
+        options = replace(self._options, **dict(rows_of(batch)[0].sampling))
+        return generation.write(loaded, reader, self._prompts, options, batch, self._closing.is_set)
 
 
 def _identity(requests: Sequence[Request]) -> tuple[int, ...]:

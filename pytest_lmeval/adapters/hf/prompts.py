@@ -146,6 +146,10 @@ class Prompts:
             return AdapterError("the context has no tokens, and the tokenizer has none to begin a text with")
         return whole, len(whole) - shared
 
+    def whole(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the token that a text begins with, and its own tokens."""
+        return self._start, self._encode(text)
+
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
         """Return ``written`` as it reads behind ``prompt``: with its leading blank, which many tokenizers drop."""
         before = list(prompt[-_BEFORE:])

@@ -62,7 +62,8 @@ class ScoredRow:
 class Prompted:
     """A prompt of ``tokens`` with room for ``room`` more; ``seed`` seeds what is drawn for it, and for it alone.
 
-    ``opened`` says that it ends within thoughts, ``tools`` that the model may call some. ``number`` is the request's.
+    ``opened`` says that it ends within thoughts, ``tools`` that the model may call some. ``number`` is the request's,
+    ``sampling`` what it has in place of the adapter's options: rows of one batch have the same.
     """
 
     tokens: list[int]
@@ -72,6 +73,7 @@ class Prompted:
     opened: bool = False
     tools: bool = False
     number: int = 0
+    sampling: tuple[tuple[str, float], ...] = ()
 
     @property
     def kept(self) -> int:

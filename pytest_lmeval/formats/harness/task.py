@@ -8,7 +8,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.adapters.protocol import ANY_OPTION
+from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, standard_error
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.formats.harness.document import FunctionRef
@@ -71,6 +72,18 @@ class HarnessTask(Task):
         """``loglikelihood`` unless texts are generated."""
         return "" if self.config_of.output_type == "generate_until" else "loglikelihood"
 
+    def prepared(self, adapter: Any) -> HarnessTask:
+        """Return the task; raise UsageError where ``adapter`` would answer otherwise than the task asks."""
+        taken = getattr(adapter, "request_options", ())
+        asked = {} if self.needs else self._generation()[2]
+        lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
+        if lacking:
+            shown_options = ", ".join(f"{name}={asked[name]}" for name in lacking)
+            raise UsageError(
+                f"task {self.name!r} asks with {shown_options}, which the adapter does not take for a request"
+            )
+        return self
+
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the requests of one document, in the order in which its metrics want their answers."""
         kind = self.config_of.output_type
@@ -84,16 +97,19 @@ class HarnessTask(Task):
             requests += option_requests([pair], self.name, example.id, messages)
         return [*dict.fromkeys(requests)]
 
-    def _generate(self, example: Example, prompt: Prompt, repeat: int) -> Generate:
-        given = dict(self.config_of.get("generation_kwargs") or {"temperature": 0.0, "do_sample": False})
+    def _generation(self) -> tuple[tuple[str, ...], int, dict[str, Any]]:
+        """Return stop texts, the most tokens, and the options of a request; greedy answers need none."""
+        given = dict(self.config_of.get("generation_kwargs") or {})
         until = given.pop("until", None) or [self.config_of.fewshot_delimiter]
-        stop = (until,) if isinstance(until, str) else tuple(map(str, until))
         limit = given.pop("max_gen_toks", 256)
-        given["temperature"] = (
-            float(given.get("temperature", 0.0)) if given.pop("do_sample", None) is not False else 0.0
-        )
-        options = {key: value for key, value in given.items() if value not in (None, 0.0) or key != "temperature"}
-        return Generate(prompt, self.name, example.id, repeat, stop, int(limit), options)
+        temperature = 0.0 if given.pop("do_sample", None) is False else float(given.pop("temperature", 0.0))
+        given.pop("temperature", None)
+        drawn = {"temperature": temperature, **given} if temperature else {}
+        return (until,) if isinstance(until, str) else tuple(map(str, until)), int(limit), drawn
+
+    def _generate(self, example: Example, prompt: Prompt, repeat: int) -> Generate:
+        stop, limit, options = self._generation()
+        return Generate(prompt, self.name, example.id, repeat, stop, limit, options)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return what the answers are worth: every metric of every filter, and in [0, 1] the one that decides."""

@@ -86,7 +86,7 @@ class HfAdapter:
 
         Rows of about one size come together, and those with a common beginning, which is read once.
         """
-        if any(isinstance(one, LogLikelihood) and one.rolling for one in requests):
+        if any(map(_is_rolling, requests)):
             # Each is several windows of its own.
             return [[number] for number in range(len(requests))]
         parts = list(self._plan(requests).parts())
@@ -133,10 +133,8 @@ class HfAdapter:
             return self._answers(requests)
 
     def _answers(self, requests: Sequence[Request]) -> list[Any]:
-        if any(isinstance(one, LogLikelihood) and one.rolling for one in requests):
-            return [
-                self._rolled(one) if getattr(one, "rolling", False) else self._answers([one])[0] for one in requests
-            ]
+        if any(map(_is_rolling, requests)):
+            return [self._rolled(one) if _is_rolling(one) else self._answers([one])[0] for one in requests]
         known = self._planned.pop(_identity(requests), None)
         planned = self._plan(requests) if known is None else known[1]
         answers: dict[int, Any] = dict(planned.errors)
@@ -172,7 +170,7 @@ class HfAdapter:
         kinds = dict.fromkeys(getattr(row, "sampling", ()) for row in rows)
         if len(kinds) < 2:
             return plan(rows, limits, len(requests), errors, shares=self._goes_on)
-        alike = [[row for row in rows if row.sampling == kind] for kind in kinds]
+        alike = [[row for row in rows if getattr(row, "sampling", ()) == kind] for kind in kinds]
         plans = [plan(each, limits, len(requests), errors, shares=self._goes_on) for each in alike]
         return WindowPlan(range(len(requests)), [batch for one in plans for batch in one.batches], errors)
 
@@ -233,6 +231,10 @@ class HfAdapter:
         reader = self._reader if self._goes_on else None
         options = replace(self._options, **dict(rows_of(batch)[0].sampling))
         return generation.write(loaded, reader, self._prompts, options, batch, self._closing.is_set)
+
+
+def _is_rolling(request: Request) -> bool:
+    return isinstance(request, LogLikelihood) and request.rolling
 
 
 def _identity(requests: Sequence[Request]) -> tuple[int, ...]:

@@ -24,9 +24,7 @@ LONG = " ".join(f"the cat {number} sat on the mat and ate a fish" for number in 
         (1, 4, [([0, 1], 1)]),
     ],
 )
-def test_each_token_is_predicted_once_by_windows_of_the_model_s_length(
-    length: int, size: int | None, expected: Any
-) -> None:
+def test_windows_of_the_model_s_length_predict_each_token_once(length: int, size: int | None, expected: Any) -> None:
     assert expected == [*windows([0], [*range(1, length + 1)], size)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,12 @@ from typing import Any
 from pytest_lmeval.adapters.hf import generation, rolling, scoring
 from pytest_lmeval.adapters.hf.batches import BatchLimits, batches, size_of
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
-from pytest_lmeval.adapters.hf.options import fault, read_options, share_threads, worker_number
+from pytest_lmeval.adapters.hf.options import fault, read_options, sampling_of, share_threads, worker_number
 from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
 from pytest_lmeval.adapters.hf.plans import WindowPlan, plan, prepare
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.hf.rows import Batch, Prompted, ScoredRow, rows_of
-from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
 # A processor computes no faster on more tokens at a time, and its caches hold no more; rows of more different lengths
@@ -134,27 +134,13 @@ class HfAdapter:
 
     def _answers(self, requests: Sequence[Request]) -> list[Any]:
         if any(map(_is_rolling, requests)):
-            return [self._rolled(one) if _is_rolling(one) else self._answers([one])[0] for one in requests]
+            return [_whole_text(self, one) if _is_rolling(one) else self._answers([one])[0] for one in requests]
         known = self._planned.pop(_identity(requests), None)
         planned = self._plan(requests) if known is None else known[1]
         answers: dict[int, Any] = dict(planned.errors)
         for batch in planned.batches:
             answers |= self._compute(batch)
         return [answers[number] for number in planned.numbers]
-
-    def _rolled(self, request: Any) -> LogProb | AdapterError:
-        loaded = self._open()
-        start, tokens = self._prompts.whole(request.continuation)
-        if not tokens or not start:
-            return AdapterError("a text without tokens, or a tokenizer without one to begin a text with")
-        splits = dict(enumerate(rolling.windows(start, tokens, loaded.window)))
-        rows = scoring.readings(splits, loaded.window)
-        planned = plan(rows, self._limits(loaded, scores=True), len(splits), {}, shares=False)
-        answers: dict[int, Any] = {}
-        for batch in planned.batches:
-            answers |= self._compute(batch)
-        failed = next((each for each in answers.values() if isinstance(each, AdapterError)), None)
-        return failed or rolling.joined([answers[number] for number in range(len(splits))])
 
     def _plan(self, requests: Sequence[Request]) -> WindowPlan:
         loaded = self._open()
@@ -170,20 +156,9 @@ class HfAdapter:
         kinds = dict.fromkeys(getattr(row, "sampling", ()) for row in rows)
         if len(kinds) < 2:
             return plan(rows, limits, len(requests), errors, shares=self._goes_on)
-        alike = [[row for row in rows if getattr(row, "sampling", ()) == kind] for kind in kinds]
-        plans = [plan(each, limits, len(requests), errors, shares=self._goes_on) for each in alike]
+        groups = [[row for row in rows if getattr(row, "sampling", ()) == kind] for kind in kinds]
+        plans = [plan(each, limits, len(requests), errors, shares=self._goes_on) for each in groups]
         return WindowPlan(range(len(requests)), [batch for one in plans for batch in one.batches], errors)
-
-    def _sampling(self, options: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-        """Return how to draw for one request; raise AdapterError for a value that cannot be."""
-        own = {name: options[name] for name in self.request_options if options.get(name) is not None}
-        if own.get("temperature", self._options.temperature) == 0:
-            own.pop("top_p", None)
-        try:
-            read_options({"temperature": self._options.temperature, **own})
-        except UsageError as error:
-            raise AdapterError(f"an option of the request: {error}") from None
-        return tuple(sorted(own.items()))
 
     def _limits(self, loaded: Loaded, *, scores: bool) -> BatchLimits:
         enough = _ENOUGH_TO_SCORE if scores else _ENOUGH_TO_WRITE
@@ -199,7 +174,7 @@ class HfAdapter:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
             raise AdapterError(f"there is no room for an answer; in tokens: {sizes}")
         seed = f"{self._options.seed + request.repeat} {tokens}"
-        sampling = self._sampling(request.options)
+        sampling = sampling_of(request.options, self.request_options, self._options)
         return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number, sampling)
 
     def _compute(self, batch: Batch[Any]) -> dict[int, Any]:
@@ -231,6 +206,23 @@ class HfAdapter:
         reader = self._reader if self._goes_on else None
         options = replace(self._options, **dict(rows_of(batch)[0].sampling))
         return generation.write(loaded, reader, self._prompts, options, batch, self._closing.is_set)
+
+
+def _whole_text(adapter: HfAdapter, request: Any) -> LogProb | AdapterError:
+    """Return the log-probability of a text that is read in windows."""
+    loaded = adapter._open()
+    # As in lm-evaluation-harness: what the tokenizer puts ahead of a text is predicted, too.
+    start, tokens = adapter._prompts.start, adapter._prompts.plain(request.continuation)
+    if not tokens or not start:
+        return AdapterError("a text without tokens, or a tokenizer without one to begin a text with")
+    splits = dict(enumerate(rolling.windows(start, tokens, loaded.window)))
+    rows = scoring.readings(splits, loaded.window)
+    planned = plan(rows, adapter._limits(loaded, scores=True), len(splits), {}, shares=False)
+    answers: dict[int, Any] = {}
+    for batch in planned.batches:
+        answers |= adapter._compute(batch)
+    failed = next((each for each in answers.values() if isinstance(each, AdapterError)), None)
+    return failed or rolling.joined([answers[number] for number in range(len(splits))])
 
 
 def _is_rolling(request: Request) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from pytest_lmeval.adapters.hf.calls import FAMILIES
 from pytest_lmeval.adapters.options import Check, checked, choice, flag, table, text
 from pytest_lmeval.adapters.options import fault as adapter_fault
-from pytest_lmeval.errors import nearest
+from pytest_lmeval.errors import AdapterError, UsageError, nearest
 from pytest_lmeval.numbers import Number
 
 
@@ -89,6 +89,23 @@ def read_options(given: Mapping[str, Any]) -> HfOptions:
     if options.chat is False and (options.system is not None or options.chat_template_kwargs):
         raise fault("options system and chat_template_kwargs have no place with chat=false")
     return options
+
+
+def sampling_of(given: Mapping[str, Any], taken: Collection[str], options: HfOptions) -> tuple[tuple[str, float], ...]:
+    """Return how to draw for a request with the options ``given``, of which those in ``taken`` are its own.
+
+    Raise AdapterError for a value that cannot be.
+    """
+    own = {name: given[name] for name in taken if given.get(name) is not None} if given else {}
+    if not own:
+        return ()
+    if own.get("temperature", options.temperature) == 0:
+        own.pop("top_p", None)
+    try:
+        read_options({"temperature": options.temperature, **own})
+    except UsageError as error:
+        raise AdapterError(f"an option of the request: {error}") from None
+    return tuple(sorted(own.items()))
 
 
 fault = partial(adapter_fault, "hf")

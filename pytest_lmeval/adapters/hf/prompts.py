@@ -46,7 +46,7 @@ class Prompts:
         self.think_tags: tuple[str, str] | None = None
         self._prefix = self._find_prefix()
         starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
-        self._start = next(([token] for token in starts if token is not None), [])
+        self.start = next(([token] for token in starts if token is not None), [])
 
     def tokens(self, request: Generate) -> list[int]:
         """Return what the model reads for ``request``; raise AdapterError where that is unknown."""
@@ -62,7 +62,7 @@ class Prompts:
                 raise AdapterError(
                     "tools need a chat template, and the tokenizer has none, or the option chat is false"
                 )
-            tokens, opened = self._plain(request.text) or self._start, False
+            tokens, opened = self.plain(request.text) or self.start, False
         else:
             text = self._with_tools(request) if request.tools else self._converse(request.prompt)
             tokens = self._encode(text)
@@ -116,6 +116,7 @@ class Prompts:
         A context with messages is what the chat template makes of them. The tokenizer is called once for all texts: for
         many short ones the calls would cost more than the model.
         """
+        requests = [*map(_with_blanks_behind, requests)]
         contexts = self._contexts(requests)
         pairs = list(zip(contexts, [request.continuation for request in requests], strict=True))
         good = [(before, behind) for before, behind in pairs if not isinstance(before, AdapterError)]
@@ -139,16 +140,12 @@ class Prompts:
     def _border(self, before: list[int], whole: list[int], continuation: str) -> tuple[list[int], int] | AdapterError:
         shared = shared_length(before, whole)
         if shared == 0:
-            whole, shared = [*self._start, *whole], len(self._start)
+            whole, shared = [*self.start, *whole], len(self.start)
         if shared == len(whole):
             return AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
         if shared == 0:
             return AdapterError("the context has no tokens, and the tokenizer has none to begin a text with")
         return whole, len(whole) - shared
-
-    def whole(self, text: str) -> tuple[list[int], list[int]]:
-        """Return the token that a text begins with, and its own tokens."""
-        return self._start, self._encode(text)
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
         """Return ``written`` as it reads behind ``prompt``: with its leading blank, which many tokenizers drop."""
@@ -178,7 +175,8 @@ class Prompts:
         named = zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True)
         return frozenset(token for text, token in named if text in marks)
 
-    def _plain(self, text: str) -> list[int]:
+    def plain(self, text: str) -> list[int]:
+        """Return the tokens of a text, after what the tokenizer puts ahead of every one."""
         return [*self._prefix, *self._encode(text)]
 
     def _encode_all(self, texts: Collection[_Context]) -> dict[_Context, list[int]]:
@@ -227,6 +225,14 @@ def _turn(message: Message) -> dict[str, Any]:
     for shown, call in zip(turn.get("tool_calls", ()), message.tool_calls, strict=True):
         shown["function"]["arguments"] = call.arguments if call.values is None else call.values
     return turn
+
+
+def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
+    """Return a request without blanks at the end of its context where it wants that: tokenizers join them with words."""
+    bare = request.context.rstrip()
+    if not request.moves_blanks or request.messages or not bare:
+        return request
+    return replace(request, context=bare, continuation=request.context[len(bare) :] + request.continuation)
 
 
 def shared_length(first: Sequence[int], second: Sequence[int]) -> int:

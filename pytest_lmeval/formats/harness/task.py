@@ -17,7 +17,7 @@ from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.filters import Filter
 from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
 from pytest_lmeval.formats.harness.values import decoded, encoded, gate_value
-from pytest_lmeval.formats.loglikelihood import option_requests, ranked
+from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, shown
 from pytest_lmeval.task import Prompt, Task, Tools
@@ -92,10 +92,12 @@ class HarnessTask(Task):
         if kind == "loglikelihood_rolling":
             (text,) = example.metadata["pairs"]
             return [LogLikelihood("", text[1], self.name, example.id, rolling=True)]
-        requests: list[Request] = []
-        for messages, pair in _grouped(example):
-            requests += option_requests([pair], self.name, example.id, messages)
-        return [*dict.fromkeys(requests)]
+        requests = [
+            LogLikelihood(*pair, self.name, example.id, messages, moves_blanks=True)
+            for messages, pair in _grouped(example)
+        ]
+        # Options that read the same are asked for once.
+        return [*{(each.context, each.continuation, each.messages): each for each in requests}.values()]
 
     def _generation(self) -> tuple[tuple[str, ...], int, dict[str, Any]]:
         """Return stop texts, the most tokens, and the options of a request; greedy answers need none."""

@@ -86,7 +86,7 @@ def alike(rows: Sequence[Sequence[int]]) -> int:
 
 def by_hand(model: HfAdapter, kind: str, records: Sequence[Any], index: int, shots: int) -> tuple[float, list[float]]:
     """Return score and mean losses by one forward pass per prompt, spans found on the tokens of the whole prompts."""
-    tokens = [model._prompts._plain(text) for text in prompts(kind, records, index, shots)]
+    tokens = [model._prompts.plain(text) for text in prompts(kind, records, index, shots)]
     if kind == "language_modeling":
         start = [alike(tokens)]
         tokens = tokens[1:]
@@ -95,7 +95,7 @@ def by_hand(model: HfAdapter, kind: str, records: Sequence[Any], index: int, sho
     else:
         start = [alike(tokens)] * len(tokens)
     if any(len(row) == begin for row, begin in zip(tokens, start, strict=True)):
-        start = [len(model._prompts._plain(records[index]["query"]))] * len(tokens)
+        start = [len(model._prompts.plain(records[index]["query"]))] * len(tokens)
     found = [_span(model, row, len(row) - begin) for row, begin in zip(tokens, start, strict=True)]
     losses = [loss for loss, _ in found]
     if kind == "language_modeling":
@@ -191,7 +191,7 @@ def test_the_options_of_a_long_context_read_it_once(llama: HfAdapter, monkeypatc
 
     monkeypatch.setattr(llama._open().model, "forward", forward)
     together = answers(llama, requests)
-    context = len(llama._prompts._plain(LONG))
+    context = len(llama._prompts.plain(LONG))
     assert sum(read) < 5 * context
     monkeypatch.setattr(llama, "_goes_on", False)
     apart = answers(llama, requests)

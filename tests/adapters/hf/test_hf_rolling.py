@@ -30,7 +30,7 @@ def test_windows_of_the_model_s_length_predict_each_token_once(length: int, size
 
 def test_a_text_over_the_model_s_length_is_the_sum_of_its_windows(gpt2: HfAdapter, libraries: Any) -> None:
     loaded = gpt2._open()
-    start, tokens = gpt2._prompts.whole(LONG)
+    start, tokens = gpt2._prompts.start, gpt2._prompts.plain(LONG)
     assert loaded.window is not None
     assert len(tokens) > 2 * loaded.window
     expected = 0.0

@@ -151,7 +151,7 @@ def test_worked_examples_are_read_once_for_all_batches_of_a_window(
     read = read_by(llama, monkeypatch)
     llama._reader.forget()
     assert alone == in_window(llama, requests)
-    shared = len(llama._prompts._plain(SHOTS))
+    shared = len(llama._prompts.plain(SHOTS))
     first = [rows * width for rows, width in read if width > 1]
     assert len(first) > 3
     assert 1 == sum(rows == 1 and width >= shared - 1 for rows, width in read)

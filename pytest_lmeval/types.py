@@ -194,8 +194,8 @@ class LogLikelihood:
 
     ``messages`` is the conversation that ``context`` is the text of, empty if it is no conversation: an adapter with a
     chat template writes the messages by it and leaves ``context`` alone. ``rolling`` asks for a whole text without a
-    context: one longer than the model reads at once is read in windows, each token once. ``moves_blanks``: blanks at the
-    end of the context are read, and counted, as the beginning of the continuation.
+    context: one longer than the model reads at once is read in windows, each token once. ``moves_blanks``: blanks at
+    the end of the context are read, and counted, as the beginning of the continuation.
     """
 
     context: str

@@ -228,7 +228,7 @@ def _turn(message: Message) -> dict[str, Any]:
 
 
 def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
-    """Return a request without blanks at the end of its context where it wants that: tokenizers join them with words."""
+    """Return a request without blanks at the end of its context where it wants that: tokenizers join them to words."""
     bare = request.context.rstrip()
     if not request.moves_blanks or request.messages or not bare:
         return request

@@ -104,7 +104,7 @@ class _Words:
         # Between the recorder, which has judged the run by now, and the terminal's summary.
         kept = kept_reports(self._config) or {}
         records = getattr(self._config.pluginmanager.getplugin("lmeval-recorder"), "records", None)
-        if records is not None and self._config.option.verbose >= -1:  # the board is shown
+        if records is not None and self._config.getoption("verbose", -2) >= -1:  # the board is shown
             from pytest_lmeval.plugin.record.once import say_once
 
             say_once([*kept.get("failed", ()), *kept.get("error", ())], records)

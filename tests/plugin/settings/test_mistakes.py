@@ -204,7 +204,10 @@ MISTAKES = {
     "no such rows": yaml("rows.csv", "row.csv", "t.yaml:5: ", "row.csv: cannot be read"),
     "no key": yaml("key: capitals\n", "", "t.yaml:1: ", "the field 'key' is required here"),
     "lm-eval, named": Mistake(
-        {"tasks/t.yaml": LM_EVAL}, "lmeval validate tasks/t.yaml", 1, ("t.yaml:1: ", "lm-eval: https://")
+        {"tasks/t.yaml": LM_EVAL},
+        "lmeval validate tasks/t.yaml",
+        1,
+        ("t.yaml:1: ", "gsm8k: expected test_split or validation_split"),
     ),
     "lm-eval, in a folder": Mistake({"tasks/t.yaml": LM_EVAL}, VALIDATE, 1, ("lm-eval: https://",)),
     "promptfoo": Mistake(

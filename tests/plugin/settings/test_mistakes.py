@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+# Imported once: pytester forgets what a test imported, and yaml's part in C cannot be imported twice.
+import yaml as _yaml  # type: ignore[import-untyped]  # noqa: F401  # for that alone
+
 from pytest_lmeval.cli import main
 
 if TYPE_CHECKING:

@@ -36,6 +36,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "the folder of the data files",
             "openai_evals",
         ),
+        "lm-eval": Kind(
+            "a folder that lm_eval wrote with --log_samples, or one results_*.json in it",
+            "the ledger of the run, such as reports/ledger.jsonl",
+            "lm_eval.bring_in",
+        ),
     }
 )
 

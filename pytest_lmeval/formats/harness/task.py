@@ -185,6 +185,10 @@ class HarnessTask(Task):
         """Return all that decides the score besides the prompt: keys of the task, functions, the document's pairs."""
         return {**self.facts, "pairs": example.metadata["pairs"]}
 
+    def unprompted(self, example: Example) -> Mapping[str, Any]:
+        """Return the document: what pairs by id share with a run that the harness itself made."""
+        return {"document": self.rows[example.metadata["place"]]}
+
 
 def _grouped(example: Example) -> list[tuple[tuple[Message, ...], tuple[str, str]]]:
     pairs = example.metadata["pairs"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.importers.imported import Imported, Remark
-from pytest_lmeval.importers.lm_eval.folder import Outputs, counts_of, read_outputs
+from pytest_lmeval.importers.lm_eval.folder import HarnessRun, counts_of, read_outputs
 from pytest_lmeval.importers.lm_eval.samples import ImportedTask, results_of
 from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.groups import MEASURES, shown
@@ -57,13 +57,13 @@ def bring_in(source: Path, destination: Path) -> Imported:
     )
 
 
-def _task(run: Outputs, name: str) -> ImportedTask:
+def _task(run: HarnessRun, name: str) -> ImportedTask:
     higher = dict(run.facts.get("higher_is_better") or {}).get(name) or {}
     version = dict(run.facts.get("versions") or {}).get(name)
     return ImportedTask(name, run.facts["configs"][name] or {}, version, higher, run.model)
 
 
-def _aggregates(run: Outputs, name: str, asked: int) -> Mapping[str, Any]:
+def _aggregates(run: HarnessRun, name: str, asked: int) -> Mapping[str, Any]:
     """Return the metrics of a task as :class:`~pytest_lmeval.formats.harness.task.HarnessTask` returns them."""
     found = run.facts["results"].get(name) or {}
     higher = _task(run, name).higher
@@ -79,7 +79,7 @@ def _aggregates(run: Outputs, name: str, asked: int) -> Mapping[str, Any]:
     return {"metrics": {shown(key): _number(value) for key, value in numbers.items()}, "notes": {MEASURES: notes}}
 
 
-def _facts(runs: Sequence[Outputs], infos: Mapping[str, TaskInfo]) -> RunFacts:
+def _facts(runs: Sequence[HarnessRun], infos: Mapping[str, TaskInfo]) -> RunFacts:
     first = runs[0].facts
     started = _number(first.get("date")) or 0.0
     partial = {
@@ -97,7 +97,7 @@ def _facts(runs: Sequence[Outputs], infos: Mapping[str, TaskInfo]) -> RunFacts:
     )
 
 
-def _remark(run: Outputs, what: str, why: str) -> Remark:
+def _remark(run: HarnessRun, what: str, why: str) -> Remark:
     return Remark(str(run.path), 1, what, why)
 
 

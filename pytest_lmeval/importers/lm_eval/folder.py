@@ -19,7 +19,7 @@ Sample = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class HarnessRun:
     """One run: the file of its results, what that holds, and ``(place, sample)`` by task."""
 
     path: Path
@@ -33,7 +33,7 @@ class Outputs:
         return str(self.facts.get("model_name") or dict(self.facts.get("config") or {}).get("model") or "")
 
 
-def read_outputs(source: Path) -> list[Outputs]:
+def read_outputs(source: Path) -> list[HarnessRun]:
     """Return the runs in a folder, or that of one ``results_*.json``, in the order of their times.
 
     ``without`` are the tasks of a run without samples. Raises UsageError that names the file for one that is torn or of
@@ -57,7 +57,7 @@ def read_outputs(source: Path) -> list[Outputs]:
     return runs
 
 
-def _run(path: Path) -> Outputs:
+def _run(path: Path) -> HarnessRun:
     facts = _results(path)
     match = _STAMP.fullmatch(path.name)
     if match is None:
@@ -65,7 +65,7 @@ def _run(path: Path) -> Outputs:
     files = {task: path.with_name(f"samples_{task}_{match[1]}.jsonl") for task in facts["configs"]}
     there = {task: file for task, file in files.items() if file.exists()}
     samples = {task: _samples(file, task, facts) for task, file in there.items()}
-    return Outputs(path, facts, samples, [task for task in files if task not in there])
+    return HarnessRun(path, facts, samples, [task for task in files if task not in there])
 
 
 def _results(path: Path) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _counts(facts: Mapping[str, Any], task: str) -> tuple[int | None, int | None
     return (original if isinstance(original, int) else None), (effective if isinstance(effective, int) else None)
 
 
-def counts_of(run: Outputs, task: str) -> tuple[int | None, int]:
+def counts_of(run: HarnessRun, task: str) -> tuple[int | None, int]:
     """Return how many documents a task has, None if that is not known, and how many of them were asked."""
     asked = len({sample["doc_id"] for _, sample in run.samples[task]})
     return _counts(run.facts, task)[0], asked

@@ -135,6 +135,17 @@ def test_the_confidence_of_the_docs_is_on_the_board(project: Project) -> None:
     assert {"ece": pytest.approx(0.2), "brier": pytest.approx(0.04), "n": 1} == board["calibration"]
 
 
+def test_each_message_of_the_troubleshooting_page_is_one_of_the_program() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    sources = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "pytest_lmeval").rglob("*.py")))
+    # A string over several lines is one; what is filled in is left out of the page.
+    literals = re.sub(r"\{[^{}\n]*\}", "...", re.sub(r'"\s*\n\s*f?"', "", sources))
+
+    assert 25 == len(messages)
+    assert [] == [message for message in messages if message not in literals]
+
+
 def test_the_readme_commands_stand_in_the_ci_script() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     command = re.findall(r"```sh\n(.*?)\n```", readme, re.DOTALL)[1]

@@ -54,10 +54,10 @@ class AsyncTransport:
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs; the loop is woken once for all of them."""
-        if self._loop is None:
-            self._start()
-        assert self._loop is not None
         self._open.update((job, JobProgress(len(job.requests))) for job in jobs)
+        if self._loop is None and not self._start():
+            return
+        assert self._loop is not None
         self._loop.call_soon_threadsafe(self._enqueue, jobs)
 
     def is_silent(self) -> bool:
@@ -97,12 +97,19 @@ class AsyncTransport:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=_GRACE_S)
 
-    def _start(self) -> None:
-        self._loop = asyncio.new_event_loop()
+    def _start(self) -> bool:
+        """Start the loop; where it cannot be made, answer what is in hand with that, and return False."""
+        try:
+            self._loop = asyncio.new_event_loop()
+        except Exception as error:  # each loop has a pair of sockets, and a plugin may have forbidden them
+            reason = printable(f"{type(error).__name__}: {error}", keep="")
+            self._answer_all(AdapterDown(f"adapter {adapter_name(self._adapter)}: no event loop can be made: {reason}"))
+            return False
         self._queue = asyncio.Queue()
         self._heartbeat = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="lmeval-requests", daemon=True)
         self._thread.start()
+        return True
 
     def _enqueue(self, jobs: Sequence[Job]) -> None:
         assert self._queue is not None

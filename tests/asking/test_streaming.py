@@ -299,6 +299,15 @@ def test_closing_cancels_what_is_in_flight_and_asks_no_more() -> None:
     assert set() == set(threading.enumerate()) - before
 
 
+def test_where_no_event_loop_can_be_made_each_request_is_answered_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise RuntimeError("no sockets here")
+
+    monkeypatch.setattr(asyncio, "new_event_loop", refuse)
+    said = "AdapterDown: adapter model: no event loop can be made: RuntimeError: no sockets here"
+    assert [said, said] == shown(answers_of(Model(echo), ["a", "b"]))
+
+
 def test_closing_what_was_never_used_starts_nothing() -> None:
     model = Model(echo)
     AsyncTransport(model, Policy(), Inbox()).close()

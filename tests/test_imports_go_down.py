@@ -23,7 +23,7 @@ ROWS = (
     "scoring",
     "asking",
     "loading",
-    "compat convert importers schemas starter",
+    "compat convert importers publish schemas starter",
     "adapters formats project registry tasks",
     "records",
     "leaderboard",

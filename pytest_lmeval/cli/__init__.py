@@ -26,6 +26,7 @@ COMMANDS = {
     "calibrate": "learn from two runs of one model what the gate makes of chance",
     "baseline": "show which run a baseline is of, or make another run the baseline",
     "report": "write the HTML report of a run",
+    "publish": "write a run in the format of another tool",
     "tasks": "list the tasks of the project",
     "test": "try a few examples of a task, stage by stage, and store nothing",
     "add": "check declarative tasks and data sets, and put them into the task folder",

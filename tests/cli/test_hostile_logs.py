@@ -180,6 +180,11 @@ CALLS: dict[str, Callable[[Runs], list[Call]]] = {
         (runs.ledgers[0], "--baseline", runs.ledgers[1]),
         ("broken.jsonl",),
     ],
+    "publish": lambda runs: [
+        ("eee", runs.ledgers[0], "-o", "::error::b::c.json"),
+        ("otel", runs.ledgers[0], "-o", "::error::b::c.json"),
+        ("otel", "broken.jsonl", "-o", "x"),
+    ],
     "tasks": lambda runs: [(), ("bad",), ("bad", "--format=json"), (FOLDER,)],
     "test": lambda runs: [
         ("hostile", "--lm-adapter=answer:Model"),

@@ -26,7 +26,7 @@ Change = Callable[[Path], object]
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, run_module: RunModule) -> None:
-    assert [0, 0, 0, 0, 0] == Tutorial(PAGE, HERE).codes(tmp_path / "project", run_module)
+    assert [0] * 7 == Tutorial(PAGE, HERE).codes(tmp_path / "project", run_module)
 
 
 def test_an_imported_board_has_the_metrics_that_the_harness_reported(tmp_path: Path) -> None:

@@ -347,6 +347,28 @@ def expected_workers(config: pytest.Config) -> int:
     return len(parse_tx_spec_config(config))
 
 
+def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
+    """Have ``call`` called in the main thread whenever no worker has said anything for two seconds.
+
+    The loop of pytest-xdist asks its ``queue`` with that limit. Without it ``call`` is never called.
+    """
+    from queue import Empty
+
+    queue: Any = getattr(config.pluginmanager.getplugin("dsession"), "queue", None)
+    if queue is None:
+        return
+    get = queue.get
+
+    def get_or_call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return get(*args, **kwargs)
+        except Empty:
+            call()
+            raise
+
+    queue.get = get_or_call
+
+
 def output_of(worker: object) -> Mapping[str, Any] | None:
     """Return what a worker said at its end; None of one that crashed, or whose ``workeroutput`` does not exist."""
     output: Mapping[str, Any] | None = getattr(worker, "workeroutput", None)

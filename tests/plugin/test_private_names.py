@@ -141,6 +141,7 @@ BARE: Any = SimpleNamespace(pluginmanager=NoPlugins(), option=SimpleNamespace())
         (lambda: private.output_to_controller(BARE), None),
         (lambda: private.worker_queue(BARE)(), []),
         (lambda: private.is_controller(BARE), False),
+        (lambda: private.call_when_idle(BARE, lambda: None), None),
         (lambda: private.output_of(BARE), None),
         (lambda: private.worker_failures(BARE), 0),
         (lambda: private.is_stepwise_stop(SimpleNamespace(config=BARE)), False),  # type: ignore[arg-type]  # bare

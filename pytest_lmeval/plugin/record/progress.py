@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_lmeval.asking.policy import Wait
-from pytest_lmeval.plugin.private import kept_reports, uncaptured
+from pytest_lmeval.plugin.private import call_when_idle, kept_reports, uncaptured
 from pytest_lmeval.report.wording import amount
 from pytest_lmeval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.record.received import Received
 
 _WORDS = "lmeval-words"
 _TERMINAL_EVERY_S = 1.0
@@ -20,36 +24,54 @@ _WORTH_SAYING_S = 3.0
 _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
 
+class Running(NamedTuple):
+    """The test that has run longest of those that workers run, and since when by the monotonic clock."""
+
+    nodeid: str
+    began: float
+
+
 class Progress:
     """Says what a run waits for: below pytest's own progress on a terminal, else in a plain line a minute at most."""
 
-    def __init__(self, config: pytest.Config, total: int) -> None:
+    def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
         self._config = config
         self._quiet = self._terminal is None or config.option.verbose < -1
         self._on_terminal = not self._quiet and self._terminal.isatty
-        self._total = total
+        self._received = received
         self._started = self._said = time.monotonic()
         self._shown = False
         self._waited_for = ""
 
-    def tick(self, done: int, in_flight: int | None, usage: dict[str, float], wait: Wait | None = None) -> None:
-        """Say how far the run is, if it is time to; without a terminal, of a ``wait`` at once, and once."""
+    def tick(self, in_flight: int | None, wait: Wait | Running | None = None) -> None:
+        """Say how far the run is, if it is time to; without a terminal, of a wait at once, and once.
+
+        ``in_flight`` is None where only the workers know.
+        """
         now = time.monotonic()
-        waits_for = "" if wait is None or wait.seconds < _WORTH_SAYING_S else wait.what
+        waits_for = wait.what if isinstance(wait, Wait) and wait.seconds >= _WORTH_SAYING_S else ""
         every_s = _TERMINAL_EVERY_S if self._on_terminal or waits_for != self._waited_for else _PLAIN_EVERY_S
         if self._quiet or now - self._said < every_s:
             return
         self._said = now
         self._waited_for = waits_for
-        text = describe(done, self._total, in_flight, now - self._started, usage)
-        if wait is not None and waits_for:
+        text = self._described(in_flight, now)
+        if isinstance(wait, Wait) and waits_for:
             text += f"; waiting {_duration(wait.seconds)} {waits_for}"
+        elif isinstance(wait, Running) and now - wait.began >= _WORTH_SAYING_S:
+            text += f"; for {_duration(now - wait.began)} in {printable(wait.nodeid, keep='')}"
         if self._on_terminal:
             self._shown = True
             self._write(_BELOW.format(text))
         else:
             self._write(f"\n{text}\n")
+
+    def _described(self, in_flight: int | None, now: float) -> str:
+        received = self._received
+        errors = sum(result.is_error for result in received.results.values())
+        total = len(received.expected)
+        return describe(len(received.results), total, errors, in_flight, now - self._started, received.usage)
 
     def clear(self) -> None:
         """Take the line on the terminal away."""
@@ -63,13 +85,17 @@ class Progress:
             self._terminal.write(text, flush=True)
 
 
-def describe(done: int, total: int, in_flight: int | None, elapsed_s: float, usage: dict[str, float]) -> str:
-    """Return one line: examples done, requests in flight, rate, tokens, cost, time left.
+def describe(
+    done: int, total: int, errors: int, in_flight: int | None, elapsed_s: float, usage: dict[str, float]
+) -> str:
+    """Return one line: examples done, errors among them, requests in flight, rate, tokens, cost, time left.
 
-    >>> describe(50, 200, 16, 10.0, {"completion_tokens": 1200, "cost": 0.5})
-    'lmeval: 50 of 200 examples, 16 in flight, 5.0/s, 1,200 tokens, cost 0.5000, about 30 s left'
+    >>> describe(50, 200, 2, 16, 10.0, {"completion_tokens": 1200, "cost": 0.5})
+    'lmeval: 50 of 200 examples, 2 errors, 16 in flight, 5.0/s, 1,200 tokens, cost 0.5000, about 30 s left'
     """
     parts = [f"{done} of {total} examples"]
+    if errors:
+        parts.append(f"{errors} error{'s' if errors > 1 else ''}")
     if in_flight is not None:
         parts.append(f"{in_flight} in flight")
     rate = done / elapsed_s if elapsed_s > 0 else 0.0
@@ -132,3 +158,32 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
     if recorder is not None:
         requests = min(engine.outstanding, engine.policy.concurrency)
         recorder.waiting(requests if in_flight is None else in_flight, engine.wait)
+
+
+def watch_workers(config: pytest.Config, show: Callable[[int | None, Running | None], None]) -> None:
+    """Have ``show`` called, with the example that has run longest, when one ends and while no worker reports."""
+    config.pluginmanager.register(_Workers(config, show), "lmeval-workers")
+
+
+class _Workers:
+    def __init__(self, config: pytest.Config, show: Callable[[int | None, Running | None], None]) -> None:
+        self._show = show
+        # By node id, in the order in which they began.
+        self._running: dict[str, float] = {}
+        call_when_idle(config, self._tick)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running[nodeid] = time.monotonic()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._running.pop(nodeid, None)
+        self._tick()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str) -> None:
+        self._running.pop(crashitem, None)
+
+    def _tick(self) -> None:
+        longest = next((Running(*each) for each in self._running.items()), None)
+        self._show(None, longest)

@@ -114,8 +114,6 @@ class Recorder:
                 pass
         elif record is not None:
             record.take(report)
-        if self.records.has_workers:
-            self.records.show_progress(None)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finished += 1
@@ -214,6 +212,10 @@ class Recorder:
             records = Records(self.config, nodeids)
             records.open()
             self.records = records
+            if records.has_workers:
+                from pytest_lmeval.plugin.record.progress import watch_workers
+
+                watch_workers(self.config, records.show_progress)
             # --durations reads them all once more at the end.
             self._kept = kept_reports(self.config) if self.config.option.durations is None else None
             self._guard.install()

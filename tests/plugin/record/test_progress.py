@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_lmeval.plugin.record.progress import describe
+from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, says, serving, status
 from tests.conftest import NEEDLESS
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ class Slow:
 OFTEN = """
 from pytest_lmeval.plugin.record import progress
 
-progress._PLAIN_EVERY_S = progress._TERMINAL_EVERY_S = 0.1
+progress._PLAIN_EVERY_S = progress._TERMINAL_EVERY_S = progress._WORTH_SAYING_S = 0.1
 """
 
 
@@ -54,10 +58,52 @@ def test_a_run_that_does_not_wait_says_nothing(project: Project) -> None:
 
 def test_on_a_terminal_the_line_stands_below_the_dots_and_is_taken_away(project: Project) -> None:
     _write_tasks(project)
+    shown = _shown_on_terminal(project, "--lm-adapter=slow:Slow", "--lm-concurrency=2")
+
+    below = b"\x1b7\x1b[1B\r\x1b[2K"
+    assert below + b"lmeval: 0 of 4 examples, 2 in flight" in shown
+    assert shown.rindex(below + b"\x1b8") > shown.rindex(below + b"lmeval: ")
+
+
+async def _late(exchange: Exchange) -> None:
+    await asyncio.sleep(3)  # longer than the controller waits for a word from its workers
+    await says("x")(exchange)
+
+
+def _slow_server(project: Project, server: ScriptedServer) -> list[str]:
+    project.write("conftest.py", OFTEN)
+    project.task("tasks/t.jsonl", *[project.record(f"e{number}", "x") for number in range(3)])
+    options = {"base_url": server.base_url, "api_key_env": "''"}
+    given = [part for name, value in options.items() for part in ("--lm-adapter-arg", f"{name}={value}")]
+    return ["--lm-adapter=openai:m", "--lm-concurrency=1", "--lm-max-errors=1", *given]
+
+
+@pytest.mark.parametrize("processes", ["-n2", pytest.param("-n0", marks=pytest.mark.again)])
+def test_while_a_server_is_slow_a_log_has_lines_with_errors(project: Project, processes: str) -> None:
+    with serving([status(400), _late]) as server:
+        result = project.run_pytest(*_slow_server(project, server), processes)
+
+    assert 0 == result.ret, result.outlines
+    what = "*/s*; for ? s in tasks/t.jsonl::e?" if processes == "-n2" else "1 in flight, *"
+    result.stdout.fnmatch_lines([f"lmeval: 1 of 3 examples, 1 error, {what}"])
+    assert "\x1b" not in result.stdout.str()
+
+
+@pytest.mark.again
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_while_a_server_is_slow_a_terminal_has_a_line_with_errors(project: Project, processes: str) -> None:
+    with serving([status(400), _late]) as server:
+        shown = _shown_on_terminal(project, *_slow_server(project, server), processes)
+
+    assert b"\x1b[2Klmeval: 1 of 3 examples, 1 error, " in shown
+
+
+def _shown_on_terminal(project: Project, *options: str) -> bytes:
+    """Return what a run that passes writes to a terminal."""
     ours, theirs = pty.openpty()
     quick = [f"-pno:{name}" for name in NEEDLESS]
-    command = [sys.executable, "-mpytest", *quick, "--lm-adapter=slow:Slow", "--lm-concurrency=2"]
     with open(theirs, "w") as terminal:
+        command = [sys.executable, "-mpytest", *quick, *options]
         process = project.pytester.popen(command, stdout=terminal, stderr=terminal)
     shown = b""
     while True:
@@ -69,17 +115,14 @@ def test_on_a_terminal_the_line_stands_below_the_dots_and_is_taken_away(project:
             break
         shown += piece
     os.close(ours)
-
-    assert 0 == process.wait()
-    below = b"\x1b7\x1b[1B\r\x1b[2K"
-    assert below + b"lmeval: 0 of 4 examples, 2 in flight" in shown
-    assert shown.rindex(below + b"\x1b8") > shown.rindex(below + b"lmeval: ")
+    assert 0 == process.wait(), shown.decode()
+    return shown
 
 
-def test_the_line_has_rate_tokens_cost_and_time_left() -> None:
+def test_the_line_has_errors_rate_tokens_cost_and_time_left() -> None:
     usage = {"prompt_tokens": 400.0, "completion_tokens": 800.0, "cost": 0.5}
 
-    expected = "lmeval: 50 of 200 examples, 16 in flight, 5.0/s, 1,200 tokens, cost 0.5000, about 30 s left"
-    assert expected == describe(50, 200, 16, 10.0, usage)
-    assert "lmeval: 0 of 9 examples, 0.0/s" == describe(0, 9, None, 4.0, {})
-    assert describe(10, 10_000, None, 10.0, {}).endswith("about 2.8 h left")
+    figures = "5.0/s, 1,200 tokens, cost 0.5000, about 30 s left"
+    assert f"lmeval: 50 of 200 examples, 1 error, 16 in flight, {figures}" == describe(50, 200, 1, 16, 10.0, usage)
+    assert "lmeval: 0 of 9 examples, 0.0/s" == describe(0, 9, 0, None, 4.0, {})
+    assert describe(10, 10_000, 0, None, 10.0, {}).endswith("about 2.8 h left")

@@ -24,7 +24,7 @@ _WORTH_SAYING_S = 3.0
 _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
 
-class Running(NamedTuple):
+class LongestTest(NamedTuple):
     """The test that has run longest of those that workers run, and since when by the monotonic clock."""
 
     nodeid: str
@@ -44,7 +44,7 @@ class Progress:
         self._shown = False
         self._waited_for = ""
 
-    def tick(self, in_flight: int | None, wait: Wait | Running | None = None) -> None:
+    def tick(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
         """Say how far the run is, if it is time to; without a terminal, of a wait at once, and once.
 
         ``in_flight`` is None where only the workers know.
@@ -59,7 +59,7 @@ class Progress:
         text = self._described(in_flight, now)
         if isinstance(wait, Wait) and waits_for:
             text += f"; waiting {_duration(wait.seconds)} {waits_for}"
-        elif isinstance(wait, Running) and now - wait.began >= _WORTH_SAYING_S:
+        elif isinstance(wait, LongestTest) and now - wait.began >= _WORTH_SAYING_S:
             text += f"; for {_duration(now - wait.began)} in {printable(wait.nodeid, keep='')}"
         if self._on_terminal:
             self._shown = True
@@ -160,13 +160,13 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
         recorder.waiting(requests if in_flight is None else in_flight, engine.wait)
 
 
-def watch_workers(config: pytest.Config, show: Callable[[int | None, Running | None], None]) -> None:
+def watch_workers(config: pytest.Config, show: Callable[[int | None, LongestTest | None], None]) -> None:
     """Have ``show`` called, with the example that has run longest, when one ends and while no worker reports."""
     config.pluginmanager.register(_Workers(config, show), "lmeval-workers")
 
 
 class _Workers:
-    def __init__(self, config: pytest.Config, show: Callable[[int | None, Running | None], None]) -> None:
+    def __init__(self, config: pytest.Config, show: Callable[[int | None, LongestTest | None], None]) -> None:
         self._show = show
         # By node id, in the order in which they began.
         self._running: dict[str, float] = {}
@@ -185,5 +185,5 @@ class _Workers:
         self._running.pop(crashitem, None)
 
     def _tick(self) -> None:
-        longest = next((Running(*each) for each in self._running.items()), None)
+        longest = next((LongestTest(*each) for each in self._running.items()), None)
         self._show(None, longest)

@@ -20,7 +20,7 @@ from pytest_lmeval.plugin.collect.collected import collected, remarks_of
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
-from pytest_lmeval.plugin.record.progress import Progress, Running, show_words
+from pytest_lmeval.plugin.record.progress import LongestTest, Progress, show_words
 from pytest_lmeval.plugin.record.received import Received, failed_besides
 from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
@@ -110,7 +110,7 @@ class RunRecord:
         if not self.resumption.takes(result):
             self.ledger.append(line)
 
-    def show_progress(self, in_flight: int | None, wait: Wait | Running | None = None) -> None:
+    def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
         if self._progress is None:
             self._progress = Progress(self.config, self.received)

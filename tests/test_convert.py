@@ -65,11 +65,25 @@ ARC: Record = {
     "answerKey": "2",
 }
 SWAG: Record = {"ind": 4, "ctx": "A man sits on a roof. He", "endings": ["flies.", "fixes it."], "label": 1}
+SUM: Record = {
+    "task_id": 7,
+    "text": "Write a function that adds.",
+    "code": "def one():\r\n    return 1\r\ndef plus(a, b):\r\n    return a + b",
+    "test_setup_code": "x = 2",
+    "test_list": ["assert plus(1, 1) == x", "assert plus(-1, 1) == 0"],
+}
+TRUTHS = (
+    b"Type,Question,Best Answer,Best Incorrect Answer\n"
+    b'Plain,Is snow black?,"No, white",Yes\nPlain,Is ice hot?,No,Yes\nPlain,Is coal red?,No,Yes\n'
+)
 SOURCES = {
     "gsm8k": _lines(_problem(small="A: 2", large="A: 3"), _problem(small="A: 2", large="A: 2")),
     "humaneval": _lines(_program()),
     "arc": _lines(ARC, {**ARC, "id": "2", "answerKey": "1"}),
     "hellaswag": _lines(SWAG, SWAG),
+    "mbpp": _lines(SUM),
+    "mmlu": b"What is wet?,Fire,Water,Sand,Air,B\n",
+    "truthfulqa": TRUTHS,
     "bfcl": _lines(
         {
             "id": "irrelevance_0",
@@ -87,7 +101,7 @@ def _source(folder: Path, data: bytes, name: str = "source.jsonl") -> Path:
 
 
 def test_the_kinds_are_known_by_name() -> None:
-    assert ["arc", "bfcl", "gsm8k", "hellaswag", "humaneval"] == [*KINDS]
+    assert ["arc", "bfcl", "gsm8k", "hellaswag", "humaneval", "mbpp", "mmlu", "truthfulqa"] == [*KINDS]
 
 
 def test_questions_with_options_ask_for_a_letter(tmp_path: Path) -> None:
@@ -234,7 +248,7 @@ def test_a_humaneval_id_that_stands_twice_is_refused_by_both_lines(tmp_path: Pat
 each_kind = pytest.mark.parametrize("kind", sorted(KINDS))
 
 
-@each_kind
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"mmlu", "truthfulqa"}))
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -295,6 +309,40 @@ def test_a_destination_that_is_a_file_is_refused_by_name(tmp_path: Path, kind: s
     assert "mine" == (tmp_path / "out").read_text()
 
 
+def test_a_question_of_mmlu_and_truthfulqa_asks_for_a_letter(tmp_path: Path) -> None:
+    (mmlu,) = KINDS["mmlu"](_source(tmp_path, SOURCES["mmlu"], "wet_test.csv"), tmp_path / "out")
+    (truths,) = KINDS["truthfulqa"](_source(tmp_path, TRUTHS), tmp_path / "out")
+    assert ("wet_test.jsonl", [], []) == (mmlu.name, validate_file(mmlu)[1], validate_file(truths)[1])
+    assert ["B"] == _read(mmlu)[0]["targets"]
+    assert "What is wet?\nA. Fire\nB. Water\nC. Sand\nD. Air\n" in _read(mmlu)[0]["prompt"]
+    right = ["No, white", "No", "No"]
+    assert right == [_named(record["prompt"], record["targets"][0]) for record in _read(truths)]
+
+
+def _named(prompt: str, letter: str) -> str:
+    return next(line.removeprefix(f"{letter}. ") for line in prompt.splitlines() if line.startswith(f"{letter}. "))
+
+
+def test_rows_and_programs_that_are_not_as_published_are_refused(tmp_path: Path) -> None:
+    for kind, data, message in [
+        ("mmlu", b"What?,a,b,c,d,E\n", ":1: the last cell must be A, B, C or D, got 'E'"),
+        ("mmlu", b"What?,a,b,A\n", ":1: 4 cells; expected 6: question, A, B, C, D, answer"),
+        ("mmlu", b'"What?', ": not CSV: "),
+        ("mmlu", b"", ": holds no record"),
+        ("truthfulqa", b"Question,Answer\na,b\n", ":2: 'Best Answer' is missing; got 'Question', 'Answer'"),
+        ("truthfulqa", b"\xff", ": not CSV: "),
+        ("mbpp", _lines(SUM, SUM), ":2: task_id of 'mbpp-007' was used at "),
+        ("mbpp", _lines({**SUM, "task_id": "7"}), ":1: 'task_id' must be a number, got '7'"),
+        ("mbpp", _lines({**SUM, "test_list": []}), ":1: 'test_list' must be a list of strings, got []"),
+        ("mbpp", _lines({**SUM, "test_list": ["assert abs(1)"]}), ":1: 'test_list' calls no function of 'code'"),
+        ("mbpp", _lines({**SUM, "code": "def"}), ":1: 'code' or 'test_list' is not Python: "),
+    ]:
+        source = _source(tmp_path, data)
+        with pytest.raises(UsageError) as caught:
+            KINDS[kind](source, tmp_path / "out")
+        assert str(caught.value).startswith(f"{source}{message}")
+
+
 # --- through pytest --------------------------------------------------------------------------------------------------
 
 
@@ -337,3 +385,9 @@ def test_every_canonical_humaneval_solution_passes_its_tests(project: Project, c
     project.run_pytest("humaneval", *options, timeout=300).assert_outcomes(passed=count)
     (row,) = project.board()["tasks"]
     assert (count, count, 1.0) == (row["correct"], row["total"], row["score"])
+
+
+def test_the_solutions_of_mbpp_pass_its_tests(project: Project) -> None:
+    other = {**SUM, "task_id": 8, "code": "def plus(a, b):\n    return a - b"}
+    _, recording = KINDS["mbpp"](_source(project.path, _lines(SUM, other), "mbpp.source"), project.path / "mbpp")
+    project.run_pytest("mbpp", f"--lm-adapter=replay:{recording}", "-q").assert_outcomes(passed=1, failed=1)

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_lmeval.convert.bfcl import convert_bfcl
-from pytest_lmeval.convert.choices import convert_arc, convert_hellaswag
+from pytest_lmeval.convert.choices import convert_arc, convert_hellaswag, convert_mmlu, convert_truthfulqa
 from pytest_lmeval.convert.gsm8k import convert_gsm8k
 from pytest_lmeval.convert.humaneval import convert_humaneval
+from pytest_lmeval.convert.mbpp import convert_mbpp
 
 __all__ = [
     "KINDS",
@@ -22,6 +23,9 @@ __all__ = [
     "convert_gsm8k",
     "convert_hellaswag",
     "convert_humaneval",
+    "convert_mbpp",
+    "convert_mmlu",
+    "convert_truthfulqa",
 ]
 
 Converter = Callable[[Path, Path], list[Path]]
@@ -33,5 +37,8 @@ KINDS: Mapping[str, Converter] = MappingProxyType(
         "gsm8k": convert_gsm8k,
         "hellaswag": convert_hellaswag,
         "humaneval": convert_humaneval,
+        "mbpp": convert_mbpp,
+        "mmlu": convert_mmlu,
+        "truthfulqa": convert_truthfulqa,
     }
 )

@@ -1,12 +1,13 @@
-"""Questions with options as published, asked for a letter: ARC by AI2, and HellaSwag."""
+"""Questions with options as published, asked for a letter: ARC by AI2, HellaSwag, MMLU, TruthfulQA."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.convert.files import encode_lines, read_records, text_of, write_new
+from pytest_lmeval.convert.files import encode_lines, read_records, read_table, text_of, write_new
 from pytest_lmeval.errors import UsageError
 
 _INSTRUCTION = "Answer with the letter of the right option, and nothing else."
@@ -21,7 +22,7 @@ def convert_arc(source: Path, destination: Path) -> list[Path]:
     A line has ``question``, with ``stem`` and ``choices`` of ``text`` and ``label``, and ``answerKey``, a label.
     Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
     """
-    return _convert("arc", _arc, source, destination)
+    return _convert("arc", _arc, read_records(source), destination)
 
 
 def convert_hellaswag(source: Path, destination: Path) -> list[Path]:
@@ -30,13 +31,30 @@ def convert_hellaswag(source: Path, destination: Path) -> list[Path]:
     A line has ``ctx``, ``endings`` and ``label``, the number of the right ending from 0; the test split has no labels.
     Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
     """
-    return _convert("hellaswag", _hellaswag, source, destination)
+    return _convert("hellaswag", _hellaswag, read_records(source), destination)
 
 
-def _convert(name: str, read: _Read, source: Path, destination: Path) -> list[Path]:
+def convert_mmlu(source: Path, destination: Path) -> list[Path]:
+    """Write ``SUBJECT_test.jsonl`` from a file such as ``test/SUBJECT_test.csv`` of MMLU; return its path.
+
+    A row without a header has the question, four options, and the letter of the right one. Raises UsageError for
+    anything else in ``source``, and for a file in ``destination`` that would be replaced.
+    """
+    return _convert(source.stem, _mmlu, read_table(source, ("question", *"ABCD", "answer")), destination)
+
+
+def convert_truthfulqa(source: Path, destination: Path) -> list[Path]:
+    """Write ``truthfulqa.jsonl`` from ``TruthfulQA.csv``, each question with two answers; return its path.
+
+    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``; which of them is A follows from the question.
+    Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
+    """
+    return _convert("truthfulqa", _truthfulqa, read_table(source), destination)
+
+
+def _convert(name: str, read: _Read, records: Iterable[tuple[str, Mapping[str, Any]]], destination: Path) -> list[Path]:
     tasks = [
-        _task_record(f"{name}-{number:05}", *read(record, place))
-        for number, (place, record) in enumerate(read_records(source))
+        _task_record(f"{name}-{number:05}", *read(record, place)) for number, (place, record) in enumerate(records)
     ]
     return write_new({destination / f"{name}.jsonl": encode_lines(tasks)})
 
@@ -77,6 +95,19 @@ def _hellaswag(record: Mapping[str, Any], place: str) -> tuple[str, Sequence[str
         )
     context = text_of(record, "ctx", place)
     return f"How does this go on?\n\n{context}", _checked(endings, place), label
+
+
+def _mmlu(record: Mapping[str, Any], place: str) -> tuple[str, Sequence[str], int]:
+    answer = text_of(record, "answer", place)
+    if answer not in ("A", "B", "C", "D"):
+        raise UsageError(f"{place}: the last cell must be A, B, C or D, got {answer!r:.80}")
+    return text_of(record, "question", place), [record[letter] for letter in "ABCD"], "ABCD".index(answer)
+
+
+def _truthfulqa(record: Mapping[str, Any], place: str) -> tuple[str, Sequence[str], int]:
+    question, *answers = (text_of(record, key, place) for key in ("Question", "Best Answer", "Best Incorrect Answer"))
+    right = zlib.crc32(question.encode("utf-8")) % 2
+    return question, answers[::-1] if right else answers, right
 
 
 def _checked(options: Sequence[str], place: str) -> Sequence[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, UsageError
+
+_BACKTICKS = re.compile("`+")
 
 
 def read_records(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -46,6 +51,32 @@ def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
 def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
     r"""Return the records as JSONL: UTF-8, each line ended by ``\n``."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
+
+
+def fenced(program: str) -> str:
+    """Return a program as a code block, whose fence is longer than any that is in it."""
+    longest = max(map(len, _BACKTICKS.findall(program)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{program.rstrip()}\n{fence}\n"
+
+
+def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield ``(place, record)`` for every row of a CSV file, whose first row is the header if none is given.
+
+    Raises UsageError where the file cannot be read, a row has another number of cells, or there is no row at all.
+    """
+    try:
+        reader = csv.reader(io.StringIO(_read(source).decode("utf-8-sig"), newline=""), strict=True)
+        rows = [(f"{source}:{reader.line_num}", cells) for cells in reader if cells]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{source}: not CSV: {error}") from None
+    names = header or (rows.pop(0)[1] if rows else [])
+    if not rows:
+        raise UsageError(f"{source}: holds no record; expected a row for each question")
+    for place, cells in rows:
+        if len(cells) != len(names):
+            raise UsageError(f"{place}: {len(cells)} cells; expected {len(names)}: {', '.join(names)}")
+        yield place, dict(zip(names, cells, strict=True))
 
 
 def write_new(files: Mapping[Path, bytes]) -> list[Path]:

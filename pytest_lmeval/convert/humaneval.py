@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.convert.files import encode_lines, read_records, text_of, write_new
+from pytest_lmeval.convert.files import encode_lines, fenced, read_records, text_of, write_new
 from pytest_lmeval.errors import UsageError
 
 _INSTRUCTION = (
     "Complete the last function of this Python program. Reply with the whole program, imports and helper functions "
     "included, in one python code block."
 )
-_BACKTICKS = re.compile("`+")
 
 
 def convert_humaneval(source: Path, destination: Path) -> list[Path]:
@@ -32,7 +30,7 @@ def convert_humaneval(source: Path, destination: Path) -> list[Path]:
         places[task["id"]] = place
         tasks.append(task)
         program = record["prompt"] + text_of(record, "canonical_solution", place)
-        canonical.append({"id": task["id"], "output": _fenced(program)})
+        canonical.append({"id": task["id"], "output": fenced(program)})
     return write_new(
         {
             destination / "humaneval.jsonl": encode_lines(tasks),
@@ -51,9 +49,3 @@ def _task_record(record: dict[str, Any], place: str) -> dict[str, Any]:
         "metric": "code_exec",
         "extras": {"tests": tests, "entry_point": entry_point},
     }
-
-
-def _fenced(program: str) -> str:
-    longest = max(map(len, _BACKTICKS.findall(program)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{program.rstrip()}\n{fence}\n"

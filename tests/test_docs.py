@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pytest_lmeval
+from pytest_lmeval.cli import COMMANDS
 from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.postprocess import RULES
@@ -133,6 +134,15 @@ def test_the_confidence_of_the_docs_is_on_the_board(project: Project) -> None:
     board = project.board()
 
     assert {"ece": pytest.approx(0.2), "brier": pytest.approx(0.04), "n": 1} == board["calibration"]
+
+
+def test_the_page_of_the_command_names_every_command() -> None:
+    lists = (ROOT / "docs" / "commands.md").read_text("utf-8").partition("## init")[0]
+    first = re.findall(r"`lmeval (\w+)", lists)
+    more = [name for line in lists.splitlines() if line.startswith("| [`") for name in re.findall(r"`(\w+)`", line)]
+
+    assert set(COMMANDS) == {*first, *more} & set(COMMANDS)
+    assert set(first) <= set(COMMANDS)
 
 
 def test_each_message_of_the_troubleshooting_page_is_one_of_the_program() -> None:

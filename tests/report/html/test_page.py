@@ -279,6 +279,7 @@ def test_a_diff_gives_both_texts_back(browser: Browser, tmp_path: Path) -> None:
 def test_the_steps_of_an_example_are_rows_over_time(browser: Browser, pages: Path) -> None:
     browser.open(pages / "functions.html", "#/task/support?id=one")
     assert [
+        "Question",
         "Scores",
         "What the model answered",
         "Steps, 5",
@@ -322,7 +323,7 @@ def test_a_step_is_opened_by_keyboard(browser: Browser, pages: Path) -> None:
 
 def test_each_repeat_has_its_reason_and_its_steps(browser: Browser, pages: Path) -> None:
     browser.open(pages / "functions.html", "#/task/support?id=two")
-    assert ["Repeat 1 of 2, score 1", "Repeat 2 of 2, score 0"] == browser.texts(".detail h3")[1:3]
+    assert ["Repeat 1 of 2, score 1", "Repeat 2 of 2, score 0"] == browser.texts(".detail h3")[2:4]
     assert ["What the model answered", "Steps, 2", "Why the score is what it is", "Steps, 3"] == browser.texts(
         ".detail h4"
     )

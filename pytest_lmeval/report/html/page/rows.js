@@ -43,9 +43,9 @@ function gist(example) {
 }
 
 function csvOfExamples(found) {
-  const head = ["task", "id", "status", "score", "threshold", "category", "tags", "question", "answer", "wanted", "baseline", "ms", "cost", "error"];
+  const head = ["task", "id", "status", "score", "threshold", "category", "question", "answer", "wanted", "baseline", "ms", "cost", "error"];
   const line = (example) => [
-    ...[example.task, example.id, example.status, example.score, example.threshold, example.category, (example.tags || []).join(" ")],
+    ...[example.task, example.id, example.status, example.score, example.threshold, example.category],
     ...[questionText(example), saidText(example), wantedBy(example).join(" | "), beforeText(example), example.ms, (example.usage || {}).cost, example.error],
   ];
   return [head, ...found.map(line)];

@@ -29,8 +29,9 @@ _LONGEST_QUESTION = 2_000
 def function_fields(result: ExampleResult) -> dict[str, Any]:
     """Return what replaces the details of an eval function's example, whatever a ledger holds under their names.
 
-    ``question`` is what was asked, as far as it can be told. ``runs`` has an entry for each repeat, with what was recorded of ``output``, ``reason``, ``decided_by``, ``notes``
-    and ``steps``, and as ``left_out`` how many steps after the first half are not among them.
+    ``question`` is what was asked, as far as it is known. ``runs`` has an entry for each repeat, with what was recorded
+    of ``output``, ``reason``, ``decided_by``, ``notes`` and ``steps``, and as ``left_out`` how many steps after the
+    first half are not among them.
     """
     details = result.details
     given = details.get("repeats")

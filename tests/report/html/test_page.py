@@ -92,6 +92,9 @@ def test_the_plot_shows_score_interval_floor_and_baseline_of_a_task(browser: Bro
     ]
     assert 60 == position("line.floor", "x1")
     assert 75 == position("svg svg", "x")
+    row = "document.querySelector('.scores tr.overall')"
+    assert 75 == position("svg svg", "x")
+    assert ["Overall regression"] == browser.texts(".scores tr.overall th")
 
 
 def test_every_link_of_the_overview_leads_to_examples(browser: Browser, compared: Path) -> None:

@@ -153,7 +153,7 @@ function day(timestamp) {
 
 function footer() {
   const key = (name, text) => h("span", {}, h("kbd", {}, name), ` ${text}`);
-  const keys = [key("j", "next"), key("k", "previous"), key("Enter", "open"), key("/", "search"), key("Esc", "back")];
+  const keys = [key("j", "next"), key("k", "previous"), key("[ ]", "pages"), key("Enter", "open"), key("/", "search"), key("Esc", "back")];
   document.getElementById("foot").replaceChildren(h("p", { class: "keys" }, "Keys: ", keys), footLine());
 }
 
@@ -168,6 +168,14 @@ function step(offset) {
   history.replaceState(null, "", linkTo(route, next));
   show();
   revealOpen();
+}
+
+function turnPage(offset) {
+  const route = readRoute();
+  const page = current.page + offset;
+  if (route.view !== "list" || page < 0 || page * PAGE_SIZE >= listed.length) return false;
+  location.hash = address({ ...route, page, of: null, id: null });
+  return true;
 }
 
 // On a narrow screen the list and the example take turns: there, arrows only move along the list.
@@ -203,6 +211,8 @@ function onKey(event) {
     "/": () => (document.getElementById("search") || document.getElementById("picker")).focus(),
     j: () => step(1),
     k: () => step(-1),
+    "]": () => turnPage(1),
+    "[": () => turnPage(-1),
     ArrowDown: () => (onRow ? step(1) : false),
     ArrowUp: () => (onRow ? step(-1) : false),
     Escape: back,

@@ -10,6 +10,7 @@ function overviewView() {
     figures(),
     section("Scores", scoresSection()),
     section("Got worse", flipsSection("worse")),
+    section("Not passed", !report.has_baseline && failuresSection()),
     section("Categories", categoriesSection()),
     section("Latency", latencySection()),
     section("Usage", usageSection()),
@@ -105,7 +106,7 @@ function overallNote() {
 
 function scoresSection() {
   if (!board.tasks.length) return h("p", {}, "No task was collected.");
-  const hasFloor = board.tasks.some((row) => typeof row.min_score === "number");
+  const hasFloor = typeof report.overall_floor === "number" || board.tasks.some(isFloored);
   const hasBefore = compared.size > 0;
   const head = [
     "Task",
@@ -120,7 +121,14 @@ function scoresSection() {
   ].filter(Boolean);
   const lines = board.tasks.flatMap((row) => [scoreRow(row, hasBefore), ...namedRows(row, hasBefore)]);
   if (board.tasks.length > 1 && board.overall_score !== null) lines.push(overallRow(hasBefore));
-  return [legend(hasFloor, hasBefore), scroller("Scores by task", table("Scores by task", head, lines, { class: "scores" }))];
+  const shown = table("Scores by task", head, lines, { class: "scores" });
+  return [legend(hasFloor, hasBefore), scroller("Scores by task", shown), csvButton("scores", () => csvOfTable(shown))];
+}
+
+// Whether a floor is drawn in the row of a task, or of one of its scores by name.
+function isFloored(row) {
+  const others = Object.values(row.scores || {}).filter((own) => !own.decides);
+  return [row, ...others].some((each) => typeof each.min_score === "number");
 }
 
 function scoreRow(row, hasBefore) {
@@ -191,11 +199,14 @@ function overallRow(hasBefore) {
   const interval = report.overall_ci95;
   const sum = (key) => board.tasks.reduce((total, row) => total + row[key], 0);
   const wrong = sum("errors") + sum("timeouts");
+  const tone = VERDICT_TAGS[pooled.verdict];
+  const floor = report.overall_floor;
+  const under = typeof floor === "number" && board.overall_score < floor && h("span", { class: "tag bad" }, `below its floor ${score(floor, 2)}`);
   return h(
     "tr",
     { class: "overall" },
-    h("th", { scope: "row" }, "Overall"),
-    h("td", { class: "plotted" }, scorePlot(board.overall_score, interval, report.overall_floor, null)),
+    h("th", { scope: "row" }, "Overall ", tone && h("span", { class: `tag ${tone}` }, pooled.verdict), under),
+    h("td", { class: "plotted" }, scorePlot(board.overall_score, interval, floor, pooled.old)),
     number(score(board.overall_score)),
     number(interval ? `${score(interval[0])} to ${score(interval[1])}` : "\u2013"),
     hasBefore && number(change(pooled.change)),
@@ -224,6 +235,37 @@ function flipRow(example, flip) {
     h("th", { scope: "row" }, h("a", { href: link }, visible(example.id))),
     h("td", {}, visible(example.task)),
     [questionText(example), saidText(example), beforeText(example), example.targets[0]].map(short),
+  );
+}
+
+const FAILURES = [["failed", ["failed"]], ["below", ["below"]], ["errors", ["error", "timeout"]]];
+
+// Without a baseline: the first examples that did not pass. Tasks in which all did are not read.
+function failuresSection() {
+  const counted = (statuses, tally) => statuses.reduce((sum, status) => sum + (tally.statuses[status] || 0), 0);
+  const kinds = FAILURES.map(([show, statuses]) => [show, report.examples.reduce((sum, tally) => sum + counted(statuses, tally), 0)]).filter(([, n]) => n);
+  if (!kinds.length) return null;
+  const wanted = FAILURES.flatMap(([, statuses]) => statuses);
+  const found = [];
+  for (const tally of report.examples) {
+    if (found.length < SHOWN_FLIPS && counted(wanted, tally)) found.push(...examplesOf(tally.task).filter((example) => wanted.includes(example.status)));
+  }
+  const all = kinds.map(([show, n], place) => [place > 0 && ", ", h("a", { href: address({ show }) }, `All ${count(n)} ${show}`)]);
+  const head = ["Example", "Task", "Status", "Question", "Said", "Wanted"];
+  const shown = table("Examples that did not pass", head, found.slice(0, SHOWN_FLIPS).map(failureRow), {});
+  return [scroller("Examples that did not pass", shown), h("p", {}, all)];
+}
+
+function failureRow(example) {
+  const short = (text) => h("td", { class: "said" }, snippet(text || "", 60));
+  const show = FAILURES.find(([, statuses]) => statuses.includes(example.status))[0];
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, h("a", { href: address({ show, of: example.task, id: example.id }) }, visible(example.id))),
+    h("td", {}, visible(example.task)),
+    h("td", {}, statusMark(example)),
+    [questionText(example), example.error || saidText(example), example.targets[0]].map(short),
   );
 }
 

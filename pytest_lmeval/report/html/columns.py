@@ -19,7 +19,7 @@ from pytest_lmeval.types import UNSCORED, ExampleResult
 
 Key = tuple[str, str]
 _OF_THE_QUESTION = (
-    *("id", "line", "prompt", "question", "targets", "category", "cluster", "metric", "rule", "threshold"),
+    *("id", "line", "prompt", "targets", "category", "cluster", "metric", "rule", "threshold"),
     *("must_pass", "item", "function"),
 )
 """The fields that are given once for all columns that have the same."""

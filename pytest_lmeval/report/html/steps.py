@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,16 +21,13 @@ _TOO_MUCH = 1e15
 _SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, DURATION, FUNCTION, WHY)
 # A vote among predictions; functions have none.
 _OF_NO_USE = ("majority_score",)
-_ASKED = ("question", "q", "prompt", "input")
-_LONGEST_QUESTION = 2_000
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:
     """Return what replaces the details of an eval function's example, whatever a ledger holds under their names.
 
-    ``question`` is what was asked, as far as it is known. ``runs`` has an entry for each repeat, with what was recorded
-    of ``output``, ``reason``, ``decided_by``, ``notes`` and ``steps``, and as ``left_out`` how many steps after the
-    first half are not among them.
+    ``runs`` has an entry for each repeat, with what was recorded of ``output``, ``reason``, ``decided_by``, ``notes``
+    and ``steps``, and as ``left_out`` how many steps after the first half are not among them.
     """
     details = result.details
     given = details.get("repeats")
@@ -45,29 +41,7 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
     name = function.get("name") if isinstance(function, Mapping) else ""
     took = details.get(DURATION)
     known = {"took": took} if _amount(took) is not None else {}
-    asked = _question(next((steps for steps, _ in shown if steps), ()), result.prompt)
-    return {"function": str(name or ""), "question": asked, "runs": runs, "details": rest, **known}
-
-
-def _question(steps: Sequence[Mapping[str, Any]], row: str) -> str:
-    """Return the last message of a user in the first request, else the row's text of that name; "" without either."""
-    said = next((step["input"] for step in steps if step["kind"] == "request" and "input" in step), None)
-    if isinstance(said, list):
-        said = next((each.get("content") for each in reversed(said) if _is_of_user(each)), None)
-    texts = [said, *_named_texts(row)]
-    return next((cut(text, _LONGEST_QUESTION) for text in texts if isinstance(text, str) and text.strip()), "")
-
-
-def _is_of_user(message: Any) -> bool:
-    return isinstance(message, Mapping) and message.get("role") == "user"
-
-
-def _named_texts(row: str) -> list[Any]:
-    try:
-        given = json.loads(row)
-    except (ValueError, RecursionError):
-        return []
-    return [given.get(name) for name in _ASKED] if isinstance(given, Mapping) else []
+    return {"function": str(name or ""), "runs": runs, "details": rest, **known}
 
 
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:

@@ -10,8 +10,20 @@ import pytest
 from pytest_lmeval.report.html import write_report
 from tests.conftest import MadeOnce
 from tests.report.html.browser import Browser
-from tests.report.html.samples import board_of, result
+from tests.report.html.samples import board_of, function_result, result
 
+# The row of an eval function, what its first request asked, and what of these is the question.
+_ASKED = (
+    ('{"q": "of the row"}', None, "of the row"),
+    ('{"id": "a", "prompt": " ", "input": "in"}', None, "in"),
+    ('{"id": "a", "q": 3}', None, '{"id": "a", "q": 3}'),
+    ("not a row of JSON", None, "not a row of JSON"),
+    ('{"q": "of the row"}', "asked", "asked"),
+    ("{}", [{"role": "user", "content": "first"}, {"role": "user", "content": "last"}], "last"),
+    ("{}", [{"role": "user", "content": "said"}, {"role": "tool", "content": "3"}], "said"),
+    ('{"q": "of the row"}', [{"role": "user", "content": [{"type": "image"}]}], "of the row"),
+    ('{"q": "of the row"}', [{"role": "system", "content": "be kind"}, None], "of the row"),
+)
 _FORMULAS = ('=HYPERLINK("http://x")', "+1+2", "-2+3", "@SUM(A1)", "\t=1", "\r=1")
 
 
@@ -33,6 +45,18 @@ def _written(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def page(made_once: MadeOnce) -> Path:
     return made_once("handed-on", _written) / "page.html"
+
+
+def test_the_question_is_what_a_user_asked_first_else_what_the_row_has(browser: Browser, tmp_path: Path) -> None:
+    results = [
+        function_result(
+            str(place), {"steps": [{"kind": "tool", "input": "x"}, {"kind": "request", "input": asked}]}, prompt=row
+        )
+        for place, (row, asked, _) in enumerate(_ASKED)
+    ]
+    write_report(tmp_path / "page.html", board_of(results), results)
+    browser.open(tmp_path / "page.html", "#/all")
+    assert [question for *_, question in _ASKED] == browser.texts(".examples th .of + .gist")
 
 
 def _saved(browser: Browser, folder: Path, name: str) -> list[list[str]]:

@@ -29,29 +29,6 @@ def test_a_function_has_runs_in_place_of_details() -> None:
     assert "details" not in shown
 
 
-@each_row(
-    ("row", "asked", "question"),
-    [
-        ('{"q": "of the row"}', None, "of the row"),
-        ('{"id": "a", "prompt": " ", "input": "in"}', None, "in"),
-        ('{"id": "a", "q": 3}', None, None),
-        ("[1]", None, None),
-        ("not JSON", None, None),
-        ('{"q": "of the row"}', "asked", "asked"),
-        ("{}", [{"role": "user", "content": "first"}, {"role": "user", "content": "last"}], "last"),
-        ("{}", [{"role": "user", "content": "said"}, {"role": "tool", "content": "3"}], "said"),
-        ('{"q": "of the row"}', [{"role": "user", "content": [{"type": "image"}]}], "of the row"),
-        ('{"q": "of the row"}', [{"role": "system", "content": "be kind"}, 3], "of the row"),
-        ("{}", [None], None),
-    ],
-)
-def test_the_question_is_what_a_user_asked_first_else_what_the_row_has(
-    row: str, asked: Any, question: str | None
-) -> None:
-    steps = [] if asked is None else [{"kind": "tool", "input": "x"}, {"kind": "request", "input": asked}]
-    assert question == _shown({"steps": steps}, prompt=row).get("question")
-
-
 def test_repeats_are_runs_of_their_own() -> None:
     shown = _shown({"decided_by": "label"}, {"reason": "assert 0"})
     assert [{"decided_by": "label"}, {"reason": "assert 0"}] == shown["runs"]

@@ -7,12 +7,31 @@ function part(title, content) {
   return content ? [h("h3", {}, title), content] : null;
 }
 
-// What was asked, without what goes before it: a function's question is found in its row, that of a prompt at its end.
+// What was asked, without what goes before it: of a prompt its end.
 function questionText(example) {
-  if (example.question !== undefined) return example.question;
+  const asked = askedBy(example);
+  if (asked) return asked;
   const parts = (example.prompt || "").trim().split(/\n\s*\n/);
   const last = parts[parts.length - 1];
   return last.length < SHORTEST_QUESTION ? parts.slice(-2).join("\n") : last;
+}
+
+const ASKED = ["question", "q", "prompt", "input"];
+
+// What a function asked: the user's last message in its first request, else a text of its row; null where neither is known.
+function askedBy(example) {
+  const first = example.columns ? example.columns.find(Boolean) : example;
+  if (!first.runs) return null;
+  const request = (first.runs[0].steps || []).find((step) => step.kind === "request" && step.input !== undefined);
+  const said = request && Array.isArray(request.input) ? (request.input.findLast((one) => one && one.role === "user") || {}).content : (request || {}).input;
+  const row = parsedRow(first.prompt || example.prompt || "") || {};
+  const texts = [said, ...ASKED.map((name) => (Object.hasOwn(row, name) ? row[name] : null))];
+  return texts.find((text) => typeof text === "string" && text.trim()) || null;
+}
+
+function questionBlock(example) {
+  const asked = askedBy(example);
+  return asked && foldedHead(asked, "The question before this");
 }
 
 // What was answered, as read from the output; null where nothing is recorded.

@@ -15,7 +15,7 @@ function examplePane(route, example, found) {
 function askedPart(example) {
   if (!example.function) return part(example.prompts_differ ? `Prompt of ${labels[firstOf(example)]}` : "Prompt", promptPart(example));
   const row = example.prompt === "{}" ? null : fold("The row", example.prompt);
-  return [part("Question", example.question && block(withEdges(example.question))), row];
+  return [part("Question", questionBlock(example)), row];
 }
 
 function firstOf(example) {

@@ -36,7 +36,7 @@ function matrixRow(route, example) {
 // A short prompt is shown whole, of a long one the question.
 function promptGist(example) {
   const { shared, own: rest } = promptOf(example);
-  const isShort = !shared && example.question === undefined && rest.length <= SHORT_PROMPT;
+  const isShort = !shared && !example.function && rest.length <= SHORT_PROMPT;
   const text = isShort ? rest.trim() : questionText(example);
   const tag = example.prompts_differ && h("span", { class: "tag" }, "prompts differ");
   return [text && h("span", { class: isShort ? "gist asked-for" : "gist" }, isShort ? visible(text) : snippet(text, 200)), tag];

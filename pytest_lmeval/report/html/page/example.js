@@ -3,7 +3,7 @@
 function examplePane(route, example, found) {
   return [
     exampleHead(route, example, found),
-    example.runs && part("Question", example.question && block(withEdges(example.question))),
+    part("Question", questionBlock(example)),
     outcome(example),
     example.runs && functionParts(example),
     conversations(example) || (example.answers || []).map((answer, place) => answerPart(example, answer, place)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.asking.ask import Answer, is_async
 from pytest_lmeval.asking.batching import BatchTransport
@@ -45,6 +45,15 @@ class Hooks:
 
 
 _NO_HOOKS = Hooks()
+
+
+class Arrived(NamedTuple):
+    """The answers to all requests of a key that was not handed out yet; ``is_new``: each was asked for, once."""
+
+    key: Any
+    requests: Sequence[Request]
+    responses: Sequence[Response]
+    is_new: bool
 
 
 class Engine:
@@ -158,12 +167,15 @@ class Engine:
         if jobs:
             self._send(jobs)
 
-    def arrived(self) -> Iterator[tuple[Any, Sequence[Response]]]:
-        """Yield the keys that were answered whole and not yet handed out, with their responses."""
-        for key, job in list(self._jobs.items()):
-            answers = () if job.answers is None or job.failure is not None else job.answers[job.spans[key]]
+    def arrived(self) -> Iterator[Arrived]:
+        """Yield the keys that were answered whole and not yet handed out; may be called from any thread."""
+        for key, job in self._jobs.copy().items():
+            span = job.spans[key]
+            answers = () if job.answers is None or job.failure is not None else job.answers[span]
             if answers and not any(isinstance(answer, LmevalError) for answer in answers):
-                yield key, [answer for answer in answers if not isinstance(answer, LmevalError)]
+                is_new = not job.talks and job.known.keys().isdisjoint(range(span.start, span.stop))
+                responses = [answer for answer in answers if not isinstance(answer, LmevalError)]
+                yield Arrived(key, job.requests[span], responses, is_new)
 
     def forget(self, key: Hashable) -> None:
         """Hand ``key`` out to nobody: it is not wanted any more."""

@@ -77,7 +77,7 @@ class Engines:
         self.policy = settings.policy(spent)
         self.budget = budget
         self._may_crash = settings.may_crash
-        self._on_wait = on_wait
+        self.on_wait = on_wait
         self._cache: Cache | None = None
         self._made: list[Any] = []
         if budget is None and self.policy.max_cost is not None:
@@ -99,7 +99,7 @@ class Engines:
         if hasattr(adapter, "think_tags"):
             adapter.think_tags = self.policy.think_tags
         cached = None if self._cache is None else self._cache.of(adapter)
-        engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self._on_wait))
+        engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self.on_wait))
         self._made.append(engine)
         return engine
 
@@ -189,7 +189,8 @@ class ModelAnswers:
     """The answers of ``model`` to the units of ``plan``.
 
     ``connect`` returns the engine that asks, with what it is to know of the units. ``recorded`` are the answers of an
-    earlier run; ``note`` is called with each answer that is a step to a response. ``player`` returns who plays users.
+    earlier run; ``note`` is called with each answer that is a step to a response, and with those that wait to be
+    scored. ``player`` returns who plays users.
     """
 
     player: Callable[[], Any]
@@ -207,7 +208,7 @@ class ModelAnswers:
         self.model = model
         self._repeats = repeats
         self._recorded = recorded
-        self._note = note
+        self.note = note
         self._refuses = bool(plan.no_programs or plan.lacking)
         # As they are put to this adapter; the units keep theirs.
         self._tasks: dict[int, Task] = {}
@@ -259,7 +260,7 @@ class ModelAnswers:
         if follow_up is None:
             return None
         recall = None if self._recorded is None else self._recorded.of(unit)
-        note = _not_noted if self._note is None else partial(self._note, unit.task.name, unit.example.id)
+        note = _not_noted if self.note is None else partial(self.note, unit.task.name, unit.example.id)
         player = self.player() if hasattr(follow_up, "opening") else None
         return Conversation(request, follow_up, recall, note, player)
 

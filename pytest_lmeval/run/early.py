@@ -43,9 +43,9 @@ class Early:
         """Begin what can be begun; return what scores ``unit``, whose turn it is: begun early, or its task's method."""
         self._seen.discard(unit)
         score = self._scores.pop(unit, None)
-        for other, responses in answers.engine.arrived():
-            if other not in self._seen and self._begin(answers, other, responses, tools):
-                self._seen.add(other)
+        for other in answers.engine.arrived():
+            if other.key not in self._seen and self._begin(answers, other.key, other.responses, tools):
+                self._seen.add(other.key)
         return score or answers.task(unit).score
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
 from pytest_lmeval.records.ledger_lines import read_ledger
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.records.recording import judge_keys
-from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Request, Response
+from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Generate, Request, Response
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.answers import Recall
@@ -131,11 +131,22 @@ class Recorded:
         query = Query(request_hash(requests[: len(requests) // repeats]), self._model.name, repeats, self._model.key)
         held = self._held.responses(unit.task.name, unit.example.id, query)
         if held is None:
-            return None
+            return self._unscored(unit, requests)
         # A version that knew no thoughts may have recorded them as part of the text.
         pairs = zip(held, cycle(requests), strict=False)
         taken = [without_thoughts(one, request, self._think_tags) for one, request in pairs]
         return [one for one in taken if not isinstance(one, AdapterError)]
+
+    def _unscored(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
+        """Return the answers that had arrived, and waited to be scored, when the earlier run was ended."""
+        if (unit.task.name, unit.example.id) not in self._held.journal.get("", ()):
+            return None
+        if unit.task.conversation(unit.example) is not None:
+            return None
+        recall = self.of(unit)
+        taken = [recall.take(request) for request in requests if isinstance(request, Generate)]
+        found = [answer for answer in taken if answer is not None]
+        return found if len(found) == len(requests) else None
 
     def of(self, unit: Unit) -> Recall:
         """Return the answers to an example that takes several requests."""

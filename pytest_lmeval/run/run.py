@@ -18,6 +18,7 @@ from pytest_lmeval.run.answers import (
     Judges,
     Model,
     ModelAnswers,
+    OnWait,
     Render,
     model_facts,
     model_of,
@@ -44,6 +45,7 @@ from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.run.early import Early
+    from pytest_lmeval.run.keeping import Keeper
     from pytest_lmeval.run.resume import HeldResults
 
 # What in a result is text of a model, or of what it was asked; names and hashes tell results apart.
@@ -84,6 +86,9 @@ class Run:
         self._answers: ModelAnswers | None = None
         self._rules: dict[tuple[int, int], ScoringRules] = {}
         self._early: Early | None = None
+        self._keeper: Keeper | None = None
+        if journal is not None:
+            engines.on_wait = partial(self._keep, engines.on_wait)
 
     def plan(
         self,
@@ -212,7 +217,7 @@ class Run:
 
     def close(self) -> None:
         """Stop asking, the judges too; what is under way is dropped."""
-        for part in (self._early, self.engines, self.journal):
+        for part in (self._early, self._keeper, self.engines, self.journal):
             if part is not None:
                 part.close()
 
@@ -222,7 +227,18 @@ class Run:
             from pytest_lmeval.run.early import Early
 
             self._early = Early(self.settings.repeats)
+            self._keep()
         return self._early.look(answers, tools, unit)
+
+    def _keep(self, on_wait: OnWait | None = None, engine: Any = None) -> None:
+        """Note answers from now on that wait for their turn: something takes its time."""
+        if on_wait is not None:
+            on_wait(engine)
+        answers = self._answers
+        if self._keeper is None and answers is not None and answers.note is not None:
+            from pytest_lmeval.run.keeping import Keeper
+
+            self._keeper = Keeper(answers.engine.arrived, answers.note)
 
 
 def scrubbed(result: ExampleResult, scrubber: Scrubber) -> ExampleResult:

@@ -1,0 +1,69 @@
+"""Answers that arrived and were not scored yet: a kill loses none of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving
+from tests.conftest import BOTH
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Project
+
+FILES = ("underway.jsonl", "ledger.jsonl")
+IDS = [f"e{number}" for number in range(12)]
+
+
+class Slow:
+    """Answers a prompt with what it says, but for one that it keeps waiting until it is ``released``."""
+
+    def __init__(self, held: str) -> None:
+        self.held = held
+        self.released = False
+        self.asked: list[str] = []
+
+    async def __call__(self, exchange: Exchange) -> None:
+        said = exchange.seen.json["messages"][-1]["content"].rpartition("say: ")[2]
+        self.asked.append(said)
+        while said == self.held and not self.released:
+            await asyncio.sleep(0.01)
+        await json_reply(chat(said))(exchange)
+
+
+def kept(project: Project, file: str) -> list[dict[str, Any]]:
+    """Return the records of an example in a file that is being written: its last line may be torn."""
+    path: Path = project.path / "reports" / file
+    records = []
+    for line in path.read_text("ascii").splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):
+            records.append(json.loads(line))
+    return [record for record in records if "id" in record]
+
+
+@pytest.mark.parametrize("processes", BOTH)
+@pytest.mark.parametrize("repeats", [1, pytest.param(2, marks=pytest.mark.again)])
+def test_a_killed_run_asks_nothing_again_that_was_answered(project: Project, processes: str, repeats: int) -> None:
+    project.task("tasks/t.jsonl", *[project.record(id, f"{id} said") for id in IDS])
+    with serving([slow := Slow("e1 said")]) as server:
+        options = ["--lm-adapter=openai:m", f"--lm-adapter-arg=base_url={server.base_url}", f"--lm-repeats={repeats}"]
+        options += ["--lm-adapter-arg=api_key_env=''", "--lm-concurrency=8", processes]
+        run = project.start(*options, "-q")
+        run.wait_for(lambda: {each["id"] for file in FILES for each in kept(project, file)} == set(IDS) - {"e1"})
+        run.stop(signal.SIGKILL, group=True)
+        slow.released = True
+        slow.asked.clear()
+        result = project.run_pytest(*options, "--lm-resume")
+        assert (0, ["e1 said"] * repeats) == (result.ret, slow.asked)
+        digest = project.board()["digest"]
+        assert not kept(project, "underway.jsonl")
+        project.run_pytest(*options)
+
+    assert digest == project.board()["digest"]

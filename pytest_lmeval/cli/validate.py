@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.cli.ini import load_options, test_files
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.cli.task_folder import Project
-from pytest_lmeval.formats.files import find_misnamed, find_task_files, load_file
+from pytest_lmeval.formats.files import find_misnamed, find_task_files, has_tasks, load_file
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.formats.yaml.claims import is_data_set
 from pytest_lmeval.formats.yaml.configs import read_configs, without_task
@@ -44,6 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what is wrong with the files; return 1 if anything is. A warning is not."""
+    if len(options.paths) == 1 and options.paths[0].is_dir() and not has_tasks(options.paths[0]):
+        from pytest_lmeval.formats.harness.static import is_harness_folder
+
+        if is_harness_folder(options.paths[0]):
+            return _of_harness(options.paths[0], options.format)
     registry = Project().registry
     configs = read_configs(options.config) if options.config else ()
     limits = load_options(options.paths, configs)
@@ -93,6 +98,18 @@ def run(options: argparse.Namespace) -> int:
         show(_as_text(checked, warnings))
     has_errors = has_errors or any(file.errors for file in functions.values())
     return int(has_errors or bool(empty or checked.config))
+
+
+def _of_harness(folder: Path, format: str) -> int:
+    """Print what can be said of a folder of tasks of lm-evaluation-harness without their data."""
+    from pytest_lmeval.formats.harness import static
+
+    tasks = static.check_folder(folder)
+    if format == "json":
+        show_json({"tasks": static.as_json(tasks)})
+    else:
+        show(static.as_text(folder, tasks))
+    return int(any(task.fault for task in tasks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval import Completion
+from pytest_lmeval.cli import main
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.harness.index import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.loading import default_registry
+from pytest_lmeval.task import Tools
 from tests.tables import each_row
 
 TASK = "task: t\ndataset_path: made/rows\ntest_split: test\ndoc_to_text: 'Q: {{q}}'\ndoc_to_target: a\n"
@@ -144,3 +147,49 @@ def test_an_index_is_kept_until_a_file_changes(tmp_path: Path) -> None:
 )
 def test_names_are_found_without_parsing_and_odd_files_are_parsed(data: bytes, found: dict[str, Any]) -> None:
     assert found == search(data)
+
+
+OWN_FILTER = """
+from lm_eval.filters.extraction import RegexFilter
+from lm_eval.api.registry import register_filter
+
+
+@register_filter("own")
+class Own(RegexFilter):
+    def apply(self, resps, docs):
+        return [[found.upper() for found in given] for given in super().apply(resps, docs)]
+"""
+
+
+def test_a_filter_may_be_a_class_of_the_task_s_own(tmp_path: Path) -> None:
+    steps = "filter_list: [{name: own, filter: [{function: !function f.Own, regex_pattern: 'is (\\w+)'}]}]\n"
+    (task,) = load(tmp_path, {"t.yaml": TASK + steps, "f.py": OWN_FILTER}).tasks
+    score = task.score(task.examples[0], [Completion("it is four")], Tools())
+    assert {"exact_match,own": 0.0} == dict(score.details["harness"])
+    assert ["FOUR"] == task.pipelines["own"][0](["it is four"], ROWS[0])  # type: ignore[attr-defined]  # of its class
+
+
+def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "a.yaml": TASK.replace("task: t", "task: plain"),
+        "b.yaml": TASK.replace("task: t", "task: coded") + "process_docs: !function f.g\n",
+        "c.yaml": TASK.replace("task: t", "task: lacking") + "process_docs: !function f.h\n",
+        "d.yaml": TASK.replace("task: t", "task: wide") + "doc_to_image: [x]\n",
+        "e.yaml": TASK.replace("task: t", "task: third") + "process_docs: !function e.g\n",
+        "f.py": "raise SystemExit\n\n\ndef g(docs):\n    return docs\n",
+        "e.py": "import nowhere\n\n\ndef g(docs):\n    return docs\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert 1 == main(["validate", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert "c.yaml: lacking: bad_value !function: f has no h\n" in out
+    assert "d.yaml: wide: not_supported doc_to_image: images is not supported\n" in out
+    assert "e.yaml: third: needs nowhere: pip install nowhere\n" in out
+    assert "5 tasks of lm-evaluation-harness: 2 can run (40.0%): 1 with functions, 1 without Python\n" in out
+    assert 1 == main(["validate", str(tmp_path), "--format=json"])
+    found = json.loads(capsys.readouterr().out)["tasks"]
+    assert ["coded", "lacking", "plain", "third", "wide"] == [each["task"] for each in found]
+    assert [None, None] == [each["fault"] for each in found if each["task"] in ("coded", "plain")]

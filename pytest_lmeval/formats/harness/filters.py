@@ -40,14 +40,21 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     name, options = step["function"], {key: value for key, value in step.items() if key != "function"}
     if name == "custom" and isinstance(options.get("filter_fn"), FunctionRef):
         return partial(_custom, call, options["filter_fn"])
+    if isinstance(name, FunctionRef):
+        return partial(_own, call, name, options)
     if name not in _FILTERS:
         hint = nearest(str(name), [*_FILTERS, "custom"], "expected one of")
-        raise RecordRefused("not_supported", "filter_list", f"unknown filter {name!r}{hint}")
+        raise RecordRefused("not_supported", "filter_list", f"unknown filter {str(name)!r:.80}{hint}")
     return partial(_FILTERS[name], **options) if options else _FILTERS[name]
 
 
 def _custom(call: Callable[..., Any], ref: FunctionRef, given: Any, row: Row) -> Any:
     return next(iter(call(ref, [given], [dict(row)])))
+
+
+def _own(call: Callable[..., Any], ref: FunctionRef, options: Mapping[str, Any], given: Any, row: Row) -> Any:
+    """Return what a filter that is a class of the task's own makes of the responses."""
+    return next(iter(call(ref, **options).apply([given], [dict(row)])))
 
 
 def _each(change: Callable[..., Any]) -> Filter:
@@ -58,11 +65,11 @@ def _each(change: Callable[..., Any]) -> Filter:
 
 
 def _regex(response: Any, regex_pattern: str = _NUMBER, group_select: int = 0, fallback: Any = "[invalid]") -> Any:
-    found = _match(re.compile(regex_pattern), response, group_select)
+    found = found_in(re.compile(regex_pattern), response, group_select)
     return fallback if found is None else found
 
 
-def _match(pattern: re.Pattern[str], response: Any, group: int) -> str | None:
+def found_in(pattern: re.Pattern[str], response: Any, group: int) -> str | None:
     """Return the match at ``group`` of all, of several groups the first that is not empty; None without one."""
     found = pattern.findall(response if isinstance(response, str) else "")
     if not found:
@@ -98,9 +105,9 @@ def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names
     answers = []
     for response in given:
         text = response if isinstance(response, str) else ""
-        found = _match(own, text, group_select)
+        found = found_in(own, text, group_select)
         for pattern, where, names in ((texts, cleaned(text), by_text), (bare, text, letters)):
-            if not found and (other := _match(pattern, where, group_select)):
+            if not found and (other := found_in(pattern, where, group_select)):
                 found = names.get(other, other)
         answers.append(found or fallback)
     return answers

@@ -1,0 +1,17 @@
+"""``lm_eval.api.filter``: what filters of tasks derive from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class Filter:
+    """Changes the responses to documents; a task's own filter overrides :meth:`apply`."""
+
+    def __init__(self, **_: Any) -> None:
+        pass
+
+    def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> Iterable[Any]:
+        """Return the responses as they are."""
+        return resps

@@ -1,0 +1,28 @@
+"""``lm_eval.filters.extraction``: the filter that own filters derive from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pytest_lmeval.formats.harness.filters import found_in
+from pytest_lmeval.formats.harness.substitutes.lm_eval.api.filter import Filter
+
+__all__ = ["Filter", "RegexFilter"]
+
+
+class RegexFilter(Filter):
+    """Takes what a pattern finds in each response."""
+
+    def __init__(
+        self, regex_pattern: str = r"#### (\-?[0-9\.\,]+)", group_select: int = 0, fallback: Any = "[invalid]"
+    ):
+        self.regex_pattern = regex_pattern
+        self.regex = re.compile(regex_pattern)
+        self.group_select = group_select
+        self.fallback = fallback
+
+    def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> list[list[Any]]:
+        """Return for each response what was found, or the fallback."""
+        return [[found_in(self.regex, each, self.group_select) or self.fallback for each in given] for given in resps]

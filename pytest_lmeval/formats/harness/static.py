@@ -103,9 +103,8 @@ def _function(ref: FunctionRef, root: Path) -> tuple[str, Sequence[str]]:
     if unknown:
         return f"not_supported !function: {ref.module} imports {unknown[0]}", ()
     packages = dict.fromkeys(each.partition(".")[0] for each in sorted(imported))
-    return "", [
-        each for each in packages if each not in sys.stdlib_module_names and each not in ("lm_eval", "datasets")
-    ]
+    known = sys.stdlib_module_names | {"lm_eval", "datasets"}
+    return "", [each for each in packages if each not in known]
 
 
 @lru_cache(maxsize=2048)
@@ -115,7 +114,8 @@ def _module(file: Path) -> tuple[frozenset[str], frozenset[str]] | str:
         tree = ast.parse(file.read_bytes(), str(file))
     except (SyntaxError, ValueError, OSError) as error:
         return f"{file.name}: {type(error).__name__}: {error}"
-    names, imported = set(), set()
+    names: set[str] = set()
+    imported: set[str] = set()
     for node in tree.body:
         names.update(_names(node))
         if isinstance(node, ast.Import):

@@ -31,7 +31,7 @@ _LOOK = 40
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedTask:
+class StaticCheck:
     """A task, its file, and why it cannot run; "" where nothing is known against it.
 
     ``needs`` are the packages of third parties that its functions import, ``has_code`` says that it has any.
@@ -57,13 +57,13 @@ def is_harness_folder(folder: Path) -> bool:
     return False
 
 
-def check_folder(folder: Path) -> list[CheckedTask]:
+def check_folder(folder: Path) -> list[StaticCheck]:
     """Return every task of the folder, sorted by name, with what is wrong with it."""
     index = index_of(folder)
     return [check_task(name, path, index) for name, path in sorted(index.tasks.items())]
 
 
-def check_task(name: str, path: Path, index: Index) -> CheckedTask:
+def check_task(name: str, path: Path, index: Index) -> StaticCheck:
     """Return what is wrong with the task ``name`` of the file at ``path``."""
     try:
         config = Config(name, path, index.root, read_document(path))
@@ -74,16 +74,16 @@ def check_task(name: str, path: Path, index: Index) -> CheckedTask:
             if isinstance(config.get(key), str):
                 template_of(config.get(key))
     except RecordRefused as refused:
-        return CheckedTask(name, path, f"{refused.rule} {refused.field}: {refused.detail.removeprefix(f'{name}: ')}")
+        return StaticCheck(name, path, f"{refused.rule} {refused.field}: {refused.detail.removeprefix(f'{name}: ')}")
     needs: dict[str, None] = {}
     for ref in config.functions:
         fault, own = _function(ref, index.root)
         if fault:
-            return CheckedTask(name, path, fault, has_code=True)
+            return StaticCheck(name, path, fault, has_code=True)
         needs |= dict.fromkeys(own)
     missing = [each for each in needs if importlib.util.find_spec(each) is None]
     fault = f"needs {', '.join(missing)}: pip install {' '.join(missing)}" if missing else ""
-    return CheckedTask(name, path, fault, tuple(needs), bool(config.functions))
+    return StaticCheck(name, path, fault, tuple(needs), bool(config.functions))
 
 
 def _function(ref: FunctionRef, root: Path) -> tuple[str, Sequence[str]]:
@@ -140,7 +140,7 @@ def _names(node: ast.stmt) -> Iterator[str]:
             yield from _names(each)
 
 
-def as_text(folder: Path, tasks: Sequence[CheckedTask]) -> list[str]:
+def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
     """Return a line per task that cannot run, and how many there are of each kind."""
     bad = [task for task in tasks if task.fault]
     lines = [f"{task.path}: {task.name}: {task.fault}" for task in bad]
@@ -151,7 +151,7 @@ def as_text(folder: Path, tasks: Sequence[CheckedTask]) -> list[str]:
     return [*lines, f"{folder}: {len(tasks):,} tasks of lm-evaluation-harness: {good:,} can run{share}: {kinds}"]
 
 
-def as_json(tasks: Sequence[CheckedTask]) -> list[Mapping[str, Any]]:
+def as_json(tasks: Sequence[StaticCheck]) -> list[Mapping[str, Any]]:
     """Return every task with its file, its fault or null, and the packages that it needs."""
     return [
         {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}

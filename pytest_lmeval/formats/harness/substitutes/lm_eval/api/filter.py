@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-class Filter:
+class BaseFilter:
     """Changes the responses to documents; a task's own filter overrides :meth:`apply`."""
 
     def __init__(self, **_: Any) -> None:
@@ -15,3 +15,7 @@ class Filter:
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> Iterable[Any]:
         """Return the responses as they are."""
         return resps
+
+
+Filter = BaseFilter
+"""The name that tasks import."""

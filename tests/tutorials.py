@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.conftest import NEEDLESS, RunModule
 
-# Seconds, milliseconds of steps, and those at the end of a row.
-_TIMES = re.compile(r"\d+\.\d+ ?s\b|\(\d+ ms\)|\s\d+\.\d$")
+# Seconds, milliseconds of steps and per example, and those at the end of a row.
+_TIMES = re.compile(r"\d+\.\d+ ?s\b|\d+(\.\d)? ms\b|\(\d+ ms\)|\s\d+\.\d$")
 _FILES = ("csv", "jsonl", "python", "toml", "yaml")
 
 

@@ -6,6 +6,8 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.leaderboard.details import DURATION, confidence_of, first_details, first_score, is_function
@@ -25,6 +27,7 @@ LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "du
 FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
 """What a limit may be set on."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
+_OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", "answer.cached"))
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
@@ -244,14 +247,16 @@ def _text(result: ExampleResult) -> tuple[float, int, int] | None:
 def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     """Return those of FIELDS that are known, and how many ``requests`` were timed and ``cached`` answers were not.
 
-    Times are milliseconds of one request each, without the waits between attempts. A cached answer costs nothing; its
+    Times are milliseconds of one request each, without the waits between attempts; ``model_ms`` is the mean over the
+    examples that were asked, each with all its requests. A cached answer costs nothing; its
     tokens are those that it took when it was asked for. ``durations`` counts the calls of eval functions that were
     timed: those of examples without an error, and without a cached answer. Where only some examples tell what they
     used, ``asked`` counts all that should, and ``cost_known`` and ``tokens_known`` those that do, of all their
     requests.
     """
-    times = sorted(time for result in results for time in result.times)
-    firsts = sorted(time for result in results for time in result.answer.ttft_ms)
+    timed = [*filter(None, map(_OWN_TIMES, results))]
+    times = sorted(chain.from_iterable(timed))
+    firsts = sorted(chain.from_iterable(map(_FIRST_TIMES, results)))
     durations: list[float] = []
     for result in results:
         if DURATION in result.outcome.details and result.outcome.status != "error" and not result.answer.cached:
@@ -264,6 +269,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     asked, costs, partly, tokens = _used(results)
     found = {
         "requests": len(times) or None,
+        "model_ms": round(math.fsum(times) / len(timed), 3) if timed else None,
         "p50_ms": percentile(times, 0.5, LEAST["p50_ms"]),
         "p95_ms": percentile(times, 0.95, LEAST["p95_ms"]),
         "ttft_p95_ms": percentile(firsts, 0.95, LEAST["ttft_p95_ms"]),
@@ -273,7 +279,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
         "tokens_per_example": sum(tokens) / len(tokens) if tokens else None,
         "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
         "cost": math.fsum(costs) if costs else None,
-        "cached": sum(result.answer.cached for result in results) or None,
+        "cached": sum(map(_CACHED, results)) or None,
         "cost_known": len(costs) - partly if costs and len(costs) - partly < asked else None,
         "tokens_known": len(tokens) if 0 < len(tokens) < asked else None,
     }

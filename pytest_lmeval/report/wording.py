@@ -86,16 +86,31 @@ def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
 
 
 def totals_line(board: Leaderboard) -> str:
-    """Return wall time, tokens, cost and retries of a run, as far as they are known, or ""."""
+    """Return wall time, tokens, cost and retries of a run, and the means per example, as far as known, or ""."""
     usage, wall_s = board.usage, board.facts.manifest.get("wall_s")
     parts = [f"took {duration(wall_s)}"] if isinstance(wall_s, int | float) else []
-    tokens = [
-        f"{usage[f'{kind}_tokens']:,.0f} {kind}" for kind in ("prompt", "completion") if usage.get(f"{kind}_tokens")
-    ]
+    tokens = []
+    for kind in ("prompt", "completion"):
+        tokens += [f"{count:,.0f} {kind}"] if (count := usage.get(f"{kind}_tokens")) else []
     parts += [f"{' and '.join(tokens)} tokens"] if tokens else []
     parts += [f"cost {amount(usage['cost'])}"] if usage.get("cost") else []
     parts += [f"{usage['retries']:.0f} retries"] if usage.get("retries") else []
-    return ", ".join(parts)
+    return "; ".join(filter(None, (", ".join(parts), _per_example(board))))
+
+
+def _per_example(board: Leaderboard) -> str:
+    """Return what harness and model took per example, and its cost; "" where no request was timed."""
+    spent, harness_ms = board.spent, board.facts.manifest.get("harness_ms")
+    if "model_ms" not in spent:
+        return ""
+    parts = [f"harness {_ms(harness_ms)}"] if isinstance(harness_ms, int | float) else []
+    parts += [f"model {_ms(spent['model_ms'])}"]
+    parts += [f"cost {amount(spent['cost_per_example'])}"] if spent.get("cost_per_example") else []
+    return f"per example: {', '.join(parts)}"
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:,.1f} ms" if ms < 100 else f"{ms:,.0f} ms"
 
 
 def resume_line(board: Leaderboard) -> str:

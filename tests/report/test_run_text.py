@@ -10,9 +10,9 @@ from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 
 
-def _result(id: str, status: Any = "passed", **usage: float) -> ExampleResult:
+def _result(id: str, status: Any = "passed", *, ms: float | None = None, **usage: float) -> ExampleResult:
     score = 1.0 if status == "passed" else None
-    return ExampleResult("t", id, status, score, 1.0, "m", "", usage=usage)
+    return ExampleResult("t", id, status, score, 1.0, "m", "", usage=usage, latency_ms=ms)
 
 
 def _line(result: ExampleResult, **manifest: Any) -> str:
@@ -30,10 +30,19 @@ def _line(result: ExampleResult, **manifest: Any) -> str:
             "took 61.0 s, 1,234 prompt and 56 completion tokens, cost 0.5000, 2 retries",
         ),
         ({"completion_tokens": 7}, {}, "7 completion tokens"),
+        # Where nothing was timed, nothing was asked.
+        ({}, {"wall_s": 1.0, "harness_ms": 0.4}, "took 1.0 s"),
+        (
+            {"ms": 1812.0, "cost": 0.019},
+            {"harness_ms": 0.412},
+            "cost 0.0190; per example: harness 0.4 ms, model 1,812 ms, cost 0.0190",
+        ),
+        ({"ms": 0.04}, {}, "per example: model 0.0 ms"),
+        ({"ms": 99.94}, {"harness_ms": "fast"}, "per example: model 99.9 ms"),
     ],
 )
 def test_what_a_run_took_is_one_line_of_what_is_known(
-    usage: dict[str, float], manifest: dict[str, Any], line: str
+    usage: dict[str, Any], manifest: dict[str, Any], line: str
 ) -> None:
     assert line == _line(_result("a", **usage), **manifest)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -174,6 +175,7 @@ class RunState:
     """One process's part of the run of one model, with the ``items`` of its session.
 
     ``adapter`` and ``judge`` are those that were needed to plan. ``ahead`` and ``answers`` are there once it asks.
+    ``began_s`` is the CPU time of this thread at the start.
     """
 
     config: pytest.Config
@@ -187,6 +189,7 @@ class RunState:
     ahead: Ahead | None = None
     answers: ModelAnswers | None = None
     errors: int = 0
+    began_s: float = field(default_factory=thread_time)
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:

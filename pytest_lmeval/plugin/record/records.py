@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ class Records:
             RunRecord(one, label, len(ids), has_workers=self.has_workers)
             for one, (label, ids) in zip(models, own.items(), strict=True)
         ]
+        self._began_s, self._workers_s = time.thread_time(), 0.0
         # Whether nothing more is taken.
         self.is_closed = False
         self.failures: list[str] = []
@@ -69,7 +72,8 @@ class Records:
     @property
     def code(self) -> int:
         """The exit code of the run: the first in the order of their weight that any model has."""
-        return min((record.code for record in self.opened), key=_weight)
+        codes: list[int] = [*map(attrgetter("code"), self.opened)]
+        return min(codes, key=_weight)
 
     def of(self, nodeid: str) -> RunRecord | None:
         """Return the record that expects a result of the test ``nodeid``."""
@@ -106,6 +110,7 @@ class Records:
 
     def add(self, report: WorkerReport) -> None:
         """Note what a worker reported."""
+        self._workers_s += report.cpu_s
         for record in self.all:
             record.received.add(report, record.label)
 
@@ -119,11 +124,23 @@ class Records:
     def finish(self, session: pytest.Session, ending: Ending) -> int:
         """Build and write all boards and the comparison; return the exit code of the run."""
         self.is_closed = True
+        harness_ms = self._harness_ms(session)
         for record in self.opened:
+            record.harness_ms = harness_ms
             record.finish(session, ending)
         if self.are_several:
             self._compare()
         return self.code or int(bool(self.failures))
+
+    def _harness_ms(self, session: pytest.Session) -> float | None:
+        """Return the milliseconds of CPU per example of the threads that ran items; None where other tests ran, too."""
+        ran = owed = 0
+        for record in self.opened:
+            ran += len(record.received.results)
+            owed += len(record.received.expected)
+        if not ran or session.testscollected != owed:
+            return None
+        return round(1000 * (time.thread_time() - self._began_s + self._workers_s) / ran, 3)
 
     def give_up(self, reason: str) -> None:
         """Write the boards of a run that ends here and now, incomplete: ``code`` stays as it is.

@@ -57,6 +57,8 @@ class RunRecord:
         # The gate's verdict and reasons, once there is a board.
         self.gate: Mapping[str, Any] = {}
         self.remarks: Sequence[str] = ()
+        # Milliseconds of CPU per example, once all have run.
+        self.harness_ms: float | None = None
         # Until the board is written: whatever ends the process before has ended it too early.
         self.code = INCOMPLETE
         self.gate_settings = gate_settings(config)
@@ -251,6 +253,7 @@ class RunRecord:
             bad_records=[fault for info in known.values() for fault in info.bad_records],
             manifest={
                 "wall_s": round(time.monotonic() - self._began, 1),
+                **({} if self.harness_ms is None else {"harness_ms": self.harness_ms}),
                 **self.manifest,
                 **found,
                 **(shard_facts(known) if option.lm_shard else {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any
@@ -26,7 +27,7 @@ class WorkerReport:
     are the node ids that look like examples and are not. ``facts`` is what only a process that ran examples knows, and
     ``remarks`` are sentences for the end of the run, both by the model's label. ``interrupted`` says that Ctrl-C
     reached the worker, ``stopped`` why nothing more should be asked. ``skipped_evals`` counts the evals that had no
-    adapter.
+    adapter. ``cpu_s`` is the CPU time of the thread that ran the items, since they were planned.
     """
 
     usage_error: str = ""
@@ -38,6 +39,7 @@ class WorkerReport:
     skipped_evals: int = 0
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     not_tasks: Mapping[str, str] = field(default_factory=dict)
+    cpu_s: float = 0.0
 
 
 def add_to_report(config: pytest.Config, **values: Any) -> None:
@@ -55,6 +57,8 @@ def report_runs(config: pytest.Config) -> None:
         remarks = {label: remarks_of(one) for label, one in runs.items()}
         # Files that are no tasks are the same for all models.
         add_to_report(config, facts=facts, not_tasks=config.stash[COLLECTED].not_tasks, remarks=remarks)
+        began = [one.stash[RUN].began_s for one in runs.values() if RUN in one.stash]
+        add_to_report(config, cpu_s=time.thread_time() - min(began) if began else 0.0)
 
 
 def report_of(worker: object) -> WorkerReport:

@@ -25,7 +25,7 @@ _DIFFERS = (
     # A step that begins within the first tenth of a millisecond does not say when.
     (r'(,\s*)?"start_ms": ?[\d.e+-]+', ""),
     (
-        r'("(?:latency_ms|duration_ms|wall_s|(?:duration_)?p50_ms|(?:duration_|ttft_)?p95_ms|ms)": ?)[\d.e+-]+',
+        r'("(?:(?:latency|harness|model|duration|(?:duration_)?p50|(?:\w+_)?p95)_ms|wall_s|ms)": ?)[\d.e+-]+',
         r"\g<1>TIME",
     ),
     (r'("(?:platform|python|pytest[\w-]*|git|sandbox|level)": ?)(?:"[^"]*"|null)', r"\g<1>HERE"),

@@ -34,12 +34,27 @@ def test_tokens_cost_retries_and_time_are_said(project: Project, workers: list[s
     project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "y"))
     result = project.run(*workers)
     assert 0 == result.ret
-    result.stdout.fnmatch_lines(["took * s, 2,000 prompt and 10 completion tokens, cost 0.5000, 2 retries"])
+    result.stdout.fnmatch_lines(
+        ["took * s, 2,000 prompt and 10 completion tokens, cost 0.5000, 2 retries; per example: *"]
+    )
     (line,) = [line for line in result.outlines if line.startswith("took ")]
     assert line in (project.path / "reports/leaderboard.md").read_text().splitlines()
     board = project.board()
     assert {"prompt_tokens": 2000, "completion_tokens": 10, "cost": 0.5, "retries": 2} == board["usage"]
     assert 0 <= board["manifest"]["wall_s"] < 300
+    # Of each example, with the controller's and the workers' share.
+    assert 0 < board["manifest"]["harness_ms"] < 30_000
+    assert board["spent"]["model_ms"] == board["tasks"][0]["spent"]["model_ms"] > 0
+    assert line.endswith(", cost 0.2500")
+
+
+def test_the_time_of_other_tests_is_not_called_the_harness_s(project: Project) -> None:
+    project.write("model.py", MODEL)
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    project.write("test_other.py", "def test_other():\n    pass\n")
+    result = project.run("tasks", "test_other.py")
+    result.stdout.fnmatch_lines(["took * 1 retries; per example: model * ms, cost 0.2500"])
+    assert "harness_ms" not in project.board()["manifest"]
 
 
 @pytest.mark.again

@@ -27,7 +27,7 @@ PACKAGE = ROOT / "pytest_lmeval"
 SCRIPT = ROOT / "benchmarks" / "one_example.py"
 # Files, functions and switches between files of each way that benchmarks/one_example.py counts.
 WAYS = {
-    "library": (30, 299, 172),
+    "library": (30, 298, 172),
     "pytest": (65, 740, 477),
     "function": (73, 888, 615),
 }

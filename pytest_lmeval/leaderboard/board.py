@@ -221,6 +221,9 @@ def build_board(
     of_core = [row for row in rows if CENTERED in row.metrics]
     overall, bounds = _overall(rows) if is_whole else (None, None)
     notes = notes_of(of_functions, facts.adapter) if of_functions else []
+    model = facts.manifest.get("model")
+    if isinstance(model, Mapping) and isinstance(remarks := model.get("remarks"), list):
+        notes += map(str, remarks)
     return Leaderboard(
         facts=facts,
         tasks=rows,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board, digest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.types import ExampleResult, Status
+from tests.tables import each_row
 
 FACTS = RunFacts("2026-11-21T08:00:00Z", "toy.v1")
 SUMS, WORDS = TaskInfo("sums", "tasks/sums.jsonl"), TaskInfo("words", "tasks/words.jsonl")
@@ -47,6 +48,26 @@ KEYS = [
 
 def _board(*results: ExampleResult, infos: Sequence[TaskInfo] = (), **facts: Any) -> Leaderboard:
     return build_board(infos, results, replace(FACTS, **facts))
+
+
+# Remarks
+
+
+@each_row(
+    ("manifest", "expected"),
+    [
+        ({}, ()),
+        ({"model": {"id": "m"}}, ()),
+        ({"model": {"remarks": ["one", "a replica was refused", 3]}}, ("one", "a replica was refused", "3")),
+        ({"model": {"remarks": "no list"}}, ()),
+        ({"model": "no mapping"}, ()),
+    ],
+)
+def test_what_a_model_remarks_is_among_the_remarks_of_the_board(manifest: dict[str, Any], expected: object) -> None:
+    assert expected == _board(A, manifest=manifest).remarks
+    assert ("one", *(each for each in expected if each != "one")) == _board(
+        A, manifest=manifest, remarks=("one",)
+    ).remarks
 
 
 # Scores

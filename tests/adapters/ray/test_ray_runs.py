@@ -103,6 +103,9 @@ def test_another_model_on_one_node_is_refused_and_reported(spread: Project) -> N
     assert 1 == len(model["replicas"])
     assert "another model on pid" in model["remarks"][0]
     assert "fingerprint is" in model["remarks"][0]
+    files = [(spread.path / "reports" / name).read_text() for name in ("leaderboard.md", "report.html")]
+    for report in (done.stdout.str(), *files):
+        assert "a replica was refused: another model on pid" in report
 
 
 @pytest.mark.parametrize(

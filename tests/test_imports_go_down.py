@@ -15,6 +15,7 @@ import pytest_lmeval
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
 ROWS = (
+    "__main__",
     "plugin cli",
     "functions trajectory",
     "run",

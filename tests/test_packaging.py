@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # it has no types of its own
 
 from tests import needs
 from tests.conftest import NEEDLESS, MadeOnce
@@ -147,6 +148,20 @@ def test_the_actions_of_a_workflow_are_pinned_by_hash(path: Path) -> None:
 
     assert used
     assert [] == [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)]
+
+
+def test_what_is_published_is_built_by_a_job_that_runs_nothing_else_with_tools_by_their_hashes() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]
+    uploads = [
+        name for name, job in jobs.items() if any("dist" == each.get("with", {}).get("name") for each in job["steps"])
+    ]
+    commands = [line for each in jobs["build"]["steps"] for line in each.get("run", "").splitlines()]
+    tools = (ROOT / ".github/build/requirements.txt").read_text("utf-8").replace("\\\n", "").splitlines()
+
+    assert ["build", "distributions"] == uploads
+    assert ["pip", "python", "sha256sum", "echo"] == [line.split()[0] for line in commands]
+    assert {"build", "hatchling", "hatch-fancy-pypi-readme"} <= {line.partition("==")[0] for line in tools}
+    assert [] == [line for line in tools if "--hash=sha256:" not in line]
 
 
 def test_the_workflow_tests_the_versions_of_python_that_the_metadata_names(metadata: Message) -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from pytest_lmeval import __version__
-from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.errors import LmevalError, nearest
 from pytest_lmeval.text import printable
 
 COMMANDS = {
@@ -18,6 +18,7 @@ COMMANDS = {
     "init": "begin: write where the model is, a task or an eval, and a workflow for pull requests",
     "convert": "turn a published data set into task files",
     "import": "bring in what another tool keeps in files of its own",
+    "run": "run pytest for CI: without a whole board its exit code is never 0",
     "diff": "compare two runs: what changed, whether it is worse, and in which examples",
     "rank": "rank several models on the same examples",
     "history": "show how the scores of a suite moved over its runs",
@@ -49,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         subparser = subparsers.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if name in arguments:  # only the command that is meant is imported
             import_module(f"pytest_lmeval.cli.{_MODULES.get(name, name)}").configure(subparser)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        parser.error(f"no command {arguments[0]!r}{nearest(arguments[0], COMMANDS, 'there is')}")
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

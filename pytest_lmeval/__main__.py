@@ -1,0 +1,9 @@
+"""``python -m pytest_lmeval`` is ``lmeval``."""
+
+from __future__ import annotations
+
+import sys
+
+from pytest_lmeval.cli import main
+
+sys.exit(main())

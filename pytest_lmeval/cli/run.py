@@ -1,0 +1,61 @@
+"""``lmeval run [ARGUMENT...]``: pytest, with an exit code that nothing in the project's own process can make 0."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pytest_lmeval.cli.output import complain
+from pytest_lmeval.records.receipt import RECEIPT, read_receipt
+
+_INCOMPLETE = 3
+_PLUGIN = "pytest_lmeval.plugin.record.receipt"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command: all are pytest's."""
+    parser.usage = "lmeval run [ARGUMENT ...]"
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="of pytest: paths and options")
+    # What begins with a dash is pytest's, too.
+    parser.prefix_chars = "\0"
+    parser.set_defaults(run=run, help=parser.format_help)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run pytest in a process of its own; return its exit code, and 3 in place of 0 where there is no whole board."""
+    if options.arguments in (["-h"], ["--help"]):
+        print(options.help(), end="")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="lmeval-") as folder:
+        receipt = Path(folder) / "receipt"
+        code = _pytest(options.arguments, receipt)
+        written = read_receipt(receipt)
+    if code < 0:
+        complain(f"lmeval run: pytest was ended by {signal.Signals(-code).name}")
+        return 128 - code
+    if code == 0 and written is None:
+        complain("lmeval run: pytest ended with 0 and without a board: no eval was run, or the process was ended")
+        return _INCOMPLETE
+    if code == 0 and written:
+        complain(f"lmeval run: pytest ended with 0, and its board says {written}")
+    return code or written or 0
+
+
+def _pytest(arguments: list[str], receipt: Path) -> int:
+    command = [sys.executable, "-m", "pytest", "-p", _PLUGIN, *arguments]
+    with subprocess.Popen(command, env={**os.environ, RECEIPT: str(receipt)}) as child:
+        # A CI job that is cancelled asks this process to end: pytest winds the run up, and this waits for it.
+        before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        try:
+            while True:
+                try:
+                    return child.wait()
+                except KeyboardInterrupt:  # the terminal sends it to pytest, too
+                    continue
+        finally:
+            signal.signal(signal.SIGTERM, before)

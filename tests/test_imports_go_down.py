@@ -125,7 +125,7 @@ def _problem(room: str, name: tuple[str, ...]) -> str:
         return ""
     if target not in ROW_OF:
         return f"{room} imports {'.'.join(name)}, whose room cannot be told"
-    sideways_at_the_top = ROW_OF[room] == 0 == ROW_OF[target] and room != target
+    sideways_at_the_top = ROW_OF[room] == ROW_OF["plugin"] == ROW_OF[target] and room != target
     if ROW_OF[target] < ROW_OF[room] or sideways_at_the_top:
         return f"{room} imports {target}"
     return ""

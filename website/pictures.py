@@ -5,6 +5,7 @@ Usage: ``python -m website.pictures [NAME ...]``, by default all. Each is of a r
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -130,8 +131,71 @@ def page(picture: Path) -> None:
         photograph(made_worse(Path(folder))[0] / "reports" / "report.html", picture, (1200, 860))
 
 
+# Three models that are wrong in every sum, or capital, whose number their own number divides.
+_MODELS = """
+import re
+from pytest_lmeval import Completion
+
+class Model:
+    def __init__(self, name, wrong, cost):
+        self.name, self.wrong, self.cost = name, int(wrong), float(cost)
+
+    async def complete(self, request):
+        number = int(re.search("[0-9]+", request.text)[0])
+        said = number * 2 if "+" in request.text else number
+        sure = f"It is {said}." if number % self.wrong else f"It is {said + 1}, I think."
+        return Completion(sure, prompt_tokens=20, completion_tokens=6, cost=self.cost)
+"""
+_ASKED = {"sums": "What is {n} + {n}?", "rounding": "Round {n}.2 to a whole number."}
+_SEVERAL = (("large", 41, 0.004), ("medium", 11, 0.0015), ("small", 3, 0.0004))
+
+
+def of_several(fragment: str, size: tuple[int, int]) -> Callable[[Path], None]:
+    """Return what makes the picture of a view of the page of three models."""
+
+    def make(picture: Path) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            photograph(compared(Path(name)) / "reports" / "report.html", picture, size, fragment)
+
+    return make
+
+
+def compared(folder: Path) -> Path:
+    """Run two tasks of 40 examples with three models in ``folder``, and return it."""
+    (folder / "models.py").write_text(_MODELS, "utf-8")
+    (folder / "tasks").mkdir()
+    for task, asked in _ASKED.items():
+        records = [
+            {
+                "id": f"{task}-{n}",
+                "prompt": asked.format(n=n),
+                "targets": [f"It is {2 * n if task == 'sums' else n}."],
+                "metric": "exact_match",
+            }
+            for n in range(1, 41)
+        ]
+        (folder / "tasks" / f"{task}.jsonl").write_text(
+            "".join(json.dumps(record) + "\n" for record in records), "utf-8"
+        )
+    options = [
+        option
+        for name, wrong, cost in _SEVERAL
+        for option in (
+            f"--lm-adapter={name}=models:Model",
+            *(
+                f"--lm-adapter-arg={name}:{key}={value}"
+                for key, value in (("name", name), ("wrong", wrong), ("cost", cost))
+            ),
+        )
+    ]
+    printed(["pytest", "tasks/", "-q", "--tb=no", "--lm-gate=none", *options], folder)
+    return folder
+
+
 def photograph(source: Path, picture: Path, size: tuple[int, int], fragment: str = "") -> None:
     """Open an HTML file in Chromium, at a fragment such as ``#/...``; write a PNG of a window of ``size`` pixels."""
+    if not source.is_file():
+        raise SystemExit(f"{source}: the run wrote no page")
     program = find_chromium()
     if program is None:
         raise SystemExit("no Chromium found; LMEVAL_TEST_CHROMIUM names one")
@@ -143,6 +207,9 @@ def photograph(source: Path, picture: Path, size: tuple[int, int], fragment: str
 
 
 PICTURES: Mapping[str, Callable[[Path], None]] = {
+    "models.png": of_several("", (1280, 540)),
+    "models-example.png": of_several("#/task/sums?show=worse&model=small&id=sums-3", (1240, 590)),
+    "models-matrix.png": of_several("#/all?show=worse&model=small", (1000, 370)),
     "page.png": page,
     "session.svg": session,
 }

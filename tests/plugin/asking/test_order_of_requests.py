@@ -29,7 +29,7 @@ def server(project: Project) -> Iterator[ScriptedServer]:
         yield server
 
 
-def _asked(project: Project, server: ScriptedServer, *options: str) -> list[tuple[int, int]]:
+def _places(project: Project, server: ScriptedServer, *options: str) -> list[tuple[int, int]]:
     """Return the place of each request in the order of the files, and the place in which it came."""
     address = f"--lm-adapter-arg=base_url='{server.base_url}'"
     project.run_pytest("--lm-adapter=openai:m", address, *options).assert_outcomes(passed=len(TASKS) * EXAMPLES)
@@ -41,13 +41,13 @@ def _asked(project: Project, server: ScriptedServer, *options: str) -> list[tupl
 
 @pytest.mark.parametrize("concurrency", [8, pytest.param(64, marks=pytest.mark.again)])
 def test_requests_come_in_the_order_of_the_files(project: Project, server: ScriptedServer, concurrency: int) -> None:
-    asked = _asked(project, server, f"--lm-concurrency={concurrency}")
+    asked = _places(project, server, f"--lm-concurrency={concurrency}")
     # Those under way at once overtake one another, and no others.
     assert concurrency > max(abs(place - came) for place, came in asked)
 
 
 def test_workers_ask_parts_of_the_same_task(project: Project, server: ScriptedServer) -> None:
-    asked = _asked(project, server, "-n2", "--lm-concurrency=8", "--lm-batch-size=4")
+    asked = _places(project, server, "-n2", "--lm-concurrency=8", "--lm-batch-size=4")
     # A worker is handed at most so many items ahead of what the other one is at.
     held = 2 * (4 + 4)
     assert 2 * held > max(abs(place - came) for place, came in asked)

@@ -12,10 +12,17 @@ import pytest
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.comparison import Compared, compared, render_comparison
 from pytest_lmeval.types import ExampleResult
-from tests.conftest import MadeOnce
+from tests.conftest import MadeOnce, Project
 from tests.report.html.browser import Browser
 from tests.report.html.samples import HOSTILE, conversation, function_run, result
+from tests.yaml_tasks import single_turn
 
+_VARIANTS = single_turn(
+    "numbers",
+    '- {key: right, type: string_equals, ground_truth: "{{ sample.n }}"}\n',
+    "<< config.tone >>: {{ sample.n }}",
+    "config_spec:\n- {type: categorical, key: tone, allowed_values: [say, mutter]}\n",
+)
 LINK = "</script><img src=x onerror=window.pwned=1>"
 NARROW = (390, 800)
 FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
@@ -163,6 +170,22 @@ def test_prompts_are_columns_with_their_words_compared(browser: Browser, pages: 
     click(browser, ".matrix tbody a")
     assert "Prompts" in browser.texts(".detail h3")
     assert "Please: what" in browser.texts(".diff ins")
+
+
+@pytest.mark.again
+def test_configs_of_one_run_are_columns_with_their_prompts_side_by_side(browser: Browser, project: Project) -> None:
+    project.write("tasks/numbers.yaml", _VARIANTS)
+    project.write("tasks/rows.csv", "n\n" + "".join(f"{n}\n" for n in range(30)))
+    project.write("both.yaml", "- {name: loud, tone: say}\n- {name: low, tone: mutter}\n")
+    assert 0 == project.run("--lm-config=both.yaml", "--lm-gate=none").ret
+    assert 0 == project.lmeval("rank", "reports/ledger.jsonl", "--by=config", "--html=page.html").ret
+    open_page(browser, project.path / "page.html")
+    assert ["loud", "low"] == [text.split()[0] for text in browser.texts(".models tbody th")]
+    assert ["numbers"] == browser.texts(".by-task tbody th")
+    assert "30 of 30 examples were asked with different prompts." == browser.text("#prompts")
+    click(browser, "#prompts a")
+    click(browser, ".matrix tbody a")
+    assert {"say", "mutter"} <= {text.strip(" :") for text in browser.texts(".diff del, .diff ins")}
 
 
 def test_steps_conversations_and_thoughts_of_every_model_are_there(browser: Browser, pages: Path) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
 
 _GUIDE = f"{page('coming-from.md')} says what becomes what"
+_HARNESS = "a task of lm-evaluation-harness"
 # By the keys that give a record away, the first that has all of them.
 _RECORDS = (
     (frozenset({"input", "ideal"}), "a sample of OpenAI's evals"),
@@ -34,8 +35,8 @@ _RECORDS = (
     (frozenset({"question", "answer"}), "a row of a data set"),
 )
 _FILES = (
-    (frozenset({"doc_to_text"}), "a task of lm-eval"),
-    (frozenset({"dataset_path", "task"}), "a task of lm-eval"),
+    (frozenset({"doc_to_text"}), _HARNESS),
+    (frozenset({"dataset_path", "task"}), _HARNESS),
     (frozenset({"providers"}), "a configuration of promptfoo"),
     (frozenset({"prompts", "tests"}), "a configuration of promptfoo"),
 )
@@ -71,7 +72,8 @@ def foreign_file(keys: Collection[str]) -> str:
 
 def _foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]]) -> str:
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
-    return found and f"this reads like {found}: {_GUIDE}"
+    guide = f"name it in a file with the key harness: {page('harness-tasks.md')}" if found == _HARNESS else _GUIDE
+    return found and f"this reads like {found}: {guide}"
 
 
 def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
+    NOTES,
     cells,
     change_cells,
     cut_to,
@@ -70,6 +71,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _comparison(gate.get("comparison"))
     shown = score_cells if any(map(SCORES, board.tasks)) else partial(map, cells)
     lines += table(HEADINGS, [*shown(board.tasks)], texts=2)
+    lines += _measures(board) if any(map(NOTES, board.tasks)) else []
     lines += _listed(remark_lines(board), _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
@@ -119,6 +121,13 @@ def _headline(board: Leaderboard) -> str:
     if not board.complete:
         return f"**Incomplete**: {scored}; there is no overall score."
     return f"**Overall {score_text(board.overall_score)}**: {scored}."
+
+
+def _measures(board: Leaderboard) -> list[str]:
+    from pytest_lmeval.report.measures import MEASURE_HEADINGS, measure_rows
+
+    rows = [*measure_rows(board)]
+    return table(MEASURE_HEADINGS, rows, texts=2) if rows else []
 
 
 def _failed(board: Leaderboard) -> list[str]:

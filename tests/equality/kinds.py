@@ -204,6 +204,27 @@ CORE = {
     ]
 }
 
+HARNESS = {
+    "from": "theirs",
+    "tasks": [{"group": "both", "task": ["liked", "heard"], "aggregate_metric_list": [{"metric": "acc"}]}],
+    "data": "theirs/data",
+}
+THEIRS = {
+    "dataset_path": "made/words",
+    "test_split": "test",
+    "fewshot_split": "test",
+    "num_fewshot": 2,
+    "doc_to_text": "say: {{said}}\n",
+    "doc_to_target": "{{target}}",
+}
+LIKED = {
+    "output_type": "multiple_choice",
+    "doc_to_choice": "{{[target, 'grey']}}",
+    "doc_to_target": 0,
+    "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
+}
+HEARD = {"output_type": "generate_until", "metric_list": [{"metric": "exact_match"}]}
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -418,6 +439,16 @@ KINDS: Mapping[str, Kind] = {
         judge=True,
     ),
     "choices": Kind({"tasks/task_choices.py": CHOICES, "tasks/words.csv": CSV}, ["tasks/task_choices.py"], "blue"),
+    "harness": Kind(
+        {
+            "tasks/harness.yaml": json.dumps({"harness": HARNESS}),
+            "tasks/theirs/liked.yaml": json.dumps({**THEIRS, "task": "liked", **LIKED}),
+            "tasks/theirs/heard.yaml": json.dumps({**THEIRS, "task": "heard", **HEARD}),
+            "tasks/theirs/data/made__words/test.csv": CSV,
+        },
+        ["tasks/harness.yaml"],
+        "blue",
+    ),
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks/task_letters.py"], "C"),
     "declarative": Kind(
         {

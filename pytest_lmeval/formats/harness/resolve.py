@@ -41,7 +41,14 @@ class Resolver:
         if isinstance(wanted, dict) and isinstance(wanted.get("task"), str) and "group" not in wanted:
             more = {key: value for key, value in wanted.items() if key != "task"}
             return [name for each in self.index.matching(wanted["task"]) for name in self._named(each, more, above)]
+        if isinstance(wanted, dict) and isinstance(wanted.get("group"), str) and "task" in wanted:
+            return self._own_group(wanted["group"], wanted)
         raise RecordRefused("bad_value", "harness.tasks", f"expected a name, or task and overrides, got {wanted!r:.80}")
+
+    def _own_group(self, name: str, wanted: Mapping[str, Any]) -> list[str]:
+        if name in self.index.groups or any(group.name == name for group in self.groups):
+            raise RecordRefused("bad_value", "harness.tasks", f"there is another group {name!r}: choose another name")
+        return self._group(name, wanted, {}, ())
 
     def add(self, path: Path) -> list[str]:
         """Add the task or the group of one file."""

@@ -68,6 +68,13 @@ class HarnessTask(Task):
         return shown(self.decisive)
 
     @property
+    def keywords(self) -> tuple[str, ...]:
+        """What ``-k`` finds its items by: groups, tags, output type."""
+        tags = self.config_of.get("tag", ())
+        named = (tags,) if isinstance(tags, str) else tuple(map(str, tags))
+        return (*self.config_of.groups, *named, self.config_of.output_type)
+
+    @property
     def needs(self) -> str:
         """``loglikelihood`` unless texts are generated."""
         return "" if self.config_of.output_type == "generate_until" else "loglikelihood"

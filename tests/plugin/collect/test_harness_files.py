@@ -1,0 +1,49 @@
+"""Task files of lm-evaluation-harness in a run: the session of their page, and how items are chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project, RunModule
+from tests.sources import PROJECTS
+from tests.tutorials import Tutorial
+
+PAGE = Path(__file__).parents[3] / "docs" / "harness-tasks.md"
+
+
+@pytest.fixture
+def harness(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project.path / "cache"))
+    project.copy("harness")
+    return project
+
+
+def test_the_commands_of_the_page_print_what_it_shows(
+    tmp_path: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert [0, 1, 0] == Tutorial(PAGE, PROJECTS / "harness").codes(tmp_path / "project", run_module)
+
+
+def test_items_are_found_by_group_tag_and_output_type(harness: Project) -> None:
+    harness.run("tasks", "-kloglikelihood_rolling")
+    assert ["pages"] == [row["task"] for row in harness.board("reports/selection")["tasks"]]
+
+
+def test_a_group_and_its_metrics_are_on_the_board_and_in_markdown(harness: Project) -> None:
+    harness.run("tasks")
+    board = harness.board()
+    assert {"value": 5 / 6, "n": 6} == {
+        key: board["groups"]["words"]["metrics"]["acc,none"][key] for key in ("value", "n")
+    }
+    text = (harness.path / "reports" / "leaderboard.md").read_text()
+    assert "| words | acc | 0.8333 | 0.1443 | 6 |" in text
+    assert "| pages | bits\\_per\\_byte ↓ | 0.3040 | - | 2 |" in text
+
+
+@pytest.mark.again
+def test_the_last_failed_items_run_again(harness: Project) -> None:
+    harness.run("tasks", "--lm-gate=examples")
+    assert 0 == harness.run("tasks", "--lf", "--collect-only").ret

@@ -141,6 +141,7 @@ def test_an_index_is_kept_until_a_file_changes(tmp_path: Path) -> None:
         (b'"task": "a b"\n"include": "../t_yaml"\n', {"task": "a b", "include": "../t_yaml"}),
         (b"task: {a: 1}\ngroup: [x]\n", {"group": ["x"]}),
         (b"class: !function x.Y\ntask: a\n", {"class": True, "task": "a"}),
+        (b'{"task": "a", "tag": ["x"]}', {"task": "a", "tag": ["x"]}),
         (b"  task: a\n", {}),
         (b"task: [\n", {}),
     ],

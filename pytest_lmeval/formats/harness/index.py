@@ -24,7 +24,7 @@ _QUOTE = rb"[\"']?"
 # A name as it is, or in quotes of which it has none within.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
-_VERSION = 1
+_VERSION = 2
 
 Found = Mapping[str, Any]
 """What a search finds in a file: ``task``, ``group``, ``tag``, ``class`` and ``include``, those that it has."""
@@ -79,6 +79,8 @@ def index_of(root: Path) -> Index:
 
 def search(data: bytes) -> dict[str, Any]:
     """Return what names a file's bytes hold at the root; a file of unusual form is parsed for it."""
+    if data.lstrip().startswith(b"{"):
+        return _parsed(data)
     found: dict[str, Any] = {}
     for line in _LINE.finditer(data):
         key, value = line[1].decode(), line[2]

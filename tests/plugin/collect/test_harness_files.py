@@ -29,7 +29,7 @@ def test_the_commands_of_the_page_print_what_it_shows(
 
 def test_items_are_found_by_group_tag_and_output_type(harness: Project) -> None:
     harness.run("tasks", "-kloglikelihood_rolling")
-    assert ["pages"] == [row["task"] for row in harness.board("reports/selection")["tasks"]]
+    assert ["pages"] == [row["task"] for row in harness.board()["tasks"]]
 
 
 def test_a_group_and_its_metrics_are_on_the_board_and_in_markdown(harness: Project) -> None:

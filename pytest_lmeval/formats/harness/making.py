@@ -32,6 +32,8 @@ class Maker:
         row = self.rows[place]
         target = self.documents.target(row)
         metadata: dict[str, Any] = {"place": place, "pairs": []}
+        if self.config.get("repeats", 1) > 1:
+            metadata["repeats"] = 1  # its repeats are of one score: a run with --lm-repeats is refused
         if self.config.output_type == "loglikelihood_rolling":
             metadata["pairs"] = [["", str(target)]]
             return self._example(place, "", (), target, metadata)

@@ -47,3 +47,31 @@ def test_a_group_and_its_metrics_are_on_the_board_and_in_markdown(harness: Proje
 def test_the_last_failed_items_run_again(harness: Project) -> None:
     harness.run("tasks", "--lm-gate=examples")
     assert 0 == harness.run("tasks", "--lf", "--collect-only").ret
+
+
+TOLD = """
+task: told
+dataset_path: made/told
+test_split: test
+doc_to_text: "say: {{said}}"
+doc_to_target: "{{said}}"
+repeats: 3
+metric_list: [{metric: exact_match}]
+"""
+OWN = """
+def test_own(lm):
+    assert lm.ask("say: green").text == "green"
+"""
+
+
+def test_a_task_with_repeats_runs_beside_an_eval_function_and_refuses_those_of_a_run(project: Project) -> None:
+    project.write("theirs/told.yaml", TOLD)
+    project.write("data/made__told/test.jsonl", '{"said": "red"}\n')
+    project.write("tasks/told.yaml", "harness: {from: ../theirs, tasks: [told], data: ../data}\n")
+    project.write("tests/test_own.py", OWN)
+
+    project.run("tasks", "tests").assert_outcomes(passed=2)
+    assert {"told": 1.0, "tests/test_own": 1.0} == {row["task"]: row["score"] for row in project.board()["tasks"]}
+    assert 4 == sum(len(prompts) for prompts in project.calls())
+    refused = project.run("tasks", "--lm-repeats=2")
+    assert "other repeats of their own: told (1)" in refused.stdout.str() + refused.stderr.str()

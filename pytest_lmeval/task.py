@@ -131,11 +131,6 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
         return ""
 
     @property
-    def keywords(self) -> Sequence[str]:
-        """What ``-k`` finds the task's items by, besides name, key and metric. By default nothing."""
-        return ()
-
-    @property
     def needs(self) -> str:
         """The method, such as ``loglikelihood``, that an adapter must have. By default "": any adapter will do."""
         return ""

@@ -41,15 +41,7 @@ def terminal_table(board: Leaderboard) -> list[str]:
     overall = ("overall", "", score_text(board.overall_score), interval, _correct(board.tasks))
     empty = ("",) * (len(HEADINGS) - len(overall))
     shown = score_cells if any(map(SCORES, board.tasks)) else partial(map, cells)
-    lines = columns(HEADINGS, [*shown(board.tasks), overall + empty], texts=2)
-    return lines + measured_lines(board) if any(map(NOTES, board.tasks)) else lines
-
-
-def measured_lines(board: Leaderboard) -> list[str]:
-    """Return the lines of a table of groups and of metrics that are no scores; empty without any."""
-    from pytest_lmeval.report.measures import measure_lines
-
-    return measure_lines(board)
+    return columns(HEADINGS, [*shown(board.tasks), overall + empty], texts=2)
 
 
 def score_cells(rows: Iterable[TaskRow]) -> Iterator[tuple[str, ...]]:

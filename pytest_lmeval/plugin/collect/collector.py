@@ -179,7 +179,7 @@ def _last_line(error: BaseException) -> str:
 
 
 def _words_of(task: Task) -> set[str]:
-    return {word for word in (task.name, task.key, task.metric, *task.keywords) if word}
+    return {word for word in (task.name, task.key, task.metric, *getattr(task, "keywords", ())) if word}
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:

@@ -24,7 +24,7 @@ from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.boardfile import NO_RESULT
 from pytest_lmeval.records.ledger import KEPT
-from pytest_lmeval.report.tables import comparison_lines, remark_lines, selection_text, terminal_table
+from pytest_lmeval.report.tables import NOTES, comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -127,7 +127,12 @@ def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
     of = f"{record.label} ({board.facts.adapter})" if record.label else board.facts.adapter
     terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
-    _say(terminal, *terminal_table(board), *comparison_lines(record.gate.get("comparison")), totals_line(board))
+    lines = terminal_table(board)
+    if any(map(NOTES, board.tasks)):
+        from pytest_lmeval.report.measures import measure_lines
+
+        lines += measure_lines(board)
+    _say(terminal, *lines, *comparison_lines(record.gate.get("comparison")), totals_line(board))
     unwritten = bool(record.files.failures)
     _write_verdict(board, record.gate, terminal, fails=UNWRITTEN if unwritten else "")
     _say(terminal, *_remarks(record, board), yellow=True)

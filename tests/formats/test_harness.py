@@ -14,7 +14,8 @@ from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.harness.index import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.task import Tools
+from pytest_lmeval.task import Tools, render
+from pytest_lmeval.types import Generate
 from tests.tables import each_row
 
 TASK = "task: t\ndataset_path: made/rows\ntest_split: test\ndoc_to_text: 'Q: {{q}}'\ndoc_to_target: a\n"
@@ -124,6 +125,16 @@ def test_functions_are_called_in_trusted_folders_alone(tmp_path: Path) -> None:
     (error,) = load(tmp_path, files, trusted=(tmp_path / "x.yaml",)).errors
     assert "not_trusted" == error.rule
     assert 2 == len(load(tmp_path, files, trusted=(tmp_path,)).tasks[0].examples)
+
+
+def test_an_empty_list_of_stop_texts_stays_empty(tmp_path: Path) -> None:
+    stops = []
+    for name, more in (("none", ""), ("empty", "generation_kwargs: {until: []}\n")):
+        (task,) = load(tmp_path / name, {"t.yaml": TASK + more}).tasks
+        (request,) = task.requests(task.examples[0], render(task.examples[0]))
+        assert isinstance(request, Generate)
+        stops.append(request.stop)
+    assert [("\n\n",), ()] == stops
 
 
 def test_an_index_is_kept_until_a_file_changes(tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ class HarnessTask(Task):
     def _generation(self) -> tuple[tuple[str, ...], int, dict[str, Any]]:
         """Return stop texts, the most tokens, and the options of a request; greedy answers need none."""
         given = dict(self.config_of.get("generation_kwargs") or {})
-        until = given.pop("until", None) or [self.config_of.fewshot_delimiter]
+        until = given.pop("until", None)
+        until = [self.config_of.fewshot_delimiter] if until is None else until
         limit = given.pop("max_gen_toks", 256)
         temperature = 0.0 if given.pop("do_sample", None) is False else float(given.pop("temperature", 0.0))
         given.pop("temperature", None)

@@ -21,6 +21,7 @@ from pytest_lmeval.formats.harness.measures import measures_of
 from pytest_lmeval.formats.harness.templates import template_of
 from pytest_lmeval.formats.yaml.claims import is_of_harness
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.pages import page
 
 _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix")
 _SUBSTITUTED = (
@@ -148,7 +149,8 @@ def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
     good = len(tasks) - len(bad)
     share = f" ({good / len(tasks):.1%})" if tasks else ""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-    return [*lines, f"{folder}: {len(tasks):,} tasks of lm-evaluation-harness: {good:,} can run{share}: {kinds}"]
+    summary = f"{folder}: {len(tasks):,} tasks of lm-evaluation-harness: {good:,} can run{share}: {kinds}"
+    return [*lines, summary, f"to run them, name them in a file with the key harness: {page('harness-tasks.md')}"]
 
 
 def as_json(tasks: Sequence[StaticCheck]) -> list[Mapping[str, Any]]:

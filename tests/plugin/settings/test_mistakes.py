@@ -212,7 +212,7 @@ MISTAKES = {
         1,
         ("t.yaml:1: ", "gsm8k: expected test_split or validation_split"),
     ),
-    "lm-eval, in a folder": Mistake({"tasks/t.yaml": LM_EVAL}, VALIDATE, 1, ("lm-eval: https://",)),
+    "lm-eval, in a folder": Mistake({"tasks/t.yaml": LM_EVAL}, VALIDATE, 0, ("with the key harness: https://",)),
     "promptfoo": Mistake(
         {"t.yaml": "prompts: [x]\nproviders: [y]\ntests: []\n"},
         "lmeval validate t.yaml",

@@ -15,7 +15,7 @@ _LONGEST_BODY = 65_000
 
 
 def main() -> None:
-    """Write the comment; without a pull request, a report or the permission there is none, and the job goes on."""
+    """Write the comment; without a pull request, a report or the permission write none, and exit with 0."""
     number = pull_request()
     if number is None or not REPORT.is_file():
         return

@@ -35,7 +35,7 @@ def _dataclass(**options: bool) -> Callable[[type], type]:
         given.frozen = options.get("frozen", False)
         for name, method in _methods(made, dataclasses.fields(made)).items():
             _add(made, name, method)
-        return made  # type: ignore[no-any-return]
+        return made  # type: ignore[no-any-return]  # Any, so that its fields can be set
 
     return make
 

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pytest_lmeval.cli.ini import pytest_options
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.starter import StarterFile, write_starter
 from pytest_lmeval.starter.beginnings import Beginning, beginning
 from pytest_lmeval.starter.columns import read_columns
-from pytest_lmeval.starter.models import KINDS, ChosenModel, parse_model
+from pytest_lmeval.starter.models import KINDS, ChosenModel, check_module, parse_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     if options.base_url and options.model is None:
         raise UsageError("--base-url needs the name of the model: --model openai:NAME")
     model = parse_model(options.model or "toy", options.base_url)
+    check_module(model, options.folder, pytest_options([options.folder])[1].get("pythonpath", ()))
     rows = read_columns(options.rows, options.question, options.answer) if options.rows else None
     begin = beginning(options.folder, model, rows, function=options.function)
     changes = write_starter(options.folder, model, begin)

@@ -25,7 +25,7 @@ from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.shards import ledger_of, merge
 from pytest_lmeval.report.markdown import markdown
-from pytest_lmeval.report.tables import terminal_table
+from pytest_lmeval.report.tables import remark_lines, terminal_table
 from pytest_lmeval.report.wording import verdict_lines
 from pytest_lmeval.task import Task
 from pytest_lmeval.types import ExampleResult
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     for each in merged:
         heading = [f"{each.label}:"] if each.label else []
         gate = verdict_lines(each.board.facts.gate or {})
-        show([*heading, *terminal_table(each.board), *gate, *each.notes])
+        show([*heading, *terminal_table(each.board), *remark_lines(each.board), *gate, *each.notes])
     if "" not in models:
         written += _compare(merged, code, options.folder)
     show(f"wrote {path}" for path in written)

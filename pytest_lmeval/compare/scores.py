@@ -118,7 +118,7 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
         if row is not None and row.min_score == floor and row.scores.get(split(name)[1], {}).get("decides"):
             continue  # it is the task's
         if score is None:
-            yield f"{name}: no score, and the floor is {floor:g}{_meant(row, name)}"
+            yield f"{name}: no example recorded this score, and its floor is {floor:g}{_meant(row, name)}"
         elif score < floor:
             yield f"{name}: {score:.4f} is below its floor {floor:g}"
 
@@ -131,4 +131,4 @@ def _meant(row: TaskRow | None, name: str) -> str:
     known = {} if row is None else {**row.metrics, **row.scores}
     recorded = [each for each in known if each not in BY_NAME and each != split(name)[1] and known[each] is not None]
     hint = did_you_mean(split(name)[1], recorded)
-    return f"; recorded: {', '.join(recorded) or 'none'}{';' if hint else ''}{hint}"
+    return f"; scores that were recorded: {', '.join(recorded) or 'none'}{';' if hint else ''}{hint}"

@@ -154,7 +154,7 @@ class _Maker:
 
     def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
         counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
-        # What is wrong with every row alike is no fault of the rows.
+        # A fault that every row has is a fault of the file: it is reported once.
         of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
         for rule, name, detail in sorted(of_file):
             self.errors.append(RecordError(self._line(name), None, rule, name, detail))

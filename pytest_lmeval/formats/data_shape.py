@@ -28,9 +28,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
-    """Tell whether a document that nobody need have named is a data file, right or wrong.
+    """Tell whether a document is a data file, with faults or without; ``is_named`` is whether the command names it.
 
-    Without targets and with other keys, too, it is somebody else's: of a training, say.
+    One that is not named, has no targets and has other keys belongs to another program, such as a training.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
     has_answers = not _ANSWERS.isdisjoint(document)

@@ -40,6 +40,7 @@ class _Opinion:
     """What a judge said, and why; it must not be asserted by itself, as it is never false."""
 
     def __bool__(self) -> bool:
+        __tracebackhide__ = True
         raise TypeError(f"{self!r:.200} is neither true nor false: compare its {next(iter(self.__slots__))}")
 
 

@@ -131,6 +131,7 @@ class LmBase(Traced):
 
         Raise TypeError for what has no ``with_options(base_url=...)``.
         """
+        __tracebackhide__ = True
         make = getattr(shared, "with_options", None)
         if not callable(make):
             kind = f"{type(shared).__module__}.{type(shared).__qualname__}"

@@ -30,11 +30,12 @@ def reaches(result: ExampleResult) -> bool:
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return a text for each further score that is under its threshold, and one where too few repeats passed."""
-    if (counted := passes_of(result)) is not None:
-        return [f"{counted[1]} of its repeats passed, and {counted[0]} have to"]
-    named = thresholds_of(result)
-    return [f"{name} {result.metrics[name]:.4g} is under its threshold {named[name]:.4g}" for name in _missed(result)]
+    """Return a text where too few repeats passed, and one for each further score that is under its threshold."""
+    counted, named = passes_of(result), thresholds_of(result)
+    repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, and {counted[0]} have to"]
+    # Of repeats a metric is the mean.
+    under = [f"{name} {result.metrics[name]:.4g} is under its threshold {named[name]:.4g}" for name in _missed(result)]
+    return repeats + under
 
 
 def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
@@ -51,6 +52,7 @@ def passes_of(result: ExampleResult) -> tuple[float, float] | None:
     if not isinstance(given, Mapping):
         return None
     needed, passed = given.get("needed"), given.get("passed")
+    # mypy does not follow _is_number, which takes bools out.
     return (needed, passed) if _is_number(needed) and _is_number(passed) else None  # type: ignore[return-value]
 
 

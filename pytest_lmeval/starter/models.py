@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_lmeval.errors import UsageError
@@ -66,6 +69,19 @@ def parse_model(spec: str, base_url: str = "") -> ChosenModel:
     if base_url:
         _check_address(base_url)
     return model
+
+
+def check_module(model: ChosenModel, folder: Path, pythonpath: str | Sequence[str] = ()) -> None:
+    """Raise UsageError where the model is an object of a module that is neither in the project nor installed.
+
+    ``pythonpath`` is the ini option of that name: folders of the project, besides itself and ``src``.
+    """
+    top = model.spec.partition(":")[0].partition(".")[0]
+    if model.kind != "object" or find_spec(top) is not None:
+        return
+    below = ["", "src", *(pythonpath.split() if isinstance(pythonpath, str) else pythonpath)]
+    if not any((folder / each / name).exists() for each in below for name in (top, f"{top}.py")):
+        raise UsageError(f"--model {model.spec!r}: no module {top!r} in {folder} or its src, and none is installed")
 
 
 def _check_address(base_url: str) -> None:

@@ -281,6 +281,7 @@ def test_the_folders_of_environments_are_ignored(empty: Project, lmeval: Lmeval)
 BAD = {
     "--model=gpt-4o": "--model 'gpt-4o': expected one of toy, openai:NAME, anthropic:NAME, hf:PATH, module:Object",
     "--model=openai:": "--model 'openai:': expected one of",
+    "--model=nope:Model": "--model 'nope:Model': no module 'nope' in . or its src, and none is installed",
     "--model=toy:x": "--model 'toy:x': expected one of",
     "--model=toy --base-url=http://x": "--base-url: toy has no address",
     "--base-url=http://x": "--base-url needs the name of the model: --model openai:NAME",

@@ -48,7 +48,7 @@ def forward(method: str, target: str, content: bytes, headers: Mapping[str, str]
     """Return the request; ``of`` says of which example and repeat it is."""
     found = _loaded(content)
     options: dict[str, Any] = {"http": f"{method} {target}"}
-    # What a body has no temperature for, such as an embedding, is not drawn: its answer may be used again.
+    # A request without a temperature, such as one for an embedding, has one right answer: the cache may keep it.
     options["temperature"] = found.get("temperature", 0) if isinstance(found, dict) else 0
     prompt = _text_of(content) if found is None else _canonical(found)
     return Forward(prompt, **of, options=options, method=method, target=target, content=content, headers=headers)

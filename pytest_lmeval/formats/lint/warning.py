@@ -79,7 +79,7 @@ def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
 def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
     """Return the best score of ``outputs`` as answers to ``example``; 0.0 where they cannot be scored.
 
-    That is also the score of one of which a part does not reach its own threshold.
+    An output whose further scores do not all reach their thresholds has 0.0, too.
     """
     try:
         scores = [task.score(example, [Completion(output)], Tools()) for output in outputs]

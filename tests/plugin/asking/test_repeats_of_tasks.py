@@ -79,7 +79,8 @@ def test_a_failure_counts_no_responses_under_a_threshold_that_checks_have_not(pr
     extras = {"repeats": 2, "passes": 2}
     project.task("tasks/often.jsonl", {"id": "1", "prompt": "1 of 2", "checks": checks, "extras": extras})
     result = project.run("tasks", "--lm-adapter=some:Model")
-    result.stdout.fnmatch_lines(["often: 1 scored 0.5 (checks); 1 of its repeats passed, and 2 have to"])
+    said = "1 of its repeats passed, and 2 have to; contains_any 0.5 is under its threshold 1"
+    result.stdout.fnmatch_lines([f"often: 1 scored 0.5 (checks); {said}"])
 
 
 @pytest.mark.again

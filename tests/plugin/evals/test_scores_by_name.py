@@ -116,7 +116,9 @@ def test_floors_of_scores_are_set_by_option_and_ini_file(project: Project) -> No
     project.write("pytest.ini", "[pytest]\nlm_min_scores =\n    support.polite=0.9\n    support.polit=0.2\n")
     code, output = scored(project, "--lm-gate=tasks")
     assert 1 == code
-    said = "support.polit: no score, and the floor is 0.2; recorded: label, polite, short; did you mean 'polite'?"
+    said = (
+        "support.polit: no example recorded this score, and its floor is 0.2; scores that were recorded: label, polite"
+    )
     assert said in output
     project.write("pytest.ini", "[pytest]\nlm_min_scores =\n    support.polite=0.9\n")
     assert 0 == scored(project, "--lm-gate=tasks")[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.asking.engine import Arrived
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.run.early import Early
 from pytest_lmeval.types import Completion, Example, Score
@@ -35,7 +36,7 @@ def test_programs_are_begun_ahead_for_twice_as_many_examples_as_run_at_a_time(pa
     programs: list[Any] = [Program(str(number)) for number in range(9)]
     turn, *units = programs
     tools: Any = SimpleNamespace(judge=None, sandbox=SimpleNamespace(parallel=parallel))
-    arrived = [(unit, [Completion("x")]) for unit in units]
+    arrived = [Arrived(unit, (), [Completion("x")], is_new=True) for unit in units]
     answers: Any = SimpleNamespace(
         task=lambda unit: unit,
         engine=SimpleNamespace(arrived=lambda: arrived),

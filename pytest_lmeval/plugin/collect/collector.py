@@ -20,7 +20,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
-from pytest_lmeval.plugin.collect.locate import is_named, places
+from pytest_lmeval.plugin.collect.locate import places
 from pytest_lmeval.plugin.private import fixtures_of, import_package, is_set_up_once, note_parameter
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.task import Task
@@ -37,7 +37,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     from pytest_lmeval.formats.files import misnamed, task_name
 
     tasks = collected(parent.config)
-    if not tasks.may_read(path, is_named=is_named(path, parent)):
+    if not tasks.may_read(path, is_named=parent.session.isinitpath(path)):
         late = path.suffix not in tasks.registry.formats and path.suffix in places(parent.config).own_suffixes
         tasks.leave(path, _LATE if late else misnamed(path))
         return None
@@ -106,7 +106,7 @@ class TaskFile(pytest.Module):
         self.shared = None
 
     def _load(self) -> Sequence[Task]:
-        loaded = self._collected.load(self.path, self.task_name, is_named=is_named(self.path, self))
+        loaded = self._collected.load(self.path, self.task_name, is_named=self.session.isinitpath(self.path))
         shown = self.nodeid
         faults = [error.at(shown) for error in loaded.errors]
         are_allowed = self.config.option.lm_allow_bad_tasks

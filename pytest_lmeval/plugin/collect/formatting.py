@@ -11,7 +11,6 @@ import pytest
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.collect.collected import collected
 from pytest_lmeval.plugin.collect.collector import ItemNames, file_node
-from pytest_lmeval.plugin.collect.locate import is_named
 from pytest_lmeval.plugin.private import worker_input
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import printable
@@ -23,7 +22,7 @@ def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) ->
     """Return the collector of a task file's formatting items, or None where no format reads such files."""
     from pytest_lmeval.formats.files import task_name
 
-    if not collected(parent.config).may_read(path, is_named=is_named(path, parent)):
+    if not collected(parent.config).may_read(path, is_named=parent.session.isinitpath(path)):
         return None
     file: FormattingFile = file_node(FormattingFile, parent, path)
     file.task_name = task_name(path, root)
@@ -47,7 +46,8 @@ class FormattingFile(pytest.File):
     def _items(self) -> list[pytest.Item]:
         from pytest_lmeval.formats.formatting import FILE, formatting_hashes, read_hashes, update_hashes
 
-        loaded = collected(self.config).load(self.path, self.task_name, is_named=is_named(self.path, self))
+        is_named = self.session.isinitpath(self.path)
+        loaded = collected(self.config).load(self.path, self.task_name, is_named=is_named)
         if loaded.errors and not (self.config.option.lm_allow_bad_tasks and loaded.tasks):
             raise self.CollectError("\n".join(error.at(self.nodeid) for error in loaded.errors))
         hashes, path = formatting_hashes(loaded.tasks), self.root / FILE

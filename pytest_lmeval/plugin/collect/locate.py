@@ -101,15 +101,7 @@ def places(config: pytest.Config) -> Places:
 
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
-    return places(parent.config).root_of(path, is_named=is_named(path, parent))
-
-
-def is_named(path: Path, node: pytest.Collector) -> bool:
-    """Tell whether the command names a file.
-
-    From version 9 pytest forgets a file that lies in a folder which is named beside it.
-    """
-    return node.session.isinitpath(path) or path in places(node.config).named_files
+    return places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:

@@ -121,8 +121,6 @@ def test_a_file_that_is_named_is_read_wherever_it_is(project: Project) -> None:
     file = project.task("elsewhere/deep/t.jsonl", project.record("a", "x"))
     project.run("elsewhere/deep/t.jsonl").assert_outcomes(passed=1)
     project.run(f"{file}::a").assert_outcomes(passed=1)
-    project.write("elsewhere/deep/notes.jsonl", file.read_text())
-    assert 1 == len(project.run("elsewhere", "elsewhere/deep/t.jsonl").parseoutcomes())
 
 
 def test_conversations_are_tasks_in_any_folder_that_is_named(project: Project) -> None:

@@ -42,6 +42,7 @@ def both_ways(project: Project, fork_server: ForkServer, monkeypatch: pytest.Mon
 def printed(result: pytest.RunResult) -> tuple[int, str, str]:
     """Return the exit code and both streams without times and the order of workers."""
     text = re.sub(r"([ =])\1+", r"\1", result.stdout.str())  # as wide as the times are long
+    text = re.sub(r"(?<=harness )\d+\.\d+ ms|(?<=model )\d+\.\d+ ms", "TIME", text)
     text = re.sub(r"\d+\.\d+(s( \(.*\))? =)?$|(?<=^took )\d+\.\d+ s", "TIME", text, flags=re.MULTILINE)
     text = re.sub(r"^[.F]{2,}|^\[gw\d\]", "WORKERS", text, flags=re.MULTILINE)
     return int(result.ret), text, result.stderr.str()

@@ -156,7 +156,7 @@ def test_what_is_published_is_built_by_a_job_that_runs_nothing_else_with_tools_b
         name for name, job in jobs.items() if any("dist" == each.get("with", {}).get("name") for each in job["steps"])
     ]
     commands = [line for each in jobs["build"]["steps"] for line in each.get("run", "").splitlines()]
-    tools = (ROOT / ".github/build/requirements.txt").read_text("utf-8").replace("\\\n", "").splitlines()
+    tools = (ROOT / ".github/tools/requirements.txt").read_text("utf-8").replace("\\\n", "").splitlines()
 
     assert ["build", "distributions"] == uploads
     assert ["pip", "python", "sha256sum", "echo"] == [line.split()[0] for line in commands]

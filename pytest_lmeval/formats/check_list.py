@@ -11,7 +11,6 @@ from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, check_keys, known_
 from pytest_lmeval.formats.metric_fields import check_metric, check_read_extras
 from pytest_lmeval.formats.tools import check_call_extras
 from pytest_lmeval.leaderboard.details import CHECKS
-from pytest_lmeval.leaderboard.scores import NAME
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Metric
@@ -90,9 +89,6 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
         detail = f"expected a number above 0, at most {_MOST_WEIGHT:,}, got {weight!r:.80}"
         raise RecordRefused("bad_value", f"{field}.weight", detail)
     name = checks.string(check.get("name", metric), f"{field}.name")
-    if "name" in check and not NAME.fullmatch(name):
-        detail = f"expected letters, digits, '-' and '_', as options name it, got {name!r:.80}"
-        raise RecordRefused("bad_value", f"{field}.name", detail)
     if name == CHECKS:
         raise RecordRefused("bad_value", f"{field}.name", "'checks' is what the board calls all of them together")
     return name

@@ -204,6 +204,8 @@ CALLS: dict[str, Callable[[Runs], list[Call]]] = {
     "delete": lambda runs: [("hostile",), (FOLDER,)],
     "cache": lambda runs: [("list", FOLDER), ("clear", "bad/bad.yaml"), ("prune", FOLDER, "--older-than", FOLDER)],
     "import": lambda runs: [("promptfoo", "bad/bad.yaml", "-o", "imported"), ("promptfoo", FOLDER, "-o", "imported")],
+    # What pytest itself prints is tried in the runs of other tests.
+    "run": lambda runs: [("--lm-adapter=no:such\n::set-output name=a::b", "nowhere")],
 }
 
 

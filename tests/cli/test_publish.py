@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.importers import importer
+from tests import needs
 from tests.cli.conftest import Lmeval
 from tests.sources import PROJECTS
 
@@ -53,7 +54,7 @@ def _summary(result: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_events_have_the_names_of_opentelemetry(ledger: Path, lmeval: Lmeval) -> None:
-    names = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
+    names = needs.module("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
     out = ledger.with_name("events.json")
     assert 0 == lmeval("publish", "otel", ledger, "-o", out, "--model-id=tiny/two")[0]
     (resource,) = json.loads(out.read_text())["resourceLogs"]

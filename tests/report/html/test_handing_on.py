@@ -112,8 +112,10 @@ def test_a_list_is_limited_to_a_category(browser: Browser, page: Path) -> None:
 
 def test_the_keys_turn_pages(browser: Browser, page: Path) -> None:
     browser.open(page, "#/task/many")
-    browser.press("]", "]", "]")
-    assert "Page 3 of 3" in browser.text(".pager")
+    for number in (2, 3):
+        browser.press("]")
+        browser.wait_for(f"document.querySelector('.pager').textContent.includes('Page {number} of 3')")
+    browser.press("]")
     browser.press("[")
     assert "many-100" == browser.texts(".examples a")[0]
     browser.press("[", "[", "[")

@@ -94,7 +94,7 @@ def test_a_mark_of_pytest_is_heeded_between_others(project: Project) -> None:
 def said(result: pytest.RunResult) -> list[str]:
     """Return what a run printed, without its times and the list of durations."""
     text, _, _ = result.stdout.str().partition("slowest durations")
-    return [re.sub(r"\d+\.\d+ ?s|\d+\.\d$", "TIME", line) for line in text.splitlines()]
+    return [re.sub(r"\d+\.\d+ ?m?s|\d+\.\d$", "TIME", line) for line in text.splitlines()]
 
 
 def test_a_failure_shows_what_was_printed_and_logged_for_it_as_with_all_phases(project: Project) -> None:

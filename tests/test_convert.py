@@ -81,6 +81,9 @@ SOURCES = {
     "humaneval": _lines(_program()),
     "arc": _lines(ARC, {**ARC, "id": "2", "answerKey": "1"}),
     "hellaswag": _lines(SWAG, SWAG),
+    "ifeval": _lines(
+        {"key": 7, "prompt": "Be brief.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+    ),
     "mbpp": _lines(SUM),
     "mmlu": b"What is wet?,Fire,Water,Sand,Air,B\n",
     "truthfulqa": TRUTHS,
@@ -101,7 +104,7 @@ def _source(folder: Path, data: bytes, name: str = "source.jsonl") -> Path:
 
 
 def test_the_kinds_are_known_by_name() -> None:
-    assert ["arc", "bfcl", "gsm8k", "hellaswag", "humaneval", "mbpp", "mmlu", "truthfulqa"] == [*KINDS]
+    assert ["arc", "bfcl", "gsm8k", "hellaswag", "humaneval", "ifeval", "mbpp", "mmlu", "truthfulqa"] == [*KINDS]
 
 
 def test_questions_with_options_ask_for_a_letter(tmp_path: Path) -> None:
@@ -331,7 +334,7 @@ def test_rows_and_programs_that_are_not_as_published_are_refused(tmp_path: Path)
         ("mmlu", b"", ": holds no record"),
         ("truthfulqa", b"Question,Answer\na,b\n", ":2: 'Best Answer' is missing; got 'Question', 'Answer'"),
         ("truthfulqa", b"\xff", ": not CSV: "),
-        ("mbpp", _lines(SUM, SUM), ":2: task_id of 'mbpp-007' was used at "),
+        ("mbpp", _lines(SUM, SUM), ":2: task_id 'mbpp-007' was used at "),
         ("mbpp", _lines({**SUM, "task_id": "7"}), ":1: 'task_id' must be a number, got '7'"),
         ("mbpp", _lines({**SUM, "test_list": []}), ":1: 'test_list' must be a list of strings, got []"),
         ("mbpp", _lines({**SUM, "test_list": ["assert abs(1)"]}), ":1: 'test_list' calls no function of 'code'"),

@@ -22,5 +22,6 @@ def run(options: argparse.Namespace) -> int:
     written = KINDS[options.kind](options.source, options.destination)
     recordings = [path for path in written if path.name.endswith(".replay.jsonl")]
     adapter = f"replay:{recordings[0]}" if recordings else "SPEC"
-    show([*(f"wrote {path}" for path in written), f"now: pytest {options.destination} --lm-adapter={adapter}"])
+    notes = [line for path in written if path.suffix == ".txt" for line in path.read_text("utf-8").splitlines()]
+    show([*(f"wrote {path}" for path in written), *notes, f"now: pytest {options.destination} --lm-adapter={adapter}"])
     return 0

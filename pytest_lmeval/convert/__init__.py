@@ -13,6 +13,7 @@ from pytest_lmeval.convert.bfcl import convert_bfcl
 from pytest_lmeval.convert.choices import convert_arc, convert_hellaswag, convert_mmlu, convert_truthfulqa
 from pytest_lmeval.convert.gsm8k import convert_gsm8k
 from pytest_lmeval.convert.humaneval import convert_humaneval
+from pytest_lmeval.convert.ifeval import convert_ifeval
 from pytest_lmeval.convert.mbpp import convert_mbpp
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "convert_gsm8k",
     "convert_hellaswag",
     "convert_humaneval",
+    "convert_ifeval",
     "convert_mbpp",
     "convert_mmlu",
     "convert_truthfulqa",
@@ -37,6 +39,7 @@ KINDS: Mapping[str, Converter] = MappingProxyType(
         "gsm8k": convert_gsm8k,
         "hellaswag": convert_hellaswag,
         "humaneval": convert_humaneval,
+        "ifeval": convert_ifeval,
         "mbpp": convert_mbpp,
         "mmlu": convert_mmlu,
         "truthfulqa": convert_truthfulqa,

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,38 @@ def fenced(program: str) -> str:
     longest = max(map(len, _BACKTICKS.findall(program)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{program.rstrip()}\n{fence}\n"
+
+
+def write_programs(
+    source: Path, destination: Path, name: str, made: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]]
+) -> list[Path]:
+    """Write ``NAME.jsonl`` and the programs of its data set as ``canonical.replay.jsonl``; return the two paths.
+
+    ``made(record, place)`` returns a task's record and its program. Raises UsageError where a ``task_id`` occurs twice.
+    """
+    tasks: list[dict[str, Any]] = []
+    canonical: list[dict[str, Any]] = []
+    places: dict[str, str] = {}
+    for place, record in read_records(source):
+        task, program = made(record, place)
+        check_new("task_id", task["id"], place, places)
+        tasks.append(task)
+        canonical.append({"id": task["id"], "output": fenced(program)})
+    files = {f"{name}.jsonl": tasks, "canonical.replay.jsonl": canonical}
+    return write_new({destination / file: encode_lines(records) for file, records in files.items()})
+
+
+def check_new(key: str, id: str, place: str, places: dict[str, str]) -> None:
+    """Add the ``place`` of an id to those before it; raise UsageError where it is among them."""
+    if id in places:
+        raise UsageError(f"{place}: {key} {id!r} was used at {places[id]} already")
+    places[id] = place
+
+
+def program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[str, Any]:
+    """Return the record of a task whose answer is a program: a record needs a target, what decides are the tests."""
+    extras = {"tests": tests, "entry_point": entry_point}
+    return {"id": id, "prompt": prompt, "targets": ["check"], "metric": "code_exec", "extras": extras}
 
 
 def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.convert.files import encode_lines, fenced, read_records, text_of, write_new
+from pytest_lmeval.convert.files import program_task, text_of, write_programs
 from pytest_lmeval.errors import UsageError
 
 _INSTRUCTION = "Reply with the whole program, imports and helper functions included, in one python code block."
@@ -20,18 +20,9 @@ def convert_mbpp(source: Path, destination: Path) -> list[Path]:
     prompt shows all tests, since they say what the function is called. Raises UsageError for anything else, and for
     files that would be replaced.
     """
-    tasks: list[dict[str, Any]] = []
-    canonical: list[dict[str, Any]] = []
-    places: dict[str, str] = {}
-    for place, record in read_records(source):
-        task = _task_record(record, place)
-        if task["id"] in places:
-            raise UsageError(f"{place}: task_id of {task['id']!r} was used at {places[task['id']]} already")
-        places[task["id"]] = place
-        tasks.append(task)
-        canonical.append({"id": task["id"], "output": fenced(_code(record, "code", place))})
-    files = {"mbpp.jsonl": tasks, "canonical.replay.jsonl": canonical}
-    return write_new({destination / name: encode_lines(records) for name, records in files.items()})
+    return write_programs(
+        source, destination, "mbpp", lambda record, place: (_task_record(record, place), _code(record, "code", place))
+    )
 
 
 def _task_record(record: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -45,16 +36,8 @@ def _task_record(record: Mapping[str, Any], place: str) -> dict[str, Any]:
     # The tests call the function by its name.
     body = [f"{name} = candidate", *(line for test in tests for line in test.strip().splitlines())]
     check = "\n".join(["def check(candidate):", *(f"    {line}" for line in body)])
-    return {
-        "id": f"mbpp-{number:03}",
-        "prompt": "\n".join(
-            [text_of(record, "text", place).strip(), "It passes these tests:", "", *tests, "", _INSTRUCTION]
-        ),
-        # A record needs a target; what decides are the tests.
-        "targets": ["check"],
-        "metric": "code_exec",
-        "extras": {"tests": f"{setup}\n{check}\n".lstrip(), "entry_point": name},
-    }
+    lines = [text_of(record, "text", place).strip(), "It passes these tests:", "", *tests, "", _INSTRUCTION]
+    return program_task(f"mbpp-{number:03}", "\n".join(lines), f"{setup}\n{check}\n".lstrip(), name)
 
 
 def _entry_point(code: str, tests: str, place: str) -> str:

@@ -12,8 +12,8 @@ from tests.conftest import RunModule
 
 # Where code or text that is not the project's meets a run.
 BORDERS = """
-    answer baseline cache collection comparison data_set endpoint environment eval_function judge names options
-    ported_class program replay secrets task_file tool_calls user written_file
+    answer baseline cache collection comparison data_set endpoint environment eval_function harness_task judge names
+    options ported_class program replay secrets task_file tool_calls user written_file
 """
 MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
 

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_lmeval import Completion
 from pytest_lmeval.cli import main
+from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.harness.index import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -59,7 +60,25 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "unknown metric": (
         {"t.yaml": TASK + "metric_list: [{metric: rouge}]\n"},
         {},
-        "not_supported metric_list: t: unknown",
+        "not_supported metric_list: t: generate_until has no metric 'rouge'; expected one of exact_match",
+    ),
+    "metric of another output type": (
+        {"t.yaml": TASK + "metric_list: [{metric: exact_match}, {metric: acc}]\n"},
+        {},
+        "not_supported metric_list: t: generate_until has no metric 'acc'",
+    ),
+    "rows in no order": (
+        {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "def g(docs):\n    return docs.shuffle()\n"},
+        {},
+        "f.g: ValueError: shuffle without a seed gives another order in every run: give it a seed",
+    ),
+    "option of rows": (
+        {
+            "t.yaml": TASK + "process_docs: !function f.g\n",
+            "f.py": "def g(d):\n    return d.map(len, input_columns=['q'])\n",
+        },
+        {},
+        "f.g: TypeError: map of the rows of a task file takes no 'input_columns'",
     ),
     "empty group": ({"t.yaml": "group: t\ntask: []\n"}, {}, "bad_value task: the group t has no members"),
     "missing member": ({"t.yaml": "group: t\ntask: [u]\n"}, {}, "the group t has the member 'u', which does not exist"),
@@ -106,6 +125,21 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
         {"metric": {"t": "exact_match,no"}},
         "harness.metric: t: 'exact_match,no'",
     ),
+    "example of no task": (
+        {"t.yaml": TASK},
+        {"examples": {"u.0": {}}},
+        "harness.examples.u.0: expected TASK.NUMBER of a task of this file; there is t",
+    ),
+    "example that is not there": (
+        {"t.yaml": TASK},
+        {"examples": {"t.2": {}}},
+        "bad_value harness.examples.t.2: t has 2 documents, from 0 on",
+    ),
+    "unknown word of an example": (
+        {"t.yaml": TASK},
+        {"examples": {"t.0": {"must_pas": True}}},
+        "unknown_field harness.examples.t.0.must_pas: unknown key; did you mean 'must_pass'?",
+    ),
     "no such folder": ({"t.yaml": TASK}, {"from": "nowhere"}, "bad_value harness.from: nowhere: no such folder"),
 }
 
@@ -127,14 +161,23 @@ def test_functions_are_called_in_trusted_folders_alone(tmp_path: Path) -> None:
     assert 2 == len(load(tmp_path, files, trusted=(tmp_path,)).tasks[0].examples)
 
 
-def test_an_empty_list_of_stop_texts_stays_empty(tmp_path: Path) -> None:
-    stops = []
-    for name, more in (("none", ""), ("empty", "generation_kwargs: {until: []}\n")):
-        (task,) = load(tmp_path / name, {"t.yaml": TASK + more}).tasks
+def test_how_a_text_is_written_is_asked_for_with_each_request(tmp_path: Path) -> None:
+    ways: dict[str, tuple[tuple[str, ...], int, dict[str, Any]]] = {
+        "": (("\n\n",), 256, {}),
+        "until: []": ((), 256, {}),
+        "until: x, max_new_tokens: 16, max_gen_toks: 8": (("x",), 8, {}),
+        "max_new_tokens: 16, top_p: 0.9, num_beams: 1": (("\n\n",), 16, {}),
+        "num_beams: 10": (("\n\n",), 256, {"num_beams": 10}),
+        "do_sample: true, temperature: 1, top_p: 0.9": (("\n\n",), 256, {"temperature": 1.0, "top_p": 0.9}),
+        "do_sample: false, temperature: 1": (("\n\n",), 256, {}),
+    }
+    found = {}
+    for number, way in enumerate(ways):
+        (task,) = load(tmp_path / str(number), {"t.yaml": f"{TASK}generation_kwargs: {{{way}}}\n"}).tasks
         (request,) = task.requests(task.examples[0], render(task.examples[0]))
         assert isinstance(request, Generate)
-        stops.append(request.stop)
-    assert [("\n\n",), ()] == stops
+        found[way] = request.stop, request.max_tokens, dict(request.options)
+    assert ways == found
 
 
 def test_an_index_is_kept_until_a_file_changes(tmp_path: Path) -> None:
@@ -205,3 +248,24 @@ def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
     found = json.loads(capsys.readouterr().out)["tasks"]
     assert ["coded", "lacking", "plain", "third", "wide"] == [each["task"] for each in found]
     assert [None, None] == [each["fault"] for each in found if each["task"] in ("coded", "plain")]
+
+
+def test_a_value_that_is_no_number_is_no_score(tmp_path: Path) -> None:
+    (task,) = load(tmp_path, {"t.yaml": TASK + "metric_list: [{metric: bypass}]\n"}).tasks
+    with pytest.raises(ScoringError, match="the metric that decides is None, no number: name another one"):
+        task.score(task.examples[0], [Completion("4")], Tools())
+
+
+def test_files_that_a_task_names_are_lines_of_json_whatever_their_suffix(tmp_path: Path) -> None:
+    text = TASK.replace("made/rows", "json") + "dataset_kwargs: {data_files: {test: rows.json}}\n"
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    (task,) = load(tmp_path, {"t.yaml": text, "rows.json": lines}).tasks
+    assert ["Q: 1 + 1?", "Q: 2 + 2?"] == [example.prompt for example in task.examples]
+
+
+def test_a_metric_of_choices_passes_texts_on_to_an_aggregation_of_the_task_itself(tmp_path: Path) -> None:
+    text = TASK + "metric_list: [{metric: acc, aggregation: !function f.share}]\n"
+    code = "def share(pairs):\n    return sum(gold == text for gold, text in pairs) / len(pairs)\n"
+    (task,) = load(tmp_path, {"t.yaml": text, "f.py": code}).tasks
+    scored = [task.score(example, [Completion("2")], Tools()) for example in task.examples]
+    assert [["2", "2"], ["4", "2"]] == [score.details["harness"]["acc,none"] for score in scored]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.http.adapter import HttpAdapter, raised
@@ -57,6 +58,8 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
         return [raised(await self._log_prob(request)) for request in requests]
 
     async def _log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
+        if not request.context:
+            request = replace(request, context=self._options.begin or "")
         try:
             document, reply = await self._ask(echo_body(self.name, self._options, request))
             return echoed(document, request, reply.latency_ms)

@@ -43,7 +43,8 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
         raise document.error("the continuation has no tokens")
     each = [token.logprob for token in own]
     if None in each:
-        raise document.error("no log-probability of the continuation's first token; it needs a context before it")
+        how = "" if request.context else "; give what the model begins with: --lm-adapter-arg=begin='<|endoftext|>'"
+        raise document.error(f"no log-probability of the continuation's first token{how}")
     known = tuple(value for value in each if value is not None)
     greedy = all(token.is_likeliest for token in own)
     return LogProb(math.fsum(known), known, greedy, latency_ms, tuple(token.text for token in own))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.adapters.http.options import CHECKS, ServerOptions, extra_body, read, temperature
-from pytest_lmeval.adapters.options import Check, choice, fault, flag
+from pytest_lmeval.adapters.options import Check, choice, fault, flag, text
 from pytest_lmeval.numbers import Number
 
 # Body fields with options of their own, and those that would change what a response is.
@@ -21,7 +21,10 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions(ServerOptions):
-    """How to ask the server, by :class:`ServerOptions`, and what OpenAI's interface has besides."""
+    """How to ask the server, by :class:`ServerOptions`, and what OpenAI's interface has besides.
+
+    ``begin`` is the text ahead of one whose log-probability is asked for without a context: the model's first token.
+    """
 
     base_url: str = "https://api.openai.com/v1"
     api_key_env: str = "OPENAI_API_KEY"
@@ -29,6 +32,7 @@ class OpenAIOptions(ServerOptions):
     max_tokens_field: str = "max_tokens"
     seed: int | None = None
     logprobs: bool = False
+    begin: str | None = None
 
     @property
     def url(self) -> str:
@@ -44,6 +48,7 @@ _CHECKS: Mapping[str, Check] = {
     "max_tokens_field": choice("max_tokens", "max_completion_tokens"),
     "seed": Number(0, whole=True).check,
     "logprobs": flag,
+    "begin": text,
 }
 
 

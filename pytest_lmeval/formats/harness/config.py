@@ -113,6 +113,13 @@ def check_config(config: Config) -> None:
         raise RecordRefused("bad_value", "output_type", f"{config.name}: {config.output_type!r}; one of {choices}")
     if config.get("dataset_path") is None:
         raise RecordRefused("missing_required", "dataset_path", f"{config.name}: expected the name of a data set")
+    _check_counts(config)
+
+
+def _check_counts(config: Config) -> None:
+    for key, least in (("num_fewshot", 0), ("repeats", 1)):
+        if config.get(key, least) < least:
+            raise RecordRefused("bad_value", key, f"{config.name}: expected {least} or more, got {config.get(key)}")
     unknown = sorted(config.get("fewshot_config", {}).keys() - _SHOT_KEYS)
     if unknown:
         hint = nearest(str(unknown[0]), _SHOT_KEYS, "expected one of")

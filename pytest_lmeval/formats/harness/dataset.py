@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.rows import SUFFIXES, BadRows, read_rows
+from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows, read_rows
 from pytest_lmeval.data.splits import digest_of
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.harness.config import Config
@@ -84,7 +84,7 @@ def _named(config: Config, given: Any) -> dict[str, list[Path]]:
             kinds = ", ".join(SUFFIXES)
             detail = f"{config.name}: {missing or 'data_files'}: expected local files ({kinds}) beside the task"
             raise RecordRefused("bad_value", "dataset_kwargs", detail)
-        files[str(split)] = [each.with_suffix(".jsonl") if each.suffix == ".json" else each for each in paths]
+        files[str(split)] = paths
     return files
 
 
@@ -93,7 +93,7 @@ def _read(files: Sequence[Path]) -> tuple[RowSet, str]:
     contents = []
     for file in files:
         try:
-            found, data = read_rows(file)
+            found, data = _rows(file)
         except BadRows as bad:
             raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
         except OSError as error:
@@ -101,3 +101,11 @@ def _read(files: Sequence[Path]) -> tuple[RowSet, str]:
         rows += found
         contents.append(data)
     return RowSet(rows), digest_of(contents)
+
+
+def _rows(file: Path) -> tuple[list[dict[str, Any]], bytes]:
+    if file.suffix != ".json":
+        return read_rows(file)
+    # What the loader json reads has a record a line, whatever its suffix.
+    data = file.read_bytes()
+    return parse_rows(file.with_suffix(".jsonl"), data), data

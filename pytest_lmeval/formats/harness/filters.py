@@ -6,10 +6,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
+from inspect import signature
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.document import FunctionRef
 from pytest_lmeval.formats.harness.documents import Row
 
@@ -25,7 +26,13 @@ def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str
     """
     if given is None:
         return {"none": [_FILTERS["take_first"]]}
-    return {str(each["name"]): [_filter(step, call) for step in each["filter"]] for each in map(_checked, given)}
+    if not given:
+        raise RecordRefused("missing_required", "filter_list", "expected a name and its list filter")
+    names = [str(each["name"]) for each in map(_checked, given)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise RecordRefused("bad_value", "filter_list", f"two pipelines are called {twice!r}")
+    steps = ([_filter(step, call) for step in each["filter"]] for each in given)
+    return dict(zip(names, steps, strict=True))
 
 
 def _checked(given: Any) -> Mapping[str, Any]:
@@ -45,19 +52,32 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     if name not in _FILTERS:
         hint = nearest(str(name), [*_FILTERS, "custom"], "expected one of")
         raise RecordRefused("not_supported", "filter_list", f"unknown filter {str(name)!r:.80}{hint}")
+    try:
+        signature(_FILTERS[name]).bind_partial(**options)
+        re.compile(options.get("regex_pattern", ""))
+    except (TypeError, re.error) as error:
+        raise RecordRefused("bad_value", "filter_list", f"the filter {name}: {error}") from None
     return partial(_FILTERS[name], **options) if options else _FILTERS[name]
 
 
 def _custom(call: Callable[..., Any], ref: FunctionRef, given: Any, row: Row) -> Any:
-    return next(iter(call(ref, [given], [dict(row)])))
+    return _only(ref, call(ref, [given], [dict(row)]))
 
 
 def _own(call: Callable[..., Any], ref: FunctionRef, options: Mapping[str, Any], given: Any, row: Row) -> Any:
     """Return what a filter that is a class of the task's own makes of the responses."""
-    return next(iter(call(ref, **options).apply([given], [dict(row)])))
+    return _only(ref, call(ref, **options).apply([given], [dict(row)]))
+
+
+def _only(ref: FunctionRef, made: Any) -> Any:
+    found = [*made]
+    if len(found) != 1:
+        raise ScoringError(f"{ref.module}.{ref.name} returned {len(found)} lists of responses for one document")
+    return found[0]
 
 
 def _each(change: Callable[..., Any]) -> Filter:
+    @wraps(change)  # its options are those of the filter
     def every(given: Any, row: Row, **options: Any) -> Any:
         return [change(response, **options) for response in given]
 

@@ -50,7 +50,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module with other modules in place of those that it imports of the harness."""
+    """Loads a module with other modules instead of those that it imports of the harness."""
 
     def __init__(self, name: str, path: str, package: str) -> None:
         super().__init__(name, path)

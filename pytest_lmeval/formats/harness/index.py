@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
@@ -24,7 +24,7 @@ _QUOTE = rb"[\"']?"
 # A name as it is, or in quotes of which it has none within.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
-_VERSION = 2
+_VERSION = 3
 
 Found = Mapping[str, Any]
 """What a search finds in a file: ``task``, ``group``, ``tag``, ``class`` and ``include``, those that it has."""
@@ -32,12 +32,12 @@ Found = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The files of tasks and of groups by name, and the names of each tag's tasks, sorted."""
+    """The paths of tasks and of groups by name, and the names of each tag's tasks, sorted."""
 
     root: Path
-    tasks: Mapping[str, Path] = field(default_factory=dict)
-    groups: Mapping[str, Path] = field(default_factory=dict)
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def matching(self, name: str) -> list[str]:
         """Return the names that ``name``, perhaps with ``*`` or ``?`` in it, calls; raise RecordRefused for none."""
@@ -64,17 +64,19 @@ def installed_root() -> Path | None:
 def index_of(root: Path) -> Index:
     """Return the index of the folder ``root``.
 
-    What was found in a file is kept in the user's cache as long as its path, size and time are the same.
+    It is kept in the user's cache, and what was found in a file as long as its path, size and time are the same.
     """
     root = root.resolve()
     kept = _kept(root)
-    known: dict[str, Any] = {}
+    before = kept.get("files", {})
+    files: dict[str, Any] = {}
     for path, size, changed in sorted(_files(str(root))):
-        entry = kept.get(path)
-        known[path] = entry if entry and entry[:2] == [size, changed] else [size, changed, search(_bytes(path))]
-    if known != kept:
-        _keep(root, known)
-    return _index(root, {path: entry[2] for path, entry in known.items()})
+        entry = before.get(path)
+        files[path] = entry if entry and entry[:2] == [size, changed] else [size, changed, search(_bytes(path))]
+    if files != before:
+        kept = {"files": files, "names": _names({path: entry[2] for path, entry in files.items()})}
+        _keep(root, kept)
+    return Index(root, **kept.get("names", {}))
 
 
 def search(data: bytes) -> dict[str, Any]:
@@ -145,9 +147,10 @@ def _bytes(path: str) -> bytes:
         return b""
 
 
-def _index(root: Path, found: Mapping[str, Found]) -> Index:
-    tasks: dict[str, Path] = {}
-    groups: dict[str, Path] = {}
+def _names(found: Mapping[str, Found]) -> dict[str, Any]:
+    """Return tasks, groups and tags as the index has them: the first file of a name counts."""
+    tasks: dict[str, str] = {}
+    groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
     for path in found:
         if not path.endswith(".yaml"):
@@ -155,13 +158,13 @@ def _index(root: Path, found: Mapping[str, Found]) -> Index:
         whole = _whole(path, found, ())
         name = whole.get("task")
         if "class" not in whole and isinstance(group := whole.get("group"), str):
-            groups.setdefault(group, Path(path))
+            groups.setdefault(group, path)
         elif isinstance(name, str) and name not in tasks:
-            tasks[name] = Path(path)
+            tasks[name] = path
             given = whole.get("tag") or ()
             for tag in (given,) if isinstance(given, str) else given:
                 tags.setdefault(str(tag), set()).add(name)
-    return Index(root, tasks, groups, {tag: tuple(sorted(names)) for tag, names in tags.items()})
+    return {"tasks": tasks, "groups": groups, "tags": {tag: sorted(names) for tag, names in tags.items()}}
 
 
 def _whole(path: str, found: Mapping[str, Found], above: tuple[str, ...]) -> dict[str, Any]:
@@ -185,14 +188,14 @@ def _cache_file(root: Path) -> Path:
 def _kept(root: Path) -> dict[str, Any]:
     try:
         kept = json.loads(_cache_file(root).read_text("utf-8"))
-        return dict(kept["files"]) if kept["version"] == _VERSION else {}
+        return {key: dict(kept[key]) for key in ("files", "names")} if kept["version"] == _VERSION else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
-def _keep(root: Path, known: Mapping[str, Any]) -> None:
+def _keep(root: Path, kept: Mapping[str, Any]) -> None:
     file = _cache_file(root)
     # A cache that cannot be written costs time alone.
     with suppress(OSError, ValueError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, json.dumps({"version": _VERSION, "files": known}).encode())
+        write_atomically(file, json.dumps({"version": _VERSION, **kept}).encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,57 +13,35 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.config import Config, check_config
 from pytest_lmeval.formats.harness.dataset import source_of
-from pytest_lmeval.formats.harness.document import plain
+from pytest_lmeval.formats.harness.document import FunctionRef, plain
 from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import pipelines
 from pytest_lmeval.formats.harness.functions import source_digest
-from pytest_lmeval.formats.harness.index import Index, index_of, installed_root
+from pytest_lmeval.formats.harness.generation import generation_of
+from pytest_lmeval.formats.harness.index import index_of, installed_root
 from pytest_lmeval.formats.harness.making import Maker
 from pytest_lmeval.formats.harness.measures import Measurer, measures_of
 from pytest_lmeval.formats.harness.prompts import ContextBuilder, Shots
 from pytest_lmeval.formats.harness.resolve import Resolver
 from pytest_lmeval.formats.harness.rows import RowSet
+from pytest_lmeval.formats.harness.settings import HarnessSettings, given_settings, settings_of
 from pytest_lmeval.formats.harness.task import HarnessTask
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import line_of
-from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import RecordError
-
-_KEYS = ("from", "tasks", "chat", "system", "data", "metric", "bootstrap")
-_CHATS = ("off", "multiturn", "single")
-
-
-@dataclass(frozen=True, slots=True)
-class HarnessSettings:
-    """What a file asks of all its tasks; ``data`` is a folder, ``metrics`` the deciding metric of single tasks."""
-
-    chat: str = "off"
-    system: str = ""
-    data: Path | None = None
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    iterations: int = 100_000
 
 
 def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
     """Return the tasks that the key ``harness`` of a parsed YAML file names, or what is wrong with it."""
     try:
-        given = _checked(document)
+        given = given_settings(document)
         root = _root(source, given.get("from"))
         resolver = Resolver(index_of(root))
-        for wanted in given["tasks"]:
-            resolver.want(wanted)
-        data = source.path.parent / given["data"] if "data" in given else None
-        if data is not None and not data.is_dir():
-            raise RecordRefused("bad_value", "harness.data", f"{given['data']}: no such folder beside this file")
-        wanted = HarnessSettings(
-            given.get("chat", "off"),
-            given.get("system", ""),
-            data,
-            given.get("metric", {}),
-            given.get("bootstrap", 100_000),
-        )
+        for name in given["tasks"]:
+            resolver.want(name)
+        wanted = settings_of(given, source.path.parent, resolver.configs)
     except RecordRefused as refused:
         line = line_of(document, refused.field)
         return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
@@ -73,37 +51,13 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
 def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the task, or the tasks of the group, of one of the harness's own files."""
     root = next((each for each in source.path.resolve().parents if each.parts[-2:] == ("lm_eval", "tasks")), None)
-    resolver = Resolver(index_of(root) if root else Index(source.path.resolve().parent))
-    if root is None:
-        resolver.index = index_of(resolver.index.root)
+    resolver = Resolver(index_of(root or source.path.resolve().parent))
     try:
         resolver.add(source.path)
     except RecordRefused as refused:
         return LoadedFile((), (RecordError(1, None, refused.rule, refused.field, refused.detail),))
     data = source.path.parent / "data"
     return _loaded(source, resolver, HarnessSettings(data=data if data.is_dir() else None))
-
-
-def _checked(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    given = document["harness"]
-    given = {"tasks": given} if isinstance(given, list) else given
-    other = next((key for key in document if key != "harness"), None)
-    if other is not None:
-        raise RecordRefused("unknown_field", str(other), "such a file has no key beside 'harness'")
-    if not isinstance(given, dict) or not isinstance(given.get("tasks"), list) or not given["tasks"]:
-        raise RecordRefused("missing_required", "harness", "expected a list tasks")
-    for key, value in given.items():
-        if key not in _KEYS:
-            raise RecordRefused(
-                "unknown_field", f"harness.{key}", f"unknown key{nearest(key, _KEYS, 'expected one of')}"
-            )
-        kind = {"tasks": list, "metric": dict, "bootstrap": int}.get(key, str)
-        if not isinstance(value, kind) and not (key == "chat" and value is False):
-            detail = f"expected {kind.__name__}, got {value!r:.80}"
-            raise RecordRefused("bad_type", f"harness.{key}", detail)
-    if given.get("chat", "off") not in _CHATS:
-        raise RecordRefused("bad_value", "harness.chat", f"{given['chat']!r}; one of {', '.join(_CHATS)}")
-    return given
 
 
 def _root(source: TaskSource, given: str | None) -> Path:
@@ -120,7 +74,8 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
     for config in resolver.configs.values():
         try:
             task = replace(make_task(source, config, wanted), groups=_groups(resolver, config.name))
-            errors += task.examples.check(partial(source.options.used, task.name))  # type: ignore[attr-defined]
+            examples: Any = task.examples
+            errors += examples.check(partial(source.options.used, task.name))
             if task.examples:
                 tasks.append(task)
         except (RecordRefused, ScoringError) as fault:
@@ -171,7 +126,11 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings) -> Ha
         "functions": source_digest(config.functions, config.root),
         "metric": decisive,
     }
-    maker = Maker(config, documents, builder, shots, listed, decisive)
+    own = wanted.of_examples(config.name)
+    if own and max(own) >= len(listed):
+        detail = f"{config.name} has {len(listed)} documents, from 0 on"
+        raise RecordRefused("bad_value", f"harness.examples.{config.name}.{max(own)}", detail)
+    maker = Maker(config, documents, builder, shots, listed, decisive, own)
     content = json.dumps([facts, sha256, count, wanted.chat, wanted.system], sort_keys=True, default=str)
     return HarnessTask(
         name=config.name,
@@ -181,6 +140,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings) -> Ha
         documents=documents,
         measurer=Measurer(config, documents, measures, has_inputs, has_targets),
         pipelines=steps,
+        generation=generation_of(config),
         decisive=decisive,
         rows=listed,
         facts=facts,
@@ -198,7 +158,10 @@ def _check_trust(source: TaskSource, config: Config) -> None:
 
 
 def _processed(reader: Documents, ref: Any, rows: RowSet) -> Any:
-    return rows if ref is None else reader.call(ref, rows)
+    made = rows if ref is None else reader.call(ref, rows)
+    if not isinstance(made, Sequence) or not all(isinstance(row, Mapping) for row in made):
+        raise RecordRefused("bad_type", "process_docs", f"expected rows, got {made!r:.80}")
+    return made
 
 
 def _shots(config: Config, reader: Documents, data: Any, count: int) -> Shots:
@@ -218,7 +181,10 @@ def _pool(config: Config, reader: Documents, data: Any) -> Any:
         return _processed(reader, settings.get("process_docs"), data.split(settings["split"])[0])
     samples = settings.get("samples")
     if samples is not None:
-        return samples if isinstance(samples, list) else reader.call(samples)
+        given = reader.call(samples) if isinstance(samples, FunctionRef) else samples
+        if not isinstance(given, Sequence) or not all(isinstance(row, Mapping) for row in given):
+            raise RecordRefused("bad_type", "fewshot_config.samples", f"expected a list of rows, got {given!r:.80}")
+        return given
     splits = [config.get(f"{kind}_split") for kind in ("training", "validation", "test")]
     return _processed(reader, config.get("process_docs"), data.split(next(filter(None, splits)))[0])
 

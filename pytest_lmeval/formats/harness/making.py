@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.prompts import ContextBuilder, ContextPart, Shots, messages_of, text_of
@@ -18,7 +19,10 @@ Pairs = tuple[list[list[str]], list[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes the examples of one task; the few-shot examples of one depend on the rows before it."""
+    """Makes the examples of one task; the few-shot examples of one depend on the rows before it.
+
+    ``own`` is what single examples tell the gate, by their places.
+    """
 
     config: Config
     documents: Documents
@@ -26,12 +30,19 @@ class Maker:
     shots: Shots
     rows: Sequence[Row]
     decisive: str
+    own: Mapping[int, Mapping[str, Any]]
 
     def make(self, place: int) -> Example:
         """Return the example of the row at ``place``; raise RecordRefused where the task does not fit it."""
+        try:
+            return self._made(place)
+        except ScoringError as error:  # of a function of the task
+            raise RecordRefused("bad_value", "_function", str(error)) from None
+
+    def _made(self, place: int) -> Example:
         row = self.rows[place]
         target = self.documents.target(row)
-        metadata: dict[str, Any] = {"place": place, "pairs": []}
+        metadata: dict[str, Any] = {**self.own.get(place, {}), "place": place, "pairs": []}
         if self.config.get("repeats", 1) > 1:
             metadata["repeats"] = 1  # its repeats are of one score: a run with --lm-repeats is refused
         if self.config.output_type == "loglikelihood_rolling":
@@ -62,6 +73,7 @@ class Maker:
             metadata=metadata,
             line=1,
             messages=messages,
+            place=place,
         )
 
     def _pairs(self, row: Row, texts: Sequence[str]) -> Pairs:
@@ -73,6 +85,8 @@ class Maker:
             prefix = config.get("gen_prefix")
             delimiter = delimiter if prefix and not prefix[-1].isspace() else ""
         choices = self.documents.choices(row)
+        if not choices:
+            raise RecordRefused("bad_value", "doc_to_choice", "expected an option, got an empty list")
         owners: list[int | None]
         if self.builder.has_inputs:
             ending = f"{delimiter}{self.documents.target(row)}"

@@ -25,16 +25,20 @@ _DEFAULTS = {
     "word_perplexity": "weighted_perplexity",
     "byte_perplexity": "weighted_perplexity",
 }
-_OF_TYPE = {
-    "loglikelihood": ("perplexity", "acc"),
-    "loglikelihood_rolling": ("word_perplexity", "byte_perplexity", "bits_per_byte"),
-    "multiple_choice": ("acc", "acc_norm"),
-    "generate_until": ("exact_match",),
-}
 _LOWER_IS_BETTER = frozenset(
     {"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"}
 )
 _PAIRS = frozenset({"bleu", "chrf", "chrf++", "ter", "f1", "mcc"})
+_KNOWN = {
+    "loglikelihood": ("perplexity", "acc"),
+    "loglikelihood_rolling": ("word_perplexity", "byte_perplexity", "bits_per_byte"),
+    "multiple_choice": ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "f1", "mcc", "brier_score"),
+    "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
+}
+# Of each output type the first so many are the metrics of a task that names none.
+_USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
+# Of a text these pass the target and the result on, to an aggregation of the task's own.
+_PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
 RIGHT_OR_WRONG = frozenset({"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"})
@@ -55,7 +59,9 @@ def measures_of(config: Config) -> list[HarnessMetric]:
     """Return the metrics of a task; raise RecordRefused for one that is not known."""
     given = config.get("metric_list")
     if given is None:
-        given = [{"metric": name} for name in _OF_TYPE[config.output_type]]
+        given = [{"metric": name} for name in _KNOWN[config.output_type][: _USUAL[config.output_type]]]
+    if not given:
+        raise RecordRefused("missing_required", "metric_list", f"{config.name}: expected a metric")
     return [_measure(config, each) for each in given]
 
 
@@ -65,11 +71,13 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
     metric = given["metric"]
     name = metric.name if isinstance(metric, FunctionRef) else str(metric)
     is_own = isinstance(metric, FunctionRef) or config.get("process_results") is not None
-    if not is_own and name not in _DEFAULTS:
-        is_unused = config.output_type != "generate_until"
-        reason = f"unknown metric {name!r}{nearest(name, [*_DEFAULTS], 'expected one of')}"
-        if not is_unused:
-            raise RecordRefused("not_supported", "metric_list", f"{config.name}: {reason}")
+    known = _KNOWN[config.output_type]
+    if config.output_type == "generate_until" and isinstance(given.get("aggregation"), FunctionRef):
+        known = (*known, *_PASSED_ON)
+    # Metrics of another library are never called where options are chosen: the harness leaves them out.
+    if not is_own and name not in known and not (given.get("hf_evaluate") and config.output_type != "generate_until"):
+        reason = f"{config.output_type} has no metric {name!r}{nearest(name, known, 'expected one of')}"
+        raise RecordRefused("not_supported", "metric_list", f"{config.name}: {reason}")
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
     aggregation = given.get("aggregation", _DEFAULTS.get(name, "mean"))
     if isinstance(aggregation, str) and aggregation not in AGGREGATIONS:
@@ -94,6 +102,8 @@ class Measurer:
         own = self.config.get("process_results")
         if own is not None:
             found = self.documents.call(own, dict(row), [*results])
+            if not isinstance(found, Mapping):
+                raise ScoringError(f"{own.module}.{own.name} returned {found!r:.80}: expected metrics and their values")
             return {str(name): value for name, value in found.items()}
         kind = self.config.output_type
         names = {measure.name for measure in self.measures}
@@ -172,7 +182,7 @@ class Measurer:
                 if not isinstance(error.__cause__, TypeError):
                     raise
                 return self.documents.call(measure.function, [gold, result])
-        if measure.name in _PAIRS:
+        if measure.name in _PAIRS or measure.name in _PASSED_ON:
             return (gold, result)
         if measure.name == "bypass":
             return None

@@ -64,9 +64,9 @@ class Resolver:
         if name in index.groups:
             if name in above:
                 raise RecordRefused("bad_value", "task", f"the group {name} is a member of itself")
-            return self._group(name, read_document(index.groups[name]), more, above)
+            return self._group(name, read_document(Path(index.groups[name])), more, above)
         if name in index.tasks:
-            path = index.tasks[name]
+            path = Path(index.tasks[name])
             return [self._task(name, path, read_document(path), more, above)]
         return [found for task in index.tags[name] for found in self._named(task, more, above)]
 
@@ -110,7 +110,7 @@ class Resolver:
         name = str(given["task"])
         if name in index.tasks or name in index.groups or name in index.tags:
             return self._known(name, group, {**over, **{k: v for k, v in given.items() if k != "task"}}, above)
-        return [self._task(f"{group}::{name}", index.groups.get(group, index.root), given, over, above)]
+        return [self._task(f"{group}::{name}", Path(index.groups.get(group, index.root)), given, over, above)]
 
     def _known(self, name: str, group: str, over: Mapping[str, Any], above: tuple[str, ...]) -> list[str]:
         index = self.index

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 Row = dict[str, Any]
+_WITHOUT_EFFECT = frozenset(
+    {"num_proc", "desc", "load_from_cache_file", "keep_in_memory", "batch_size", "features", "cache_file_name"}
+)
 _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, rename_columns, add_column, to_list"
 
 
@@ -67,9 +69,10 @@ class RowSet(Sequence[Row]):
         batched: bool = False,
         remove_columns: Sequence[str] | str = (),
         fn_kwargs: Mapping[str, Any] | None = None,
-        **_: Any,
+        **options: Any,
     ) -> RowSet:
         """Return each row with what ``function`` makes of it over its columns; of batches, of all rows at once."""
+        _check("map", options)
         more = dict(fn_kwargs or {})
         dropped = {remove_columns} if isinstance(remove_columns, str) else set(remove_columns or ())
         if batched:
@@ -86,8 +89,9 @@ class RowSet(Sequence[Row]):
             rows.append(own if made is None else {**own, **_as_stored(made)})
         return RowSet(rows)
 
-    def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **_: Any) -> RowSet:
+    def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **options: Any) -> RowSet:
         """Return the rows that ``function`` is true of."""
+        _check("filter", options)
         pairs = enumerate(self._rows)
         return self._of(
             row for place, row in pairs if function(*((dict(row), place) if with_indices else (dict(row),)))
@@ -97,10 +101,11 @@ class RowSet(Sequence[Row]):
         """Return the rows at ``indices``."""
         return self._of(self._rows[place] for place in indices)
 
-    def shuffle(self, seed: int | None = None, **_: Any) -> RowSet:
-        """Return the rows in the order that the ``datasets`` library draws for ``seed``."""
+    def shuffle(self, seed: int | None = None, **options: Any) -> RowSet:
+        """Return the rows in the order that the ``datasets`` library draws for ``seed``; raise ValueError for None."""
+        _check("shuffle", options)
         if seed is None:
-            return self._of(random.Random(0).sample(self._rows, len(self._rows)))
+            raise ValueError("shuffle without a seed gives another order in every run: give it a seed")
         from pytest_lmeval.data.shuffle import permutation
 
         return self.select(permutation(seed, len(self._rows)))
@@ -134,6 +139,13 @@ class RowSet(Sequence[Row]):
         made = RowSet(rows)
         made.column_names = made.column_names or list(self.column_names)
         return made
+
+
+def _check(method: str, options: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option that could change the rows: those for speed and progress change nothing."""
+    unknown = sorted(options.keys() - _WITHOUT_EFFECT)
+    if unknown:
+        raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
 
 
 def _as_stored(made: Mapping[str, Any]) -> Row:

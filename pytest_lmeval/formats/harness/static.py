@@ -16,6 +16,7 @@ from pytest_lmeval.formats.files import files_below
 from pytest_lmeval.formats.harness.config import Config, check_config
 from pytest_lmeval.formats.harness.document import FunctionRef, read_document
 from pytest_lmeval.formats.harness.filters import pipelines
+from pytest_lmeval.formats.harness.generation import generation_of
 from pytest_lmeval.formats.harness.index import Index, index_of
 from pytest_lmeval.formats.harness.measures import measures_of
 from pytest_lmeval.formats.harness.templates import template_of
@@ -61,7 +62,7 @@ def is_harness_folder(folder: Path) -> bool:
 def check_folder(folder: Path) -> list[StaticCheck]:
     """Return every task of the folder, sorted by name, with what is wrong with it."""
     index = index_of(folder)
-    return [check_task(name, path, index) for name, path in sorted(index.tasks.items())]
+    return [check_task(name, Path(path), index) for name, path in sorted(index.tasks.items())]
 
 
 def check_task(name: str, path: Path, index: Index) -> StaticCheck:
@@ -70,6 +71,7 @@ def check_task(name: str, path: Path, index: Index) -> StaticCheck:
         config = Config(name, path, index.root, read_document(path))
         check_config(config)
         measures_of(config)
+        generation_of(config)
         pipelines(config.get("filter_list"), lambda *given: None)
         for key in _TEMPLATES:
             if isinstance(config.get(key), str):

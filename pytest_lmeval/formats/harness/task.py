@@ -15,6 +15,7 @@ from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.formats.harness.document import FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.filters import Filter
+from pytest_lmeval.formats.harness.generation import Generation
 from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
 from pytest_lmeval.formats.harness.values import decoded, encoded, gate_value
 from pytest_lmeval.formats.loglikelihood import ranked
@@ -53,6 +54,7 @@ class HarnessTask(Task):
     documents: Documents
     measurer: Measurer
     pipelines: Mapping[str, Sequence[Filter]]
+    generation: Generation
     decisive: str
     rows: Sequence[Row]
     facts: Mapping[str, Any]
@@ -82,7 +84,7 @@ class HarnessTask(Task):
     def prepared(self, adapter: Any) -> HarnessTask:
         """Return the task; raise UsageError where ``adapter`` would answer otherwise than the task asks."""
         taken = getattr(adapter, "request_options", ())
-        asked = {} if self.needs else self._generation()[2]
+        asked = {} if self.needs else self.generation.options
         lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
         if lacking:
             shown_options = ", ".join(f"{name}={asked[name]}" for name in lacking)
@@ -106,20 +108,9 @@ class HarnessTask(Task):
         # Options that read the same are asked for once.
         return [*{(each.context, each.continuation, each.messages): each for each in requests}.values()]
 
-    def _generation(self) -> tuple[tuple[str, ...], int, dict[str, Any]]:
-        """Return stop texts, the most tokens, and the options of a request; greedy answers need none."""
-        given = dict(self.config_of.get("generation_kwargs") or {})
-        until = given.pop("until", None)
-        until = [self.config_of.fewshot_delimiter] if until is None else until
-        limit = given.pop("max_gen_toks", 256)
-        temperature = 0.0 if given.pop("do_sample", None) is False else float(given.pop("temperature", 0.0))
-        given.pop("temperature", None)
-        drawn = {"temperature": temperature, **given} if temperature else {}
-        return (until,) if isinstance(until, str) else tuple(map(str, until)), int(limit), drawn
-
     def _generate(self, example: Example, prompt: Prompt, repeat: int) -> Generate:
-        stop, limit, options = self._generation()
-        return Generate(prompt, self.name, example.id, repeat, stop, limit, options)
+        how = self.generation
+        return Generate(prompt, self.name, example.id, repeat, how.stop, how.limit, how.options)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return what the answers are worth: every metric of every filter, and in [0, 1] the one that decides."""

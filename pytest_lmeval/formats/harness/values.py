@@ -41,23 +41,23 @@ def decoded(value: Any) -> Any:
 def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
     """Return a number in [0, 1] that rises where the metric gets better, and how it was made; "" for the metric's own.
 
-    Of a sum of log-probabilities and a size it is ``exp(sum / size)``.
+    Of a sum of log-probabilities and a size it is ``exp(sum / size)``. Raise ScoringError for what is no number.
     """
-    value = encoded(value)
-    if isinstance(value, list) and len(value) == 2:
-        first, second = value
+    plain = encoded(value)
+    if isinstance(plain, list) and len(plain) == 2:
+        first, second = plain
         if isinstance(second, list) and isinstance(first, int):
             wrong = sum((share - (place == first)) ** 2 for place, share in enumerate(second))
             return 1 - wrong / 2, "1 - squared distance / 2"
         if isinstance(first, float) and isinstance(second, int):
             return math.exp(min(0.0, first / second)) if second else 0.0, "exp(ll / size)"
         return float(first == second), "equal"
-    if isinstance(value, int | float):
-        number = float(value)
+    if isinstance(plain, int | float):
+        number = float(plain)
         if 0.0 <= number <= 1.0:
             return (number, "") if higher_is_better else (1 - number, "1 - value")
         if not higher_is_better and number < 0:  # a log-probability that becomes a perplexity
             return math.exp(number), "exp(ll)"
         bounded = 0.5 + number / (2 * (1 + abs(number)))
         return (bounded if higher_is_better else 1 - bounded), "value / (1 + |value|), from 0 to 1"
-    return 0.0, "no number"
+    raise ScoringError(f"the metric that decides is {value!r:.80}, no number: name another one with the key metric")

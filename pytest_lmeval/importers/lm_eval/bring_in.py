@@ -46,7 +46,7 @@ def bring_in(source: Path, destination: Path) -> Imported:
         aggregates=aggregates,
     )
     return Imported(
-        {destination: ledger_of(made, board_of(made))},
+        {destination: b"".join(ledger_of(made, board_of(made)))},
         left_out=[_remark(run, task, "no samples; run it with --log_samples") for run in runs for task in run.without],
         differs=[
             _remark(run, group, "the score of a group is not brought in")

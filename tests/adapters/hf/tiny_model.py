@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CHAT_TEMPLATE", "FACTS", "TOOL", "WINDOW", "build_chat_llama", "build_plain_gpt2", "build_talking_qwen"]
+__all__ = [
+    *("CHAT_TEMPLATE", "FACTS", "TOOL", "WINDOW"),
+    *("build_chat_llama", "build_plain_gpt2", "build_reciting_llama", "build_talking_qwen"),
+]
 
 WINDOW = 96
 FACTS = (
@@ -50,18 +53,7 @@ def build_chat_llama(folder: Path) -> Path:
 
     tokenizer = _tokenizer(byte_level=True, vocabulary=400)
     tokenizer.chat_template = CHAT_TEMPLATE
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=WINDOW,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        tie_word_embeddings=False,
-    )
+    config = _llama_config(tokenizer, WINDOW)
     asked = [(f"<s><|user|>{question}<|end|><|assistant|>", f"{answer}<|end|>") for question, answer in FACTS]
     shout = f"<s><|system|>{SYSTEM}<|end|>"
     shouted = [
@@ -70,6 +62,37 @@ def build_chat_llama(folder: Path) -> Path:
     plain = [(f"<s>{question}", f" {answer}</s>") for question, answer in FACTS]
     model = _trained(transformers.LlamaForCausalLM, config, tokenizer, [*asked, *shouted, *plain])
     return _save(model, tokenizer, folder, ends=["</s>", "<|end|>"])
+
+
+def build_reciting_llama(folder: Path, texts: Sequence[tuple[str, str]]) -> Path:
+    """Save a Llama that goes on from the first to the second of every two texts; without any it knows nothing."""
+    import torch
+    import transformers
+
+    tokenizer = _tokenizer(byte_level=True, vocabulary=400)
+    config = _llama_config(tokenizer, 512)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = transformers.LlamaForCausalLM(config).eval()
+    model = _trained(transformers.LlamaForCausalLM, config, tokenizer, texts) if texts else model
+    return _save(model, tokenizer, folder, ends=["</s>"])
+
+
+def _llama_config(tokenizer: Any, window: int) -> Any:
+    import transformers
+
+    return transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=window,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        tie_word_embeddings=False,
+    )
 
 
 TALK_TEMPLATE = (

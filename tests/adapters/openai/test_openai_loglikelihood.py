@@ -170,12 +170,14 @@ def test_the_body_asks_for_the_prompt_again() -> None:
 # The adapter
 
 
-def ask(script: Sequence[Step], requests: int = 1) -> tuple[list[LogProb], ScriptedServer]:
+def ask(
+    script: Sequence[Step], requests: int = 1, asked: LogLikelihood = ASKED, **options: Any
+) -> tuple[list[LogProb], ScriptedServer]:
     async def talk() -> tuple[list[LogProb], ScriptedServer]:
         async with ScriptedServer(script) as server:
-            adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=60, endpoint="completions")
+            adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=60, endpoint="completions", **options)
             try:
-                return await adapter.loglikelihood([ASKED] * requests), server
+                return await adapter.loglikelihood([asked] * requests), server
             finally:
                 await adapter.aclose()
 
@@ -187,6 +189,16 @@ def test_it_asks_the_completions_endpoint_and_notes_the_model() -> None:
     assert [-0.75, -0.75] == [answer.total for answer in answers]
     assert ["/v1/completions"] * 2 == [seen.target for seen in server.requests]
     assert all(answer.latency_ms is not None and answer.latency_ms > 0 for answer in answers)
+
+
+def test_a_whole_text_follows_what_the_model_begins_with() -> None:
+    text = LogLikelihood("", "Bees make honey", rolling=True)
+    begun = reply(("<s>", *TOKENS), (None, -4.0, *LOGPROBS[1:]), (None, {"Be": -4.0}, *BEST[1:]))
+    (answer,), server = ask([json_reply(begun)], asked=text, begin="<s>")
+    assert (-7.75, TOKENS) == (answer.total, answer.ids)
+    assert "<s>Bees make honey" == json.loads(server.requests[0].body)["prompt"]
+    with pytest.raises(AdapterError, match="first token; give what the model begins with: --lm-adapter-arg=begin="):
+        ask([json_reply(reply())], asked=text)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(503, TransientError), (400, AdapterError)])

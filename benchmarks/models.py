@@ -64,7 +64,7 @@ def _wall(scene: Path, load: Load, ports: Sequence[int]) -> float:
         for number, port in enumerate(ports):
             options += [f"--lm-adapter=m{number}=openai:m"]
             options += [f"--lm-adapter-arg=m{number}:base_url=http://127.0.0.1:{port}/v1"]
-        return timed([sys.executable, "-m", "pytest", tasks, *options], scene)
+        return timed([sys.executable, "-m", "pytest", f"{tasks}/t.jsonl", *options], scene).wall
 
     return once("all") - once("one")
 

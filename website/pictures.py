@@ -17,6 +17,7 @@ from html import escape
 from pathlib import Path
 
 from tests.report.html.browser import find_chromium, running_browser
+from website.questions import QUESTIONS, Question, walk
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -131,7 +132,7 @@ def page(picture: Path) -> None:
         photograph(made_worse(Path(folder))[0] / "reports" / "report.html", picture, (1200, 860))
 
 
-# Three models that are wrong in every sum, or capital, whose number their own number divides.
+# Three models that are wrong in every sum whose number their own number divides, and half as often in rounding.
 _MODELS = """
 import re
 from pytest_lmeval import Completion
@@ -143,25 +144,30 @@ class Model:
     async def complete(self, request):
         number = int(re.search("[0-9]+", request.text)[0])
         said = number * 2 if "+" in request.text else number
-        sure = f"It is {said}." if number % self.wrong else f"It is {said + 1}, I think."
+        wrong = self.wrong if "+" in request.text else 2 * self.wrong
+        sure = f"It is {said}." if number % wrong else f"It is {said + 1}, I think."
         return Completion(sure, prompt_tokens=20, completion_tokens=6, cost=self.cost)
 """
 _ASKED = {"sums": "What is {n} + {n}?", "rounding": "Round {n}.2 to a whole number."}
+# Seven pictures are of one run.
+_FOLDER = tempfile.TemporaryDirectory()
+COMPARED = Path(_FOLDER.name)
 _SEVERAL = (("large", 41, 0.004), ("medium", 11, 0.0015), ("small", 3, 0.0004))
 
 
-def of_several(fragment: str, size: tuple[int, int]) -> Callable[[Path], None]:
-    """Return what makes the picture of a view of the page of three models."""
+def answering(question: Question) -> Callable[[Path], None]:
+    """Return what makes the picture of a question's answer on the page of three models."""
 
     def make(picture: Path) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            photograph(compared(Path(name)) / "reports" / "report.html", picture, size, fragment)
+        photograph(compared(COMPARED) / "reports" / "report.html", picture, question.size, question)
 
     return make
 
 
 def compared(folder: Path) -> Path:
-    """Run two tasks of 40 examples with three models in ``folder``, and return it."""
+    """Run two tasks of 40 examples with three models in ``folder``, if that is not done yet, and return it."""
+    if (folder / "reports").exists():
+        return folder
     (folder / "models.py").write_text(_MODELS, "utf-8")
     (folder / "tasks").mkdir()
     for task, asked in _ASKED.items():
@@ -192,8 +198,8 @@ def compared(folder: Path) -> Path:
     return folder
 
 
-def photograph(source: Path, picture: Path, size: tuple[int, int], fragment: str = "") -> None:
-    """Open an HTML file in Chromium, at a fragment such as ``#/...``; write a PNG of a window of ``size`` pixels."""
+def photograph(source: Path, picture: Path, size: tuple[int, int], question: Question | None = None) -> None:
+    """Open an HTML file in Chromium, make the clicks of a ``question``; write a PNG of a window of ``size`` pixels."""
     if not source.is_file():
         raise SystemExit(f"{source}: the run wrote no page")
     program = find_chromium()
@@ -202,14 +208,16 @@ def photograph(source: Path, picture: Path, size: tuple[int, int], fragment: str
     with tempfile.TemporaryDirectory() as profile, running_browser(program, Path(profile)) as browser:
         browser.size(*size)
         browser.call("Emulation.setScrollbarsHidden", hidden=True)
-        browser.open(source, fragment)
+        browser.open(source)
+        if question is not None:
+            walk(browser, question)
+            browser.js(f"document.querySelector({json.dumps(question.top)}).scrollIntoView()")
+            browser.settle()
         browser.picture(picture)
 
 
 PICTURES: Mapping[str, Callable[[Path], None]] = {
-    "models.png": of_several("", (1280, 540)),
-    "models-example.png": of_several("#/task/sums?show=worse&model=small&id=sums-3", (1240, 590)),
-    "models-matrix.png": of_several("#/all?show=worse&model=small", (1000, 370)),
+    **{question.picture: answering(question) for question in QUESTIONS},
     "page.png": page,
     "session.svg": session,
 }
@@ -225,6 +233,7 @@ def main(names: Sequence[str]) -> int:
     for name in names or PICTURES:
         PICTURES[name](IMAGES / name)
         print(f"{IMAGES / name}: {(IMAGES / name).stat().st_size // 1024} KiB")
+    _FOLDER.cleanup()
     return 0
 
 

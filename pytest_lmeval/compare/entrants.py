@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_lmeval.compare.pairing import check_pairing, content_of
 from pytest_lmeval.errors import UsageError
@@ -131,6 +131,9 @@ def _some(names: Iterable[str]) -> str:
     return (", ".join(ordered[:3]) or "none") + more
 
 
+_NOT_GATED: Mapping[str, Any] = {"mode": "none", "verdict": "pass"}
+
+
 def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
     """Return a run for each variant of the tasks in ``runs``, named by its config, with the tasks named alike.
 
@@ -150,7 +153,8 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
     for config in configs:
         tasks = {name: task for name, (task, _, own) in names.items() if own == config}
         results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
-        facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config)
+        # What a gate decided, and warned of, is of all variants together.
+        facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config, gate=_NOT_GATED)
         path = run.path.with_name(f"{run.path.name}@{config}")
         infos = {task: replace(run.infos[name], name=task) for name, task in tasks.items()}
         found.append(replace(run, path=path, facts=facts, infos=infos, results=tuple(results), board=None))

@@ -10,6 +10,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import changed_functions
 from pytest_lmeval.leaderboard.passing import reaches
+from pytest_lmeval.leaderboard.rows import in_data
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
@@ -101,8 +102,11 @@ class Pairing:
     expected_by_task: Mapping[str, int]
 
     def of(self, kind: str) -> tuple[Key, ...]:
-        """Return the examples of one kind."""
-        return tuple(key for key, found in self.kinds.items() if found == kind)
+        """Return the examples of one kind, as the data of their tasks have them."""
+        return tuple(sorted((key for key, found in self.kinds.items() if found == kind), key=self._in_data))
+
+    def _in_data(self, key: Key) -> tuple[object, ...]:
+        return key[0], *in_data(self.after.get(key) or self.before[key])
 
     def passed_before(self, key: Key) -> bool:
         """Tell whether an example passed in the old run."""
@@ -120,13 +124,13 @@ class Pairing:
 
     @property
     def worse(self) -> tuple[Pair, ...]:
-        """Those that passed and now do not."""
-        return tuple(pair for pair in self.pairs if pair.worse)
+        """Those that passed and now do not, as the data of their tasks have them."""
+        return tuple(sorted((pair for pair in self.pairs if pair.worse), key=_in_data))
 
     @property
     def better(self) -> tuple[Pair, ...]:
-        """Those that did not pass and now do."""
-        return tuple(pair for pair in self.pairs if pair.better)
+        """Those that did not pass and now do, in that order, too."""
+        return tuple(sorted((pair for pair in self.pairs if pair.better), key=_in_data))
 
     @property
     def new(self) -> tuple[Key, ...]:
@@ -170,6 +174,10 @@ class Pairing:
     def functions(self) -> tuple[str, ...]:
         """The eval functions of pairs whose code is another in the new run."""
         return changed_functions((pair.old, pair.new) for pair in self.pairs)
+
+
+def _in_data(pair: Pair) -> tuple[object, ...]:
+    return pair.new.task, *in_data(pair.new)
 
 
 def pair_up(

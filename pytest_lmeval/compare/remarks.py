@@ -175,10 +175,10 @@ def _doubt(row: TaskRow) -> str:
         return thoughts
     if len(scored) < _ENOUGH:
         return ""
-    said = {output.strip() for result in scored for output in result.outputs}
-    if said == {""}:
+    said = _said_by_all(scored)
+    if said == "":
         return f"all {len(scored)} outputs are empty"
-    if len(said) == 1 and len({result.targets for result in scored}) > 1:
+    if said is not None and len({result.targets for result in scored}) > 1:
         return f"all {len(scored)} outputs are identical"
     unparsed = sum(result.unparsed for result in scored)
     if unparsed == len(scored):
@@ -186,6 +186,14 @@ def _doubt(row: TaskRow) -> str:
     if all(result.score == 0 for result in scored):
         return f"all {len(scored)} scores are 0"
     return ""
+
+
+def _said_by_all(results: Sequence[ExampleResult]) -> str | None:
+    """Return what all outputs are but for blanks at their ends; None where they differ, or without any."""
+    # One at a time: all together may be more than memory holds.
+    outputs = (output.strip() for result in results for output in result.outputs)
+    first = next(outputs, None)
+    return first if all(output == first for output in outputs) else None
 
 
 def _thoughts(results: Sequence[ExampleResult]) -> str:

@@ -160,7 +160,8 @@ def _model(model: Compared, folder: Path) -> dict[str, Any]:
 def _run(model: Compared) -> RunFile:
     facts = model.board.facts
     return RunFile(
-        path=Path(model.folder),
+        # Several may be of one folder, as the variants of a run are.
+        path=Path(model.folder, model.label),
         kind="leaderboard",
         facts=replace(facts, adapter=model.label),
         complete=model.board.complete,

@@ -16,7 +16,7 @@ from pytest_lmeval.leaderboard.details import (
     shown_response,
     wanted_text,
 )
-from pytest_lmeval.leaderboard.rows import SCORES
+from pytest_lmeval.leaderboard.rows import SCORES, as_in_data
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -134,7 +134,7 @@ def _failed(board: Leaderboard) -> list[str]:
     failed = [result for row in board.tasks for result in row.per_example if result.is_failed]
     if not failed:
         return []
-    failed.sort(key=lambda result: not result.must_pass)
+    failed = sorted(as_in_data(failed), key=lambda result: not result.must_pass)
     has_reasons = any(map(reasons_of, failed[:_FLIPS]))
     rows = [
         (

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.rows import SCORES, TaskRow
+from pytest_lmeval.leaderboard.rows import SCORES, TaskRow, as_in_data
 from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.text import printable
 
@@ -149,10 +149,12 @@ def remark_lines(board: Leaderboard) -> list[str]:
 def quarantine_lines(board: Leaderboard) -> list[str]:
     """Return a line for each of the first ten examples in quarantine, with what came of it, and how many more are."""
     results = [result for row in board.tasks for result in row.per_example if result.status == "quarantined"]
+    if not results:
+        return []
     lines = [
         f"quarantined until {result.quarantine.get('until')}: {result.task}: {result.id} "
         f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
-        for result in results[:QUARANTINED]
+        for result in as_in_data(results)[:QUARANTINED]
     ]
     return lines + [f"... and {more} more quarantined" for more in [len(results) - QUARANTINED] if more > 0]
 

@@ -72,6 +72,25 @@ def test_boards_that_cannot_be_ranked_exit_2_and_are_named(
     assert 2 == lmeval("rank", other)[0]
 
 
+_OTHER_FILES: tuple[tuple[object, str], ...] = (
+    ({"schema": "pytest-lmeval/leaderboard/99"}, "written by a newer version, as pytest-lmeval/leaderboard/99"),
+    ({"schema": "another/leaderboard/1"}, "schema: expected pytest-lmeval/leaderboard/2, got 'another/leaderboard/1'"),
+    ({"schema": 5}, "schema: expected pytest-lmeval/leaderboard/2, got 5"),
+    ([], "JSON, but nothing that a run wrote"),
+    ({"schema": "pytest-lmeval/leaderboard/1"}, "not a leaderboard as pytest-lmeval/leaderboard/2 has it"),
+)
+
+
+def test_a_board_of_another_schema_is_named_and_refused(lmeval: Lmeval, base: Path, tmp_path: Path) -> None:
+    other = tmp_path / "leaderboard.json"
+    for content, says in _OTHER_FILES:
+        other.write_text(json.dumps(content))
+        for arguments in (("rank", base / "ledger.jsonl", other), ("history", other)):
+            code, out, err = lmeval(*arguments)
+            assert (2, "") == (code, out)
+            assert err.startswith(f"lmeval {arguments[0]}: {other}: {says}")
+
+
 def _comparison_of(page: Path) -> dict[str, Any]:
     text = page.read_text("ascii").partition('id="report-data">')[2].partition("</script>")[0]
     found: dict[str, Any] = json.loads(text)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.rows import in_data
 from pytest_lmeval.report.html.data import (
     MAX_CHARACTERS,
     MAX_EXAMPLES,
+    TAGS,
     ReportData,
     common_prefix,
 )
@@ -19,7 +22,7 @@ from pytest_lmeval.types import UNSCORED, ExampleResult
 
 Key = tuple[str, str]
 _OF_THE_QUESTION = (
-    *("id", "line", "prompt", "targets", "category", "cluster", "metric", "rule", "threshold"),
+    *("id", "line", "prompt", "targets", "category", "tags", "cluster", "metric", "rule", "threshold"),
     *("must_pass", "item", "function"),
 )
 """The fields that are given once for all columns that have the same."""
@@ -66,14 +69,15 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> Repo
     tasks = _tasks(columns)
     prefixes = {task: common_prefix([each for row in rows for each in row.present]) for task, rows in tasks.items()}
     chosen = _chosen(tasks, prefixes)
-    categories = {result.category for column in columns for result in column.results} - {""}
+    results = [result for column in columns for result in column.results]
+    tags = {*chain.from_iterable(map(TAGS, results))}
     return ReportData(
         {
             **overview,
             "board": {},
             "columns": [column.facts for column in columns],
             "examples": [_tally(task, rows, chosen[task]) for task, rows in tasks.items()],
-            "picks": {"category": sorted(categories)},
+            "picks": {"category": sorted({result.category for result in results} - {""}), "tag": sorted(tags)},
         },
         [_encoded(prefixes[task], [text for _, text in sorted(chosen[task].items())]) for task in tasks],
     )
@@ -85,7 +89,7 @@ def _tasks(columns: Sequence[Column]) -> dict[str, list[_Across]]:
     tasks: dict[str, list[_Across]] = {}
     for key in dict.fromkeys(key for results in held for key in results):
         tasks.setdefault(key[0], []).append(_Across(key, [results.get(key) for results in held]))
-    return {task: sorted(rows, key=lambda row: row.present[0].line) for task, rows in tasks.items()}
+    return {task: sorted(rows, key=lambda row: in_data(row.present[0])) for task, rows in tasks.items()}
 
 
 def _chosen(tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str]) -> dict[str, dict[int, str]]:

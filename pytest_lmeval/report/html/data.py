@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import nsmallest
+from itertools import chain, zip_longest
+from operator import attrgetter
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.rows import in_data
 from pytest_lmeval.report.html.examples import (
     Flips,
     ShownPair,
@@ -26,6 +30,7 @@ _SHORTEST_PREFIX = 200
 _BINS = 24
 # From this ratio of the slowest to the fastest on, equal bins would put almost everything into the first.
 _WIDE = 20.0
+TAGS = attrgetter("question.tags")
 _QUANTILES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -73,6 +78,7 @@ def report_data(
         # By task: what goes before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
+        "tags": sorted({*chain.from_iterable(map(TAGS, results))}),
     }
     return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
 
@@ -82,7 +88,7 @@ def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task
     for result in results:
         by_task.setdefault(result.task, []).append(result)
     return [
-        _Task(name, sorted(members, key=lambda result: (result.line, result.id)), common_prefix(members))
+        _Task(name, sorted(members, key=in_data) if len(members) > 1 else members, common_prefix(members))
         for name, members in by_task.items()
     ]
 
@@ -92,12 +98,20 @@ def common_prefix(results: Sequence[ExampleResult]) -> str:
     # The worked examples that all prompts of a task begin with are often nine tenths of the whole ledger.
     if len(results) < 2:
         return ""
-    # What the first and the last in order share, all between them share.
-    first, last = (pick(result.question.prompt for result in results) for pick in (min, max))
-    length = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    common = first[:length]
-    at_a_line = common[: common.rfind("\n") + 1]
-    return at_a_line if len(at_a_line) >= _SHORTEST_PREFIX else ""
+    common = results[0].question.prompt
+    for result in results:
+        # A prompt may have to be read from a file: where the beginning is too short already, the others are not.
+        if not (common := _shared_lines(common, result.question.prompt)):
+            return ""
+    return common
+
+
+def _shared_lines(one: str, other: str) -> str:
+    """Return the whole lines that both texts begin with; "" where those are too short."""
+    if not other.startswith(one):
+        one = one[: next(place for place, (a, b) in enumerate(zip_longest(one, other)) if a != b)]
+    end = one.rfind("\n") + 1
+    return one[:end] if end >= _SHORTEST_PREFIX else ""
 
 
 def _choose(
@@ -118,15 +132,19 @@ def _choose(
     return chosen
 
 
-def _by_urgency(tasks: Sequence[_Task], flips: Flips) -> list[tuple[_Task, int]]:
-    ranked = []
+def _by_urgency(tasks: Sequence[_Task], flips: Flips) -> Iterator[tuple[_Task, int]]:
+    first = nsmallest(MAX_EXAMPLES + 1, _ranked(tasks, flips))
+    return ((tasks[number], place) for _, _, number, place in first)
+
+
+def _ranked(tasks: Sequence[_Task], flips: Flips) -> Iterator[tuple[int, int, int, int]]:
+    """Yield rank, place among those of that rank in its task, number of the task, and place in it."""
     for number, task in enumerate(tasks):
         seen: Counter[int] = Counter()
         for place, result in enumerate(task.results):
             rank = urgency(result, flips.get((result.task, result.id), "") if flips else "")
             seen[rank] += 1
-            ranked.append(((rank, seen[rank], number), task, place))
-    return [(task, place) for _, task, place in sorted(ranked, key=lambda entry: entry[0])]
+            yield rank, seen[rank], number, place
 
 
 def _tally(task: _Task, chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:

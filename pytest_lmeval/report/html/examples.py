@@ -104,6 +104,7 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "targets": [cut(wanted) for wanted in question.targets or wanted_of(now)],
         "answers": _answers(now),
         "category": question.category,
+        "tags": list(question.tags),
         "cluster": question.cluster,
         "ms": None if answer.latency_ms is None else round(answer.latency_ms, 4),
         "error": cut(outcome.error),

@@ -28,7 +28,7 @@ Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
 _STYLES = ("frame.css", "views.css", "columns.css")
-_OF_ALL = ("base", "text", "diff", "data", "plots", "verdicts", "share", "list", "steps", "answer")
+_OF_ALL = ("base", "text", "diff", "data", "plots", "verdicts", "share", "list", "steps", "talks", "scorers", "answer")
 _OF_ONE = (*_OF_ALL, "model", "overview", "run", "rows", "summary", "example", "app")
 _OF_SEVERAL = (*_OF_ALL, "columns_model", "columns_overview", "columns_list", "columns_example", "app")
 _HEADINGS = ("task", "score", "95 % interval", "correct", "of")

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests import needs
-from tests.conftest import MadeOnce
-from tests.report.html import test_comparison_page, test_page
+from tests.conftest import MadeOnce, RunModule
+from tests.report.html import test_comparison_page, test_page, test_talks
 from tests.report.html.browser import Browser
 
 SEVERAL = {
     "three.html": ("", "#/all", "#/all?model=small&show=worse", "#/task/sums?id=e0"),
     "prompts.html": ("", "#/all", "#/task/sums?id=e0"),
     "functions.html": ("", "#/all", "#/task/support?id=one", "#/task/talks?id=talk"),
+    "five.html": ("", "#/all"),
     "thirty.html": ("", "#/all"),
+    "apart.html": ("", "#/all"),
+    "down.html": ("", "#/all?sort=file", "#/task/sums?id=e0"),
 }
 ONE = {
     "compared.html": ("", "#/all", "#/task/sums", "#/task/sums?id=wrong", "#/task/sums?id=error"),
     "functions.html": ("", "#/all", "#/task/support?id=one", "#/task/support?id=two", "#/task/talks?id=talk"),
+}
+TALKS = {
+    "report.html": (
+        "",
+        "#/all",
+        "#/task/told?id=silent",
+        "#/task/silent?id=knows",
+        "#/task/played?id=1",
+        "#/task/checked?id=two",
+    )
 }
 FOUND = """axe.run(document, {resultTypes: ["violations"]}).then(found =>
     found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 100)}`)))"""
@@ -36,6 +50,11 @@ def several(made_once: MadeOnce) -> Path:
 @pytest.fixture(scope="module")
 def one(made_once: MadeOnce) -> Path:
     return made_once("pages", test_page.write_pages)
+
+
+@pytest.fixture(scope="module")
+def talks(made_once: MadeOnce, run_module: RunModule) -> Path:
+    return made_once("talks", partial(test_talks.write_page, run_module))
 
 
 def axe() -> str:
@@ -65,9 +84,10 @@ def test_the_overview_of_several_models_has_no_violation(browser: Browser, sever
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [(1280, 800), (390, 800)], ids=["wide", "phone"])
 def test_no_page_and_no_view_has_a_violation(
-    browser: Browser, several: Path, one: Path, size: tuple[int, int], dark: bool
+    browser: Browser, several: Path, one: Path, talks: Path, size: tuple[int, int], dark: bool
 ) -> None:
     browser.size(*size)
     browser.dark(dark)
     assert [] == violations(browser, several, SEVERAL)
     assert [] == violations(browser, one, ONE)
+    assert [] == violations(browser, talks / "reports", TALKS)

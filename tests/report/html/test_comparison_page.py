@@ -16,6 +16,7 @@ from tests.conftest import MadeOnce, Project
 from tests.report.html.browser import Browser
 from tests.report.html.samples import HOSTILE, conversation, function_run, result
 from tests.yaml_tasks import single_turn
+from website.questions import QUESTIONS, walk
 
 _VARIANTS = single_turn(
     "numbers",
@@ -44,6 +45,7 @@ def answers_of(place: int, examples: int, *, own_prompt: bool = False) -> list[E
             usage={"cost": 0.001 * (place + 1)},
             line=number,
             category="even" if number % 4 < 2 else "odd",
+            tags=("hard",) if number % 20 == 0 else (),
         )
         for number in range(examples)
         for right in [number % 10 >= place * 3]
@@ -72,12 +74,22 @@ def write_pages(folder: Path) -> None:
     write_page(
         folder / "three.html", {name: answers_of(place, 60) for name, place in zip(names, (1, 0, 2), strict=True)}
     )
+    write_page(folder / "five.html", {f"m{place}": answers_of(place, 60) for place in range(5)})
     prompts = {"plain": answers_of(0, 60), "polite": answers_of(1, 60, own_prompt=True)}
     write_page(folder / "prompts.html", prompts, pair_by="id")
     functions = function_run()[1]
     write_page(folder / "functions.html", {"one": functions, "two": [conversation(), *functions[:4]]})
     words = ("all", "differs", "failed", "__proto__", "constructor", "any", "0", *(f"m{n}" for n in range(23)))
     write_page(folder / "thirty.html", {word: answers_of(place % 3, 30) for place, word in enumerate(words)})
+    others = [replace(each, id=f"other-{each.id}", hash=f"other-{each.hash}") for each in answers_of(0, 9)]
+    write_page(folder / "apart.html", {"a": answers_of(0, 9), "b": others})
+    down = [replace(each, status="error", score=None, outputs=(), error="503") for each in answers_of(0, 9)]
+    write_page(folder / "down.html", {"a": answers_of(0, 9), "b": down})
+    long = {
+        f"{'long-name-' * 6}{place}": [replace(each, task="long_" * 14) for each in answers_of(place, 9)]
+        for place in (0, 1)
+    }
+    write_page(folder / "long.html", long)
     hostile = [replace(each, id=text, prompt=text) for each, text in zip(answers_of(1, 8), HOSTILE, strict=True)]
     write_page(folder / "hostile.html", {"a": hostile, "b": [replace(each, outputs=(each.id,)) for each in hostile]})
 
@@ -137,11 +149,45 @@ def test_eight_questions_are_answered_in_three_clicks_at_most(browser: Browser, 
     assert "copy-link" == browser.js("document.querySelector('button').id")
 
 
+# What the answer to a question has in it, on the page of three models.
+_ANSWERS = {
+    "Which model do I ship?": "large is best",
+    "On which task is it worse?": "1.000 n 30",
+    "What did it cost?": "0.06",
+    "Was the prompt the same?": "the same prompts",
+    "Which examples flipped?": "e0",
+    "What did the others answer?": "I say 4",
+    "Why this one?": "score 1",
+    "How do I send a colleague this view?": "copied",
+}
+
+
+def test_the_clicks_that_the_docs_have_a_picture_of_lead_to_each_answer(browser: Browser, pages: Path) -> None:
+    assert [] == [question.text for question in QUESTIONS if len(question.clicks) > 3]
+    found = {}
+    clicked = True
+    for question in QUESTIONS:
+        if clicked:
+            open_page(browser, pages / "three.html")
+        walk(browser, question)
+        clicked = bool(question.clicks)
+        found[question.text] = browser.texts(question.shows)[0]
+    browser.call("Browser.resetPermissions")
+    assert set(_ANSWERS) == {text for text in found if _ANSWERS[text] in found[text]}
+
+
 def test_a_score_of_the_table_leads_to_what_the_model_did_not_pass(browser: Browser, pages: Path) -> None:
     open_page(browser, pages / "three.html")
     click(browser, ".by-task tbody tr:nth-child(2) td:nth-child(3) a")
     assert "#/task/sums?show=failed&model=small" == browser.js("location.hash")
     assert "not passed by small" in browser.text("#found")
+
+
+def test_the_matrix_is_limited_to_a_tag(browser: Browser, pages: Path) -> None:
+    open_page(browser, pages / "three.html", "#/all?show=differs")
+    choose(browser, "pick-tag", "hard")
+    assert ["e0", "e20", "e40"] == browser.texts(".matrix tbody a")
+    assert "#/all?show=differs&tag=hard" == browser.js("location.hash")
 
 
 def test_the_models_stay_in_sight_above_the_matrix_and_the_examples_beside_it(browser: Browser, pages: Path) -> None:
@@ -163,6 +209,30 @@ def test_a_model_may_be_called_like_a_word_of_the_page(browser: Browser, pages: 
     assert [label] == browser.texts("#pick-model option:checked")
 
 
+@pytest.mark.parametrize(
+    ("page", "says", "found", "cells"),
+    [
+        ("apart", "no model is named best: a and b share no scored example", "18 examples", ["✓passed 1", "no result"]),
+        ("down", "no model is named best: fewer than two models have a score", "9 examples", ["✓passed 1", "!error"]),
+    ],
+)
+def test_models_that_cannot_be_compared_are_beside_each_other_all_the_same(
+    browser: Browser, pages: Path, page: str, says: str, found: str, cells: Sequence[str]
+) -> None:
+    open_page(browser, pages / f"{page}.html")
+    assert browser.text("h1").startswith(says)
+    assert ["a", "b"] == sorted(text.split()[0] for text in browser.texts(".models tbody th"))
+    open_page(browser, pages / f"{page}.html", "#/all?sort=file")
+    assert found == browser.text("#found")
+    assert cells == [
+        text
+        for cell in ("td:nth-child(2)", "td:nth-child(3)")
+        for text in browser.texts(f".matrix tbody tr:first-child {cell} :is(.verdict-line, .nothing)")[:1]
+    ]
+    click(browser, ".matrix tbody a")
+    assert 2 == len(browser.texts(".beside header h3"))
+
+
 def test_prompts_are_columns_with_their_words_compared(browser: Browser, pages: Path) -> None:
     open_page(browser, pages / "prompts.html")
     assert "60 of 60 examples were asked with different prompts." == browser.text("#prompts")
@@ -180,12 +250,53 @@ def test_configs_of_one_run_are_columns_with_their_prompts_side_by_side(browser:
     assert 0 == project.run("--lm-config=both.yaml", "--lm-gate=none").ret
     assert 0 == project.lmeval("rank", "reports/ledger.jsonl", "--by=config", "--html=page.html").ret
     open_page(browser, project.path / "page.html")
+    assert browser.text("h1").startswith("loud is best; low is worse")
     assert ["loud", "low"] == [text.split()[0] for text in browser.texts(".models tbody th")]
     assert ["numbers"] == browser.texts(".by-task tbody th")
     assert "30 of 30 examples were asked with different prompts." == browser.text("#prompts")
     click(browser, "#prompts a")
     click(browser, ".matrix tbody a")
     assert {"say", "mutter"} <= {text.strip(" :") for text in browser.texts(".diff del, .diff ins")}
+
+
+_PROMPTS = """
+data: rows.csv
+metric: exact_match
+prompt:
+  loud: "say: {{ word }}"
+  low: "Please say: {{ word }}, please"
+  third: "say: {{ word }}"
+target: "{{ word }}"
+"""
+
+
+@pytest.mark.again
+def test_prompts_of_a_data_file_are_columns_whose_examples_are_on_the_page_of_their_run(
+    browser: Browser, project: Project
+) -> None:
+    # The model says what follows "say: ": the second prompt makes it say more.
+    project.write("tasks/words.yaml", _PROMPTS)
+    project.write("tasks/rows.csv", "id,word\n" + "".join(f"r{n},w{n}\n" for n in range(12, 0, -1)))
+    assert 0 == project.run("--lm-gate=none").ret
+    assert 0 == project.lmeval("rank", "reports/ledger.jsonl", "--by=config", "--html=reports/prompts.html").ret
+    open_page(browser, project.path / "reports" / "prompts.html")
+    assert browser.text("h1").startswith("loud and third have the same score; third is not shown to be worse")
+    assert ["loud", "third", "low"] == [text.split()[0] for text in browser.texts(".models tbody th")]
+    # Each has a score of 1 or 0 alone, which is a doubt about the run.
+    assert [] == [text for text in browser.texts("#remarks li") if "words@low" in text]
+    assert ["words"] == browser.texts(".by-task tbody th")
+    assert "12 of 12 examples were asked with different prompts." == browser.text("#prompts")
+    click(browser, ".models tbody tr:last-child td:nth-last-child(4) a")
+    assert [f"r{n}" for n in range(12, 0, -1)] == browser.texts(".matrix tbody a")
+    click(browser, ".matrix tbody tr:nth-child(3) a")
+    # The run has one page for all of its variants: TASK@NAME.
+    addresses = browser.js("[...document.querySelectorAll('.beside header a')].map(a => a.getAttribute('href'))")
+    assert {f"./report.html#/task/words%40{name}?id=r10" for name in ("loud", "third", "low")} == {*addresses}
+    for address in addresses:
+        page, _, fragment = address.partition("#")
+        open_page(browser, project.path / "reports" / page, f"#{fragment}")
+        assert "r10" == browser.text("#example-title")
+        assert browser.text(".list-head h1") in fragment.replace("%40", "@")
 
 
 def test_steps_conversations_and_thoughts_of_every_model_are_there(browser: Browser, pages: Path) -> None:
@@ -211,9 +322,10 @@ def test_the_page_is_used_by_keyboard_alone(browser: Browser, pages: Path) -> No
 
 @pytest.mark.again
 @pytest.mark.parametrize("fragment", ["", "#/all", "#/task/sums?id=e0"])
-def test_a_phone_needs_no_scrolling_sideways(browser: Browser, pages: Path, fragment: str) -> None:
+@pytest.mark.parametrize("page", ["three.html", "five.html", "long.html"])
+def test_a_phone_needs_no_scrolling_sideways(browser: Browser, pages: Path, page: str, fragment: str) -> None:
     browser.size(*NARROW)
-    open_page(browser, pages / "three.html", fragment)
+    open_page(browser, pages / page, fragment.replace("sums", "long_" * 14 if page == "long.html" else "sums"))
     assert browser.js("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 

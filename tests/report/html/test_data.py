@@ -49,6 +49,11 @@ def test_a_score_of_zero_is_kept_and_no_score_is_none() -> None:
 
 def test_examples_stand_in_the_order_of_their_file() -> None:
     assert ["b", "c", "a"] == list(_examples([result("a", line=3), result("c", line=2), result("b", line=1)]))
+    assert ["b", "c", "a"] == list(
+        _examples([result("a", line=9, place=2), result("c", line=9, place=1), result("b", line=9)])
+    )
+    # A ledger of an earlier version has neither.
+    assert ["e2", "e10", "e11"] == list(_examples([result("e11"), result("e10"), result("e2")]))
 
 
 def test_what_all_prompts_of_a_task_begin_with_is_held_once() -> None:

@@ -29,10 +29,10 @@ _FORMULAS = ('=HYPERLINK("http://x")', "+1+2", "-2+3", "@SUM(A1)", "\t=1", "\r=1
 
 def _written(folder: Path) -> None:
     results = [
-        result("even", line=1, category="numbers"),
-        result("wrong", 'said "5",\nor so', line=2, category="numbers"),
+        result("even", line=1, category="numbers", tags=("easy", "two words")),
+        result("wrong", 'said "5",\nor so', line=2, category="numbers", tags=("hard",)),
         result("down", status="error", score=None, outputs=(), predictions=(), error="503 from it", line=3),
-        result("below", "-5", status="below", line=4, category="words"),
+        result("below", "-5", status="below", line=4, category="words", tags=("hard", "<b>")),
         *(result(f"=f{place}", said, line=9 + place, post_process="none") for place, said in enumerate(_FORMULAS)),
         *(result(f"many-{number:03d}", task="many", line=number) for number in range(250)),
     ]
@@ -108,6 +108,21 @@ def test_a_list_is_limited_to_a_category(browser: Browser, page: Path) -> None:
     browser.settle()
     assert ["even", "wrong"] == browser.texts(".examples a")
     assert "#/task/sums?category=numbers" == browser.js("location.hash")
+
+
+def test_a_list_is_limited_to_a_tag_which_the_example_and_the_search_have_too(browser: Browser, page: Path) -> None:
+    browser.open(page, "#/task/sums")
+    field = "document.getElementById('pick-tag')"
+    assert ["", "<b>", "easy", "hard", "two words"] == browser.js(f"[...{field}.options].map(each => each.value)")
+    browser.js(f"{field}.value = 'hard'; {field}.dispatchEvent(new Event('change'))")
+    browser.settle()
+    assert ["wrong", "below"] == browser.texts(".examples a")
+    assert "#/task/sums?tag=hard" == browser.js("location.hash")
+    browser.open(page, "#/task/sums?tag=hard&category=words&q=two+words")
+    assert [] == browser.texts(".examples a")
+    browser.open(page, "#/all?q=two+words&in=sums&id=even")
+    assert ["even"] == browser.texts(".examples a")
+    assert "easy, two words" in browser.texts(".detail dt + dd")
 
 
 def test_the_keys_turn_pages(browser: Browser, page: Path) -> None:

@@ -97,6 +97,17 @@ def test_the_plot_shows_score_interval_floor_and_baseline_of_a_task(browser: Bro
     assert ["Overall regression"] == browser.texts(".scores tr.overall th")
 
 
+def test_what_got_worse_is_shown_from_where_the_two_texts_part(browser: Browser, tmp_path: Path) -> None:
+    alike = "The order was sent on Monday, and arrives in the shop in Riga "
+    results = [result("long", f"{alike}never.", score=0.0), result("short", "5", score=0.0)]
+    passed = [result("long", f"{alike}on Friday.", score=1.0), result("short", "4")]
+    before = {(each.task, each.id): each for each in passed}
+    write_report(tmp_path / "page.html", board_of(results), results, None, before)
+    browser.open(tmp_path / "page.html")
+    shown = [browser.texts(f"tbody tr:nth-child({row}) td.said")[1:3] for row in (1, 2)]
+    assert [["\u2026in the shop in Riga never.", "\u2026in the shop in Riga on Friday."], ["5", "4"]] == shown
+
+
 def test_every_link_of_the_overview_leads_to_examples(browser: Browser, compared: Path) -> None:
     browser.open(compared)
     links: list[str] = browser.js("[...document.querySelectorAll('main a')].map(a => a.getAttribute('href'))")

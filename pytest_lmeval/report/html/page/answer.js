@@ -36,21 +36,41 @@ function questionBlock(example) {
 
 // What was answered, as read from the output; null where nothing is recorded.
 function saidText(example) {
+  const said = saidBy(example);
+  return said === null ? null : example.runs && typeof said !== "string" ? spoken(said) : textOf(said);
+}
+
+// The same where there is room for a few words: of a conversation the end.
+function shortSaid(example) {
+  const said = saidBy(example);
+  return said === null ? null : typeof said === "string" ? said : atLast(said);
+}
+
+function saidBy(example) {
   if (example.runs) return example.runs.map(runSaid).find((said) => said !== null) ?? null;
   return example.answers.length ? predictionOf(example.answers[0]) : null;
 }
 
 function runSaid(run) {
-  if (run.output !== undefined) return textOf(run.output);
+  if (run.output !== undefined) return run.output;
   const step = lastAnswer(run);
-  return step ? textOf(step.output) : null;
+  return step ? step.output : null;
 }
 
 // The same of the baseline, where it was compared.
-function beforeText(example) {
+function beforeText(example, text = spoken) {
   const before = example.before || {};
-  if (before.same) return saidText(example);
-  return before.answers && before.answers.length ? predictionOf(before.answers[0]) : before.explained || null;
+  if (before.same) return text === spoken ? saidText(example) : shortSaid(example);
+  if (!before.answers || !before.answers.length) return before.explained || null;
+  const said = predictionOf(before.answers[0]);
+  return example.runs ? text(said) : said;
+}
+
+// What an example had to say where it did not: of a conversation the first turn that failed.
+function firstWanted(example) {
+  const first = (example.columns || [example]).find(Boolean);
+  const failed = ((first.details || {}).turns || []).find((turn) => turn.passed === false);
+  return example.targets.length ? example.targets[0] : failed ? wantedOfTurn(failed)[0] : undefined;
 }
 
 function scoreText(example) {
@@ -64,6 +84,8 @@ function outcome(example) {
   const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
   const wanted = wantedBy(example);
   const reason = example.runs && example.runs.length === 1 ? example.runs[0].reason : (example.details || {}).reason;
+  // Without a rule and a target it would be the output twice.
+  const isRead = first && first.prediction !== undefined && !(example.details || {}).turns;
   const nothing = [
     example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
     example.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
@@ -71,12 +93,14 @@ function outcome(example) {
   return [
     example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
     typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
-    (first || wanted.length > 0) && h(
+    (isRead || wanted.length > 0) && h(
       "div",
       { class: "outcome" },
-      first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" }), nothing),
+      first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" })),
       wanted.length > 0 && h("div", {}, h("h3", {}, wantedTitle(example.metric, wanted)), targets(wanted)),
     ),
+    nothing,
+    part("Scores", scorersPart(example)),
   ];
 }
 
@@ -112,43 +136,6 @@ function answerPart(example, answer, place) {
   return [h("h3", {}, title, marked), thoughts, outputBlock(answer)];
 }
 
-// Of an example that took several requests: every turn, what was said and called in it, and whether it passed.
-function conversations(example) {
-  const details = example.details || {};
-  const talks = (details.repeats || [details]).map((each) => each.turns);
-  if (!talks.every(Array.isArray) || !talks[0].length) return null;
-  const thoughts = (example.thoughts || []).values();
-  return talks.map((turns, place) => [
-    h("h3", {}, talks.length > 1 ? `Conversation ${place + 1} of ${talks.length}` : "Conversation"),
-    h("ol", { class: "targets" }, turns.map((turn) => h("li", {}, turnPart(turn, thoughts)))),
-  ]);
-}
-
-function turnPart(turn, thoughts) {
-  const scored = typeof turn.passed === "boolean";
-  const calls = expectedCalls(turn.metric, turn.details);
-  const wanted = !scored ? [] : calls.length ? calls : turn.targets;
-  const verdict = scored ? `${turn.passed ? "passed" : "failed"}, ${turn.metric} ${Number(turn.score.toFixed(4))}` : "not scored";
-  return [
-    h("h4", {}, "User", h("span", { class: turn.passed === false ? "note warn" : "note" }, ` ${verdict}`)),
-    block(withEdges(turn.user)),
-    (turn.said || []).map((said) => saidPart(said, thoughts)),
-    turn.stopped && h("p", { class: "note warn" }, turn.stopped),
-    wanted.length > 0 && [h("h4", {}, wantedTitle(turn.metric, wanted)), targets(wanted)],
-    turn.details && facts(Object.entries(withoutCalls(turn.metric, turn.details)).map(([name, value]) => [visible(name), detailValue(value)])),
-  ];
-}
-
-function saidPart(said, thoughts) {
-  const thought = said.role === "assistant" ? thoughts.next().value : "";
-  return [
-    h("h4", {}, said.role === "tool" ? "Tool" : "Model"),
-    thought && fold(`Thoughts before it, not scored, ${count(thought.length)} characters`, thought),
-    (said.content || !said.calls) && block(withEdges(said.content), { class: "output" }),
-    said.calls && block(visible(said.calls.map((call) => `${call.name}(${plainText(call.arguments)})`).join("\n")), { class: "output" }),
-  ];
-}
-
 function outputBlock({ output, span }) {
   if (!span) return block(withEdges(output), { class: "output" });
   const [start, end] = span;
@@ -164,7 +151,8 @@ function promptPart(example) {
 }
 
 function detailsPart(example) {
-  const { scores, repeats, reason, turns, ...details } = withoutCalls(example.metric, example.details || {});
+  const { scores, repeats, reason, turns, ...others } = withoutCalls(example.metric, example.details || {});
+  const details = withoutRecorded(others);
   const usage = Object.entries(example.usage || {}).map(([name, value]) => [name.replace("_", " "), valueOf(value)]);
   return [
     facts([
@@ -172,6 +160,7 @@ function detailsPart(example) {
       ["Line", example.line || null],
       ["Quarantined until", example.quarantine ? visible(`${example.quarantine.until}: ${example.quarantine.reason}`) : null],
       ["Category", example.category ? visible(example.category) : null],
+      ["Tags", example.tags ? visible(example.tags.join(", ")) : null],
       ["Cluster", example.cluster ? visible(example.cluster) : null],
       ["Metric", visible(example.metric)],
       ["Function", example.function ? h("code", {}, visible(example.function)) : null],
@@ -181,6 +170,7 @@ function detailsPart(example) {
       ["Reason", typeof reason === "string" ? null : reason && detailValue(reason)],
       ...Object.entries(details).map(([name, value]) => [visible(name), detailValue(value)]),
     ]),
+    recordedFold(others),
     repeats && !Array.isArray(repeats[0].turns) && foldOf("What the metric told of each output", () => block(visible(JSON.stringify(repeats, null, 2)))),
   ];
 }

@@ -39,7 +39,7 @@ function promptGist(example) {
   const isShort = !shared && !example.function && rest.length <= SHORT_PROMPT;
   const text = isShort ? rest.trim() : questionText(example);
   const tag = example.prompts_differ && h("span", { class: "tag" }, "prompts differ");
-  return [text && h("span", { class: isShort ? "gist asked-for" : "gist" }, isShort ? visible(text) : snippet(text, 200)), tag];
+  return [text && h("span", { class: isShort ? "gist asked-for" : "gist" }, isShort ? visible(text) : snippet(text, 120)), tag];
 }
 
 function cell(example, place) {

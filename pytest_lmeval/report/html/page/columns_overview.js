@@ -11,6 +11,8 @@ function overviewView() {
   ];
 }
 
+const LONG_SENTENCE = 160;
+
 function decision() {
   const examples = report.examples.reduce((sum, tally) => sum + tally.total, 0);
   const differing = report.examples.reduce((sum, tally) => sum + tally.differ, 0);
@@ -19,7 +21,7 @@ function decision() {
   return h(
     "div",
     { class: "verdict" },
-    h("h1", { tabindex: "-1" }, visible(report.sentence)),
+    h("h1", { tabindex: "-1", class: report.sentence.length > LONG_SENTENCE ? "long" : null }, visible(report.sentence)),
     h("p", { class: "lead" }, said, link || "No example tells the models apart.", link && "."),
     h("p", { class: "note" }, "Gate: ", visible(report.verdict)),
   );

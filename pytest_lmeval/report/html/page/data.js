@@ -35,6 +35,7 @@ const known = (value) => (value === null || value === undefined ? LAST : value);
 // What examples may be chosen by besides a filter: what the address calls it, its name, and what an example has of it.
 const PICKS = [
   ["category", "Category", (example) => (example.category ? [example.category] : [])],
+  ["tag", "Tag", (example) => example.tags || []],
 ];
 
 function matcher(query) {
@@ -49,8 +50,10 @@ function holds(example, pattern) {
     (example.targets || []).some((target) => pattern.test(target)) ||
     (example.answers || []).some((answer) => pattern.test(answer.output) || pattern.test(answer.prediction || "")) ||
     stepsMatch(example, pattern) ||
+    turnsMatch(example, pattern) ||
     pattern.test(example.error || "") ||
-    pattern.test(example.category || "")
+    pattern.test(example.category || "") ||
+    (example.tags || []).some((tag) => pattern.test(tag))
   );
 }
 

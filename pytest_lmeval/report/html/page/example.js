@@ -30,9 +30,9 @@ function baselinePart(example) {
   const changed = before.changed && h("p", { class: "note warn" }, "The example itself changed since the baseline: the scores are not compared.");
   const scored = before.explained && h("p", { class: "note" }, visible(before.explained));
   if (before.same) return [title, changed, scored, h("p", { class: "note" }, "The baseline said the same, character for character.")];
-  const old = before.answers || [];
+  const old = (before.answers || []).map((answer) => (example.runs ? { ...answer, output: spoken(answer.output) } : answer));
   // Of a function it is what the application answered.
-  const own = before.now === undefined ? example.answers : [{ output: before.now }];
+  const own = before.now === undefined ? example.answers : [{ output: spoken(before.now) }];
   if (!old.length || !own.length) return [title, changed, scored, old.map((answer) => outputBlock(answer))];
   const pairs = own.filter((_, place) => old[place]).map((answer, place) => diff(old[place].output, answer.output));
   const alone = () => old.map((answer) => outputBlock(answer));

@@ -5,7 +5,7 @@ const compared = new Map(((report.comparison || {}).tasks || []).map((entry) => 
 const wide = matchMedia("(min-width: 66rem)");
 const LEDGER = " beside this report.";
 const KIND = "one";
-const CHOICES = { category: Object.keys(board.categories || {}) };
+const CHOICES = { category: Object.keys(board.categories || {}), tag: report.tags };
 const FURTHER = PICKS.map(([name]) => name);
 
 const FILTERS = [

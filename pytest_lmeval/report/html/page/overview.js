@@ -226,15 +226,26 @@ function flipsSection(flip) {
   return [scroller(`Examples that got ${flip}`, table(`Examples that got ${flip}`, ["Example", "Task", "Question", "Said", "Baseline", "Wanted"], lines, {})), all];
 }
 
+// Of two long texts that begin alike, what comes where they part.
+function whereTheyPart(one, two) {
+  let same = 0;
+  while (same < Math.min(one.length, two.length) && one[same] === two[same]) same += 1;
+  const from = same < ALIKE || one === two ? 0 : same - ALIKE / 2;
+  return [one, two].map((text) => (from ? `\u2026${text.slice(from)}` : text));
+}
+
+const ALIKE = 40;
+
 function flipRow(example, flip) {
   const short = (text) => h("td", { class: "said" }, snippet(text || "", 60));
+  const [said, before] = whereTheyPart(shortSaid(example) || "", beforeText(example, atLast) || "");
   const link = address({ show: flip, of: example.task, id: example.id });
   return h(
     "tr",
     {},
     h("th", { scope: "row" }, h("a", { href: link }, visible(example.id))),
-    h("td", {}, visible(example.task)),
-    [questionText(example), saidText(example), beforeText(example), example.targets[0]].map(short),
+    h("td", { class: "in" }, visible(example.task)),
+    [questionText(example), said, before, firstWanted(example)].map(short),
   );
 }
 
@@ -263,9 +274,9 @@ function failureRow(example) {
     "tr",
     {},
     h("th", { scope: "row" }, h("a", { href: address({ show, of: example.task, id: example.id }) }, visible(example.id))),
-    h("td", {}, visible(example.task)),
+    h("td", { class: "in" }, visible(example.task)),
     h("td", {}, statusMark(example)),
-    [questionText(example), example.error || saidText(example), example.targets[0]].map(short),
+    [questionText(example), example.error || shortSaid(example), firstWanted(example)].map(short),
   );
 }
 

@@ -95,7 +95,8 @@ function histogramTicks(bins) {
 function differenceScale(all) {
   const ends = [0, ...all.flatMap((one) => (typeof one.difference === "number" ? [one.difference, ...(one.difference_ci95 || [])] : []))];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const rough = Math.max(high - low, 0.02) / 4;
+  // More than five labels would touch each other.
+  const rough = Math.max(high - low, 0.02) / 3;
   const size = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * size).find((one) => one >= rough);
   const first = Math.floor(low / step);

@@ -32,20 +32,22 @@ function flipMark(example) {
 
 function gist(example) {
   if (example.error) return snippet(example.error, 70);
-  const text = saidText(example);
+  const text = shortSaid(example);
   if (text === null) return example.runs ? snippet(runGist(example.runs) || "", 110) : "";
   const said = text ? h("q", { class: "said" }, snippet(text, 60)) : h("span", { class: "nothing" }, "(empty)");
   const code = (example.details || {}).code_status;
   if (code) return [said, code === "pass" ? null : ` ${String(code).replace("_", " ")}`];
   if (example.status === "passed") return said;
   if (example.runs) return [said, " ", snippet(runGist(example.runs) || "", 110)];
-  return example.targets.length ? [said, " wanted ", h("q", { class: "said" }, snippet(example.targets[0], 34))] : said;
+  const { reason } = example.details || {};
+  const wanted = firstWanted(example);
+  return [said, wanted !== undefined && [" wanted ", h("q", { class: "said" }, snippet(wanted, 34))], typeof reason === "string" && [" ", snippet(reason, 110)]];
 }
 
 function csvOfExamples(found) {
-  const head = ["task", "id", "status", "score", "threshold", "category", "question", "answer", "wanted", "baseline", "ms", "cost", "error"];
+  const head = ["task", "id", "status", "score", "threshold", "category", "tags", "question", "answer", "wanted", "baseline", "ms", "cost", "error"];
   const line = (example) => [
-    ...[example.task, example.id, example.status, example.score, example.threshold, example.category],
+    ...[example.task, example.id, example.status, example.score, example.threshold, example.category, (example.tags || []).join(" | ")],
     ...[questionText(example), saidText(example), wantedBy(example).join(" | "), beforeText(example), example.ms, (example.usage || {}).cost, example.error],
   ];
   return [head, ...found.map(line)];

@@ -19,8 +19,10 @@ function runParts(run, isOne) {
   const steps = run.steps || [];
   const judged = verdictsOf(run);
   const answer = run.output === undefined && lastAnswer(run);
+  const isTalk = isConversation(run.output);
   return [
-    run.output && [title("Output"), detailValue(run.output)],
+    talkParts(run, title, isOne ? "h5" : "h4"),
+    run.output && !isTalk && [title("Output"), typeof run.output === "string" ? foldedHead(run.output, "The output before this", 6000) : detailValue(run.output)],
     answer && [title(answered(run) > 1 ? "What the model answered last" : "What the model answered"), answerBlock(answer)],
     isOne && run.reason && [title("Why the score is what it is"), block(visible(run.reason))],
     judged.length > 0 && [title("What judges said, and why"), h("ul", {}, judged.map((said) => h("li", {}, visible(said))))],
@@ -37,8 +39,12 @@ function verdictsOf(run) {
   return (run.steps || []).map((step) => step.verdict).filter(Boolean);
 }
 
+function whyOf(run) {
+  return Object.hasOwn(run.why || {}, run.decided_by) ? run.why[run.decided_by] : "";
+}
+
 function runGist(runs) {
-  const [said] = runs.map((run) => run.reason || verdictsOf(run)[0]).filter(Boolean);
+  const [said] = runs.map((run) => run.reason || whyOf(run) || verdictsOf(run)[0]).filter(Boolean);
   return said;
 }
 
@@ -105,8 +111,13 @@ function stepPane(step) {
     step.error && block(visible(step.error), { class: "error" }),
     step.input !== undefined && [h("h4", {}, "Input"), saidBlock(step.input)],
     step.thoughts && fold(`Thoughts before the output, not scored, ${count(step.thoughts.length)} characters`, String(step.thoughts)),
-    step.output !== undefined && [h("h4", {}, "Output"), answerBlock(step)],
+    step.output !== undefined && [h("h4", {}, "Output"), userSaid(step) || answerBlock(step)],
   );
+}
+
+function userSaid(step) {
+  const said = step.kind === "user" ? sayOf(step.output) : null;
+  return said && [block(withEdges(said.say)), said.done === true && h("p", { class: "note" }, ENDED.done)];
 }
 
 function saidBlock(value) {
@@ -125,8 +136,12 @@ function answerBlock(step) {
 }
 
 function messageBlock(text, calls) {
-  const lines = (calls || []).map(([name, given]) => `${name}(${typeof given === "string" ? given : JSON.stringify(given)})`);
+  const lines = callLines(calls);
   return [(text || !lines.length) && foldedHead(text, "The text before this", 6000), lines.length > 0 && block(visible(lines.join("\n")), { class: "calls" })];
+}
+
+function callLines(calls) {
+  return (calls || []).map(([name, given]) => `${name}(${plainText(given)})`);
 }
 
 // Names and arguments; null where these are no calls.
@@ -154,7 +169,7 @@ function textOf(value) {
 
 function stepsMatch(example, pattern) {
   const inStep = (step) => pattern.test(step.name || "") || pattern.test(textOf(step.input)) || pattern.test(textOf(step.output)) || pattern.test(textOf(step.thoughts)) || pattern.test(step.verdict || "") || pattern.test(step.error || "");
-  return (example.runs || []).some((run) => pattern.test(run.reason || "") || (run.steps || []).some(inStep));
+  return (example.runs || []).some((run) => pattern.test(run.reason || "") || pattern.test(run.output === undefined ? "" : spoken(run.output)) || (run.steps || []).some(inStep));
 }
 
 // A row is JSON. What is text in it is shown as text.

@@ -8,6 +8,7 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,11 @@ def encode_json(value: Any) -> bytes:
         return json.dumps(value, indent=2, allow_nan=False).encode("ascii") + b"\n"
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path``, a regular file as a whole or not at all; create missing folders.
+def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write ``data``, or one part after another, to ``path``, a regular file as a whole or not at all.
 
-    The target of a link is what is written. To a device or a pipe the data are sent, and it stays what it is. Anything
-    else that is no regular file, such as a folder or a socket, is an OSError that says so.
+    Missing folders are created. The target of a link is what is written. To a device or a pipe the data are sent, and
+    it stays what it is. Anything else that is no regular file, such as a folder, is an OSError that says so.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         if is_stream(path):
@@ -37,7 +38,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
@@ -81,11 +82,11 @@ def _regular(path: Path) -> Path:
     return link_target(path)
 
 
-def _send(path: Path, data: bytes) -> None:
+def _send(path: Path, data: bytes | Iterable[bytes]) -> None:
     # Without O_TRUNC and O_CREAT: nothing is made, and nothing of a device is changed but by what is written.
     descriptor = _opened_pipe(path) if stat.S_ISFIFO(_mode(path) or 0) else os.open(path, os.O_WRONLY)
     with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
+        stream.writelines([data] if isinstance(data, bytes) else data)
 
 
 def _opened_pipe(path: Path) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field
+from dataclasses import fields as fields_of
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,6 +21,7 @@ from pytest_lmeval.text import printable
 
 __all__ = [
     "FAILED",
+    "NOTHING",
     "RESULT_FIELDS",
     "UNSCORED",
     "WITHOUT_SCORE",
@@ -56,6 +58,19 @@ WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
 """The statuses of results whose ``score`` is None."""
 
 
+class _Nothing(dict[str, Any]):
+    """An empty dict that stays empty, so that all values that need one may share it."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("this mapping is shared by values that are frozen: make a new one")
+
+    __setitem__ = __ior__ = setdefault = update = _refuse
+
+
+NOTHING: Mapping[str, Any] = _Nothing()
+"""The empty mapping of every value that has nothing to say: 64 bytes for each of them otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class FewShot:
     """One worked example that is shown to the model ahead of the prompt."""
@@ -71,6 +86,7 @@ class Example:
     ``metric`` is the file's own word for it. ``metadata`` is whatever else decides the score or describes the
     example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. ``messages`` is the
     whole conversation, few-shots included, of a task that asks in messages; ``prompt`` then is what a reader is shown.
+    ``place`` counts the rows of data before this one, from 0, where several examples are of one line.
     """
 
     id: str
@@ -83,6 +99,13 @@ class Example:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
     messages: tuple[Message, ...] = ()
+    place: int = 0
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The words that the example can be chosen by: those of its ``metadata`` that are text."""
+        tags = self.metadata.get("tags", ())
+        return tuple([tag for tag in tags if isinstance(tag, str)]) if isinstance(tags, list) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +390,7 @@ COST_UNKNOWN = "cost_unknown"
 
 def read_as_own(kind: type, group: str, of: type) -> None:
     """Make every field of the class ``of``, which the field ``group`` of ``kind`` holds, an attribute of ``kind``."""
-    for each in fields(of):
+    for each in fields_of(of):
         setattr(kind, each.name, property(attrgetter(f"{group}.{each.name}")))
 
 
@@ -377,8 +400,9 @@ class ExampleQuestion:
 
     ``hash`` is the content hash, ``scoring_hash`` that of all in it but the prompt, ``request`` that of what the model
     was asked. ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass``
-    says that the run fails if this example fails. ``line`` is the example's in its file, from 1. ``item`` is the name
-    of the example's test item where that is not simply made of its id.
+    says that the run fails if this example fails. ``line`` is the example's in its file, from 1; ``place`` counts the
+    rows of the task's data before it, from 0, where its line does not say in which order they are. ``item`` is the name
+    of the example's test item where that is not simply made of its id. ``tags`` are the words it can be chosen by.
     """
 
     task: str
@@ -395,6 +419,8 @@ class ExampleQuestion:
     line: int = 0
     item: str = ""
     scoring_hash: str = ""
+    place: int = 0
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -518,12 +544,16 @@ class ExampleResult(_Fields):
     def to_json(self) -> str:
         """Return the result as one line of ASCII JSON, whatever text the model wrote."""
         values = _question_values(self.question) + _answer_values(self.answer) + _outcome_values(self.outcome)
-        return _encode(dict(zip(RESULT_FIELDS, _as_in_a_line(values), strict=True)))
+        fields = dict(zip(RESULT_FIELDS, _as_in_a_line(values), strict=True))
+        for name in _IF_ANY:
+            if not fields[name]:
+                del fields[name]
+        return _encode(fields)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> ExampleResult:
         """Return the result that :meth:`to_json` wrote."""
-        fields = json.loads(line)
+        fields = {**_IF_ANY, **json.loads(line)}
         for name in _TUPLES:
             fields[name] = tuple(fields[name])
         return cls(
@@ -538,16 +568,18 @@ _GROUPS: Mapping[str, type] = {
     "answer": ExampleAnswer,
     "outcome": ExampleOutcome,
 }
-_QUESTION, _ANSWER, _OUTCOME = _NAMES = [tuple(each.name for each in fields(kind)) for kind in _GROUPS.values()]
-_TUPLES = [each.name for kind in _GROUPS.values() for each in fields(kind) if each.type.startswith("tuple[")]
+_QUESTION, _ANSWER, _OUTCOME = _NAMES = [tuple(each.name for each in fields_of(kind)) for kind in _GROUPS.values()]
+_TUPLES = [each.name for kind in _GROUPS.values() for each in fields_of(kind) if each.type.startswith("tuple[")]
 _GROUP_OF = {name: number for number, names in enumerate(_NAMES) for name in names}
 RESULT_FIELDS = (
     *("task", "id", "status", "score", "threshold", "metric", "hash", "prompt", "outputs", "predictions", "targets"),
     *("post_process", "category", "latency_ms", "unparsed", "error", "adapter", "request", "usage", "details"),
     *("cluster", "must_pass", "line", "metrics", "item", "thoughts", "cut_off", "exchanges", "scoring_hash"),
-    *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key"),
+    *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key", "place", "tags"),
 )
 """The fields of a result in the order in which a ledger's line has them."""
+_IF_ANY: Mapping[str, Any] = {"place": 0, "tags": ()}
+"""Fields that a ledger's line has only where they say something, and what they are elsewhere."""
 _question_values, _answer_values, _outcome_values = (attrgetter(*names) for names in _NAMES)
 _question_items, _answer_items, _outcome_items = (itemgetter(*names) for names in _NAMES)
 _as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_OUTCOME).index(name) for name in RESULT_FIELDS])
@@ -566,7 +598,10 @@ def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
-    return kind(**fields) if group is None else replace(group, **fields) if fields else group
+    if group is None or not fields:
+        return kind(**fields) if group is None else group
+    # Not by `replace`: a group that was read from a ledger may be of a class of its own.
+    return kind(**{**{each.name: getattr(group, each.name) for each in fields_of(kind)}, **fields})
 
 
 def _calls_in(output: str) -> tuple[str, tuple[ToolCall, ...]] | None:

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written_out(text: str, path: Path) -> str:
-    """Return the YAML of the file at ``path`` with the text of every file that it includes in place of its name."""
+    """Return the YAML of the file at ``path`` with the text of every file that it includes instead of its name."""
     includer = Includer(path)
     return "".join(_line(line, includer) for line in text.splitlines(keepends=True))
 

@@ -23,7 +23,7 @@ from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
 from pytest_lmeval.records.folders import find_shards, own_baseline
 from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
-from pytest_lmeval.records.shards import ledger_of, merge
+from pytest_lmeval.records.shards import ledger_of, merge, read_shards
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.report.tables import remark_lines, terminal_table
 from pytest_lmeval.report.wording import verdict_lines
@@ -107,7 +107,7 @@ def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options:
     folder = options.folder / label
     try:
         _check_folder(folder, ledgers)
-        shards = [read_run(path) for path in ledgers]
+        shards = read_shards(ledgers)
         whole = merge(shards)
         if options.max_errors is not None:
             collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped

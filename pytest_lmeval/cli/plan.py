@@ -117,7 +117,7 @@ def _needed(found: SuitePlan) -> Iterator[str]:
     if need.examples:
         size = overall.examples / overall.clusters
         shared = f", in {round(need.examples / size):,} clusters" if overall.clusters < overall.examples else ""
-        yield f"  {need.examples:,} examples in place of {overall.examples:,}{shared}"
+        yield f"  {need.examples:,} examples instead of {overall.examples:,}{shared}"
     else:
         yield "  more examples than can be asked"
     yield "  or " + (f"--lm-repeats {need.repeats}" if need.repeats else "no number of repeats: too few examples")

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run pytest in a process of its own; return its exit code, and 3 in place of 0 where there is no whole board."""
+    """Run pytest in a process of its own; return its exit code, and 3 instead of 0 where there is no whole board."""
     if options.arguments in (["-h"], ["--help"]):
         print(options.help(), end="")
         return 0

@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -296,13 +297,12 @@ def digest(results: Iterable[ExampleResult]) -> str:
     an eval function the score is an object: its named scores, and its own under ``function``.
     """
     # One line at a time, since outputs may be large: what lines have up to the hash sorts them as the whole lines do.
-    members: dict[str, list[ExampleResult]] = defaultdict(list)
-    for result in results:
-        asked = result.question
-        members[_encode((asked.task, asked.id, asked.hash))[:-1]].append(result)
+    results = [*results]
+    heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""
-    for head in sorted(members):
-        lines = [f"{head},{_encode((each.answer.outputs, _scores(each)))[1:]}" for each in members[head]]
+    for head, places in groupby(sorted(range(len(heads)), key=heads.__getitem__), heads.__getitem__):
+        same = [results[place] for place in places]
+        lines = [f"{head},{_encode((each.answer.outputs, _scores(each)))[1:]}" for each in same]
         found.update((between + "\n".join(sorted(lines))).encode("ascii"))
         between = "\n"
     return found.hexdigest()

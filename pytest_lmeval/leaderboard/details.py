@@ -29,6 +29,8 @@ FUNCTION = "function"
 """The detail that names the function, with a hash of its code."""
 OUTPUT = "output"
 """The detail that holds what the application answered, in JSON values."""
+RUBRIC_HEAD = 80
+"""How many characters of a rubric are recorded with what a judge said."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 DECIDED_BY = "decided_by"
@@ -103,7 +105,9 @@ def verdict_text(step: Mapping[str, Any]) -> str:
         return ""
     value = verdict.get("label", verdict.get("score"))
     value = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-    by = f" by {verdict['rubric']!r}" if verdict.get("rubric") else ""
+    rubric = str(verdict.get("rubric") or "")
+    rubric = rubric if len(rubric) < RUBRIC_HEAD else f"{rubric[: RUBRIC_HEAD - 3].rstrip()}..."
+    by = f" by {rubric!r}" if rubric else ""
     return f"{value}{by}: {verdict.get('reason') or 'no reason given'}"
 
 

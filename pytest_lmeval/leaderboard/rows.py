@@ -221,7 +221,7 @@ def make_row(
     """Return the row of a task from the results it got, in any order.
 
     ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
-    ``metrics``, ``classes`` and ``confusion`` in place of ours, ``notes``, the ``score`` of measured examples.
+    ``metrics``, ``classes`` and ``confusion`` instead of ours, ``notes``, the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
@@ -255,8 +255,22 @@ def make_row(
     )
     measured = {"examples": statuses["measured"], "score_metric": info.score_metric or None}
     numbers = _numbers(info, results, everything, aggregates, measured if statuses["measured"] else {}, scores)
-    ordered = sorted(everything, key=lambda result: (_NUMBER.sub(_wide, result.id), result.id))
-    return TaskRow(about, counts, numbers, ordered)
+    return TaskRow(about, counts, numbers, sorted(everything, key=_by_id))
+
+
+def in_data(result: ExampleResult) -> tuple[int, int, str, str]:
+    """Return a key that sorts the results of a task as its data have the examples, by id where that is not known."""
+    return (result.question.line, result.question.place, *_by_id(result))
+
+
+def as_in_data(results: Iterable[ExampleResult]) -> list[ExampleResult]:
+    """Return results by task, those of each as its data have the examples."""
+    return sorted(results, key=lambda result: (result.task, *in_data(result)))
+
+
+def _by_id(result: ExampleResult) -> tuple[str, str]:
+    id = result.question.id
+    return _NUMBER.sub(_wide, id), id
 
 
 def _numbers(

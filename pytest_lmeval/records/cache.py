@@ -102,7 +102,7 @@ class AnswerStore:
         return None
 
     def put(self, key: str, answer: Response, adapter: str = "") -> None:
-        """Keep an answer under ``key``, in place of an older one. Where that fails, as on a full disk, keep no more."""
+        """Keep an answer under ``key``, instead of an older one. Where that fails, as on a full disk, keep no more."""
         if self.failure or not self._writes:
             return
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -11,12 +12,15 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, is_complete
+
+if TYPE_CHECKING:
+    from pytest_lmeval.records.stored import StoredLine, StoredLines
 
 KEPT = 5
 """How many older ledgers stay in a folder."""
@@ -40,6 +44,7 @@ class Ledger:
         self._is_torn = False
         self._lock: IO[bytes] | None = None
         self._file: IO[bytes] | None = None
+        self._stored: StoredLines | None = None
 
     def claim(self) -> None:
         """Make the folder and lock it for this run; raise UsageError if that cannot be, or another run has it."""
@@ -77,6 +82,16 @@ class Ledger:
     def append(self, line: str) -> None:
         """Add the JSON of one result."""
         self._write(result_line(line))
+
+    def stored(self, line: str) -> StoredLine | None:
+        """Return where the line of a result is, the last that was added; None where the ledger stopped before."""
+        if self._file is None or self.failure is not None:
+            return None
+        from pytest_lmeval.records.stored import StoredLines
+
+        self._stored = self._stored or StoredLines(self.path, os.open(self.path, os.O_RDONLY))
+        written = result_line(line)
+        return self._stored.add(self._file.tell() - len(written), written)
 
     def close(self, footer: Mapping[str, Any] | None, run: Mapping[str, Any] | None = None) -> None:
         """Add what it was a run of and the footer, where the run came to its end, and give the folder free."""

@@ -6,6 +6,7 @@ it is counted and passed over. Any other line must be as a run writes it, or the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -17,6 +18,10 @@ from pytest_lmeval.records.recorded import check_schema, parse_object
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/2"
 """What is written; earlier versions are read, too."""
+IN_MEMORY = 64_000_000
+"""Until its lines have so many characters, all of a ledger stays in memory; then the texts of long lines do not."""
+LONG = 2_000
+"""From more characters on, a line is long."""
 _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()
 _BOM = b"\xef\xbb\xbf"
@@ -54,10 +59,14 @@ class LedgerRun(Generic[_Result]):
 
 @dataclass(slots=True)
 class LedgerRuns(Generic[_Result]):
-    """The runs of a ledger in their order; ``damaged`` counts the lines that hold no JSON object."""
+    """The runs of a ledger in their order.
+
+    ``damaged`` counts the lines that hold no JSON object, of which ``first_damaged`` is the first, from 1.
+    """
 
     runs: list[LedgerRun[_Result]] = field(default_factory=list)
     damaged: int = 0
+    first_damaged: int = 0
 
 
 def read_ledger(
@@ -87,6 +96,7 @@ def read_ledger(
                 raise UsageError(f"{path}:{number}: not a result: {error}") from None
         elif kind == "damaged":
             ledger.damaged += 1
+            ledger.first_damaged = ledger.first_damaged or number
         elif not isinstance(value, dict):
             raise UsageError(f"{path}:{number}: {kind}: expected an object, got {value!r:.80}")
         if run.run or kind == "run":
@@ -141,7 +151,7 @@ def _key(record: Mapping[str, Any]) -> tuple[str, str]:
     if not isinstance(task, str) or not isinstance(example, str):
         name, value = ("id", example) if isinstance(task, str) else ("task", task)
         raise ValueError(f"{name}: expected text, got {value!r:.80}")
-    return task, example
+    return sys.intern(task), example
 
 
 def _last_lines(path: Path, count: int) -> list[bytes]:

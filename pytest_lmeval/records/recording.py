@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.board import SCHEMA
 from pytest_lmeval.leaderboard.details import FUNCTION, answered_requests, steps_of
-from pytest_lmeval.records.ledger_lines import LedgerRuns, read_ledger
+from pytest_lmeval.records.ledger_lines import LedgerRuns, is_ledger, read_ledger
 from pytest_lmeval.records.recorded import check_schema, parse_json, recorded_exchanges, recorded_texts
 
+_Kept = TypeVar("_Kept")
 _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 
 
@@ -50,9 +51,8 @@ def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
-    data = _recording_data(path)
-    ledger = read_ledger(BytesIO(data), path, _of_result)
-    if ledger is not None and ledger.runs:
+    ledger, data = _ledger_or_data(path, _of_result)
+    if ledger is not None:
         yield from _from_ledger(ledger)
         return
     text = _text(data, path)
@@ -67,12 +67,20 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
             yield _entry(record, record.get("task"), f"{path}:{number}")
 
 
-def _recording_data(path: Path) -> bytes:
-    """Return what the file of a recording holds; raise UsageError where it cannot be read."""
+def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tuple[LedgerRuns[_Kept] | None, bytes]:
+    """Return the runs of the ledger at ``path``, else what the file holds; raise UsageError where it cannot be read."""
     try:
-        return path.read_bytes()
+        # A line at a time: the file has much that is not kept. What comes through a pipe can be read once only.
+        if path.is_file() and is_ledger(path):
+            with path.open("rb") as lines:
+                ledger = read_ledger(lines, path, make)
+            if ledger is not None and ledger.runs:
+                return ledger, b""
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"replay:{path}: cannot be read: {error.strerror}") from None
+    ledger = read_ledger(BytesIO(data), path, make)
+    return (ledger if ledger is not None and ledger.runs else None), data
 
 
 def _board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -195,9 +203,8 @@ def judge_keys(details: Mapping[str, Any]) -> set[str]:
 
 def read_judgements(path: Path) -> Iterator[tuple[str, str, Judgements]]:
     """Yield task, id and what judges said of each example; raise UsageError for a file that holds no such thing."""
-    data = _recording_data(path)
-    ledger = read_ledger(BytesIO(data), path, _judged)
-    if ledger is not None and ledger.runs:
+    ledger, data = _ledger_or_data(path, _judged)
+    if ledger is not None:
         found = [(*key, said) for run in ledger.runs for key, said in run.results.items() if said]
     else:
         found = [(task, id, said) for task, id, record in _board_records(data, path) if (said := _judged(record))]

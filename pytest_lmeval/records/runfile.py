@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -19,6 +20,8 @@ from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
 _Key = tuple[str, str]
+LARGE = 16 << 20
+"""From how many bytes on the texts of a ledger stay in it: those of a smaller one cost less than an open file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,8 @@ class RunFile:
     ``results`` holds the last result of every (task, id), or is None where a board was written without its
     per-example records. ``digest`` is the one that the file states, empty where the run did not come to its end.
     ``board`` is the JSON of a leaderboard file, None for a ledger. ``aggregates`` are, by task, what the tasks' own
-    aggregations made of the results. ``damaged`` counts lines that are no JSON.
+    aggregations made of the results. ``damaged`` counts lines that are no JSON,
+    of which ``first_damaged`` is the first.
     """
 
     path: Path
@@ -42,6 +46,7 @@ class RunFile:
     board: Mapping[str, Any] | None = field(default=None, repr=False)
     aggregates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     damaged: int = 0
+    first_damaged: int = 0
 
     @property
     def adapter(self) -> str:
@@ -89,6 +94,9 @@ def read_run(path: str | Path) -> RunFile:
     A leaderboard without per-example records has those of the ``ledger.jsonl`` beside it, if that is of the same run.
     """
     path = Path(path)
+    ledger = _large_ledger(path)
+    if ledger is not None and ledger.runs:
+        return _from_ledger(path, ledger)
     data = _read(path)
     ledger = read_ledger(BytesIO(data), path, recorded_result)
     if ledger is not None and ledger.runs:
@@ -107,6 +115,30 @@ def read_run(path: str | Path) -> RunFile:
             f"{path}: a recording, which has outputs and no scores; score it with pytest --lm-adapter=replay:{path}"
         )
     raise UsageError(f"{path}: {_no_run(text)}; expected a leaderboard.json or a ledger.jsonl that a run wrote")
+
+
+def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
+    """Return the runs of a ledger, the texts of a large one left in it; None for another file, as read_ledger."""
+    if large := _large_ledger(path):
+        return large
+    try:
+        with path.open("rb") as lines:
+            return read_ledger(lines, path, recorded_result)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
+    """Return the runs of a large ledger, whose texts stay in it; None for any other file."""
+    try:
+        if not path.is_file() or path.stat().st_size < LARGE or not is_ledger(path):
+            return None
+        from pytest_lmeval.records.stored import StoredLines
+
+        lines = StoredLines(path, os.open(path, os.O_RDONLY))
+        return read_ledger(lines, path, lines.result)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _with_ledger(board: RunFile) -> RunFile:
@@ -172,6 +204,7 @@ def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
         asking=str(header.get("asking", "")),
         aggregates=aggregates,
         damaged=ledger.damaged,
+        first_damaged=ledger.first_damaged,
     )
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger import ending, ledger_line, result_line
-from pytest_lmeval.records.runfile import RunFile, examples_of
+from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
 _SHOWN = 5
@@ -32,9 +33,10 @@ def check_shards(shards: Sequence[RunFile]) -> None:
         _check_same(shards, name, of)
     _check_tasks(shards)
     _check_dealt(shards)
-    _check_whole(shards)
+    holders = _holders(shards)
+    _check_whole(shards, holders)
     _check_spread(shards)
-    _check_overlap(shards)
+    _check_overlap(shards, holders)
 
 
 _SETTINGS: dict[str, Callable[[RunFile], Any]] = {
@@ -54,8 +56,8 @@ def _check_ended(shard: RunFile) -> None:
         raise UsageError(f"{shard.path}: its run did not come to its end; complete it with --lm-resume")
     if not shard.agrees and shard.damaged:
         raise UsageError(
-            f"{shard.path}: {shard.damaged} line(s) could not be read: torn or changed; run this shard again without "
-            "--lm-resume"
+            f"{shard.path}:{shard.first_damaged}: {shard.damaged} line(s) from here on could not be read: torn or "
+            "changed; run this shard again without --lm-resume"
         )
     if not shard.agrees:
         raise UsageError(
@@ -128,14 +130,25 @@ def _names(shards: Sequence[RunFile]) -> list[str]:
     return sorted({name for shard in shards for name in shard.infos})
 
 
-def _check_overlap(shards: Sequence[RunFile]) -> None:
-    seen: dict[tuple[str, str], RunFile] = {}
-    twice = []
+_Holders = Mapping[str, Mapping[str, RunFile]]
+"""By task and id, the first shard that has a result of the example."""
+
+
+def _holders(shards: Sequence[RunFile]) -> _Holders:
+    holders: dict[str, dict[str, RunFile]] = {}
     for shard in shards:
         for result in examples_of(shard):
-            other = seen.setdefault((result.task, result.id), shard)
-            if other is not shard:
-                twice.append(f"{result.id} of {result.task} in {other.path} and {shard.path}")
+            holders.setdefault(result.task, {}).setdefault(result.id, shard)
+    return holders
+
+
+def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
+    twice = [
+        f"{result.id} of {result.task} in {other.path} and {shard.path}"
+        for shard in shards
+        for result in examples_of(shard)
+        if (other := holders[result.task][result.id]) is not shard
+    ]
     if twice:
         raise UsageError(f"{_counted(twice)} in two shards")
 
@@ -160,16 +173,18 @@ def _check_dealt(shards: Sequence[RunFile]) -> None:
                 )
 
 
-def _check_whole(shards: Sequence[RunFile]) -> None:
+def _check_whole(shards: Sequence[RunFile], holders: _Holders) -> None:
     """Raise UsageError that names the examples which were dealt out and have no result in any shard."""
-    dealt = {(name, id) for shard in shards for name, info in shard.infos.items() for id in info.shard.get("ids", ())}
-    present = {(result.task, result.id) for shard in shards for result in examples_of(shard)}
-    lost = [f"{id} of {name}" for name, id in sorted(dealt - present)]
+    dealt: dict[str, set[str]] = {}
+    for shard in shards:
+        for name, info in shard.infos.items():
+            dealt.setdefault(name, set()).update(info.shard.get("ids", ()))
+    lost = [f"{id} of {name}" for name in sorted(dealt) for id in sorted(dealt[name] - holders.get(name, {}).keys())]
     # A test that was skipped, or is missing, has no result either; its shard says how many there are.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(
-            f"no shard has {_counted(lost)}, of {len(dealt)} that were selected: something left them out after the "
-            "shards were dealt; run all shards again with the same plugins and options"
+            f"no shard has {_counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: something left "
+            "them out after the shards were dealt; run all shards again with the same plugins and options"
         )
 
 
@@ -182,6 +197,22 @@ def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str)
 def _counted(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
+
+
+def read_shards(paths: Iterable[Path]) -> list[RunFile]:
+    """Return the runs of the ledgers; raise UsageError as :func:`read_run` does.
+
+    Every shard records all the ids that were dealt out: equal ones are held once.
+    """
+    dealt: dict[str, Mapping[str, Any]] = {}
+    return [replace(run, infos=_sharing(run.infos, dealt)) for run in map(read_run, paths)]
+
+
+def _sharing(infos: Mapping[str, TaskInfo], dealt: dict[str, Mapping[str, Any]]) -> dict[str, TaskInfo]:
+    known = {name: dealt.setdefault(name, info.shard) for name, info in infos.items()}
+    return {
+        name: replace(info, shard=known[name]) if known[name] == info.shard else info for name, info in infos.items()
+    }
 
 
 def merge(shards: Sequence[RunFile]) -> RunFile:
@@ -204,12 +235,13 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
     )
 
 
-def ledger_of(run: RunFile, board: Leaderboard) -> bytes:
-    """Return the ledger of a run that ended with ``board``."""
-    header = {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest}
-    lines = [ledger_line("header", header), *(result_line(result.to_json()) for result in examples_of(run))]
-    end = ending(board, run.infos.values(), run.aggregates)
-    return b"".join(lines + [ledger_line(kind, fields) for kind, fields in end.items()])
+def ledger_of(run: RunFile, board: Leaderboard) -> Iterator[bytes]:
+    """Yield the lines of the ledger of a run that ended with ``board``."""
+    yield ledger_line("header", {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest})
+    for result in examples_of(run):
+        yield result_line(result.to_json())
+    for kind, fields in ending(board, run.infos.values(), run.aggregates).items():
+        yield ledger_line(kind, fields)
 
 
 def _infos(shards: Sequence[RunFile]) -> dict[str, TaskInfo]:

@@ -219,7 +219,7 @@ class ModelAnswers:
         self.engine = connect(None if recorded is None else recorded.responses, self._converse)
 
     def through(self, engine: Any) -> ModelAnswers:
-        """Return these answers, asked through ``engine``: an object that a conftest put in place of the engine."""
+        """Return these answers, asked through ``engine``: an object that a conftest put instead of the engine."""
         others = copy(self)
         others.engine = engine
         return others

@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.asking.ask import without_thoughts
 from pytest_lmeval.errors import AdapterError, UsageError
-from pytest_lmeval.formats.loglikelihood import log_probs_of
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import confidences, is_function
 from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
-from pytest_lmeval.records.ledger_lines import read_ledger
-from pytest_lmeval.records.recorded import recorded_result
-from pytest_lmeval.records.recording import judge_keys
 from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Generate, Request, Response
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.answers import Recall
+    from pytest_lmeval.records.stored import StoredLine
     from pytest_lmeval.run.answers import Model
     from pytest_lmeval.run.plan import Unit
 
+_TEXTS = ("prompt", "outputs", "thoughts", "exchanges", "predictions")
 _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 
@@ -163,13 +161,11 @@ def read_held(path: Path, asking: str) -> HeldResults:
     A missing file holds nothing. What got no answer will be asked again. Raise UsageError for a file that could not be
     read back once the run has gone on with it.
     """
+    from pytest_lmeval.records.runfile import ledger_at
+
     if not path.exists():
         return HeldResults(nothing=f"there is no {path.parent.name}/{path.name}")
-    try:
-        with path.open("rb") as lines:
-            ledger = read_ledger(lines, path, recorded_result)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    ledger = ledger_at(path)
     if ledger is None:
         raise UsageError(f"{path}: not a ledger, it begins with no header; run without --lm-resume to begin a new one")
     same = [run for run in ledger.runs if run.header.get("asking") == asking]
@@ -188,6 +184,8 @@ def read_held(path: Path, asking: str) -> HeldResults:
 
 
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
+    from pytest_lmeval.formats.loglikelihood import log_probs_of
+
     # How probable a text is does not change from repeat to repeat: all have the first one's numbers.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     found = [one for _ in range(repeats) for one in log_probs_of(details)]
@@ -196,6 +194,8 @@ def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
 
 
 def _is_answered(result: ExampleResult) -> bool:
+    from pytest_lmeval.formats.loglikelihood import log_probs_of
+
     return bool(result.outputs or result.exchanges or log_probs_of(result.details) or is_function(result))
 
 
@@ -250,11 +250,19 @@ class Resumption:
         # Another model or judge may have said the same: a further run has to know that it is theirs.
         if not is_of(held.adapter_key, result.adapter_key):
             return False
+        from pytest_lmeval.records.recording import judge_keys
+
         if not judge_keys(held.details) <= judge_keys(result.details):
             return False
         self.reused += 1
         # An older version did not record the name of the item.
         return self._is_own and held.item == result.item
+
+    def stored(self, result: ExampleResult) -> StoredLine | None:
+        """Return where the texts of a result are in the ledger that holds it; None where they are in memory."""
+        held = self._held.results[result.task, result.id]
+        is_same = all(getattr(held, name) == getattr(result, name) for name in _TEXTS)
+        return getattr(held.answer, "at", None) if is_same else None
 
     def withdraw(self, result: ExampleResult | None) -> None:
         """Note a result that is in the ledger, and not counted unless another one of its example follows."""

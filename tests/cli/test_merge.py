@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.cli import merge as merging
+from pytest_lmeval.records import runfile, stored
 from tests.cli.conftest import Evaluate, Lmeval
 from tests.schemas import faults
 
@@ -33,6 +34,19 @@ def test_the_merged_run_has_the_digest_and_scores_of_the_unsharded_one(
     assert [row["score"] for row in whole["tasks"]] == [row["score"] for row in merged["tasks"]]
     assert "selection" not in merged
     assert all(_board(shard.parent)["overall_score"] is None for shard in shards)
+
+
+def test_shards_whose_texts_stay_in_their_files_come_to_the_same_bytes(
+    lmeval: Lmeval, worse: Path, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--include-per-example", "--gate=examples", "--baseline", worse / "ledger.jsonl", "--min-score=sums=0.1")
+    there = lmeval("merge", *shards, "-o", tmp_path / "small", *options)
+    monkeypatch.setattr(runfile, "LARGE", 0)
+    monkeypatch.setattr(stored, "_SHORT", 1)
+    code, out, err = lmeval("merge", *shards, "-o", tmp_path / "large", *options)
+    assert there == (code, out.replace(str(tmp_path / "large"), str(tmp_path / "small")), err)
+    small, large = ({name: (tmp_path / size / name).read_bytes() for name in FILES} for size in ("small", "large"))
+    assert small == large
 
 
 def test_the_merged_files_are_what_their_schemas_say(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
@@ -93,8 +107,8 @@ def test_a_shard_with_a_torn_line_is_refused_and_nothing_is_written(
     header, result, *others = shards[0].read_text().splitlines(keepends=True)
     torn.write_text("".join([header, f"{result[:80]}\n", *others]))
     code, _, err = lmeval("merge", torn, *shards[1:], "-o", tmp_path / "out")
-    why = "1 line(s) could not be read: torn or changed; run this shard again without --lm-resume"
-    assert (2, f"lmeval merge: {torn}: {why}\n") == (code, err)
+    why = "1 line(s) from here on could not be read: torn or changed; run this shard again without --lm-resume"
+    assert (2, f"lmeval merge: {torn}:2: {why}\n") == (code, err)
     assert not (tmp_path / "out").exists()
 
 

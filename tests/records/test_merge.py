@@ -122,7 +122,7 @@ def test_the_command_of_the_merged_run_names_no_shard(tmp_path: Path) -> None:
 def test_the_merged_ledger_reads_back_as_the_merged_run(tmp_path: Path) -> None:
     run, board, _ = gated(merge(write_shards(tmp_path)), GateSettings("tasks"), tmp_path)
     path = tmp_path / "ledger.jsonl"
-    path.write_bytes(ledger_of(run, board))
+    path.write_bytes(b"".join(ledger_of(run, board)))
     back = read_run(path)
     assert (run.results, run.infos, True, True) == (back.results, back.infos, back.complete, back.agrees)
     assert board.to_json() == board_of(back).to_json()

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_lmeval import UsageError, default_registry
 from pytest_lmeval.formats.files import is_task_file
+from pytest_lmeval.records import runfile
 from pytest_lmeval.records.ledger import Ledger, ledger_line
 from pytest_lmeval.records.ledger_lines import is_complete, read_ledger
 from pytest_lmeval.records.recording import read_recording
@@ -186,13 +187,18 @@ REFUSED: dict[str, tuple[Callable[[Lines], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_all_that_read_a_ledger_see_the_same(tmp_path: Path, lines: Lines, name: str) -> None:
+def test_all_that_read_a_ledger_see_the_same(
+    tmp_path: Path, lines: Lines, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build, expected = READ[name]
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(build(lines))
     run, held = read_run(path), read_held(path, ASKING)
+    monkeypatch.setattr(runfile, "LARGE", 0)
+    large = read_run(path)
     by_reader = {
         "run": View(_outputs(run.results or ()), run.damaged, run.complete),
+        "run, of a large file": View(_outputs(large.results or ()), large.damaged, large.complete),
         "resume": View(_outputs(held.results.values()), held.damaged, held.complete),
         "replay": View(
             {id: outputs[0] for _, id, outputs in read_recording(path)}, expected.damaged, expected.complete
@@ -202,6 +208,7 @@ def test_all_that_read_a_ledger_see_the_same(tmp_path: Path, lines: Lines, name:
     assert dict.fromkeys(by_reader, expected) == by_reader
     assert not is_task_file(path, REGISTRY)
     assert (expected.complete, expected.complete) == (board_of(run).complete, bool(run.digest))
+    assert (run.results, run.infos, run.facts) == (large.results, large.infos, large.facts)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, view) in READ.items() if view.complete])
@@ -209,18 +216,22 @@ def test_what_merge_writes_of_a_complete_run_is_read_as_that_run(tmp_path: Path,
     path, merged = tmp_path / "ledger.jsonl", tmp_path / "merged.jsonl"
     path.write_bytes(READ[name][0](lines))
     whole = merge([read_run(path)])
-    merged.write_bytes(ledger_of(whole, board_of(whole)))
+    merged.write_bytes(b"".join(ledger_of(whole, board_of(whole))))
     again = read_run(merged)
     assert (whole.results, whole.infos, True, True) == (again.results, again.infos, again.complete, again.agrees)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_all_that_read_a_ledger_refuse_the_same_in_the_same_words(tmp_path: Path, lines: Lines, name: str) -> None:
+def test_all_that_read_a_ledger_refuse_the_same_in_the_same_words(
+    tmp_path: Path, lines: Lines, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build, message = REFUSED[name]
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(build(lines))
     refusals = [_refusal(lambda: read_run(path)), _refusal(lambda: read_held(path, ASKING))]
     refusals.append(_refusal(lambda: list(read_recording(path))))
+    monkeypatch.setattr(runfile, "LARGE", 0)
+    refusals.append(_refusal(lambda: read_run(path)))
     assert 1 == len(set(refusals))
     assert refusals[0].startswith(f"{path}{message}")
     # It is not for a collector to say what is wrong with it.

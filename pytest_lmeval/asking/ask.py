@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -208,8 +209,13 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
 
 def _hint(error: BaseException) -> str:
     """Return what the method of an adapter is given, where it has taken a request for a text."""
-    is_request = isinstance(error, AttributeError) and isinstance(error.obj, Generate | LogLikelihood)
-    return "; it is given a request, and request.text is its text" if is_request else ""
+    taken = error.obj if isinstance(error, AttributeError) else None
+    # What does not fit a TypeError has only in its text, by the name of its type.
+    named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
+    if named or isinstance(taken, Generate | LogLikelihood):
+        return "; it is given a request, and request.text is its text"
+    is_batch = isinstance(error, AttributeError) and isinstance(taken, list) and hasattr(str, str(error.name))
+    return "; generate is given a list of prompts, and returns a list of answers" if is_batch else ""
 
 
 def _describe(error: BaseException) -> str:
@@ -226,4 +232,5 @@ def _place(error: BaseException) -> str:
     return f" ({portable_path(code.co_filename)}:{line} in {code.co_name})"
 
 
+_REQUEST_TYPES = re.compile(r"\b(Generate|LogLikelihood)\b")
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")

@@ -137,18 +137,20 @@ class Engine:
             responses.append(answer)
         return responses
 
-    def ask(self, requests: Sequence[Request], on_answer: Callable[[Job], None]) -> None:
-        """Ask ``requests`` together, outside of the plan and the window; may be called from any thread.
+    def ask(self, jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
+        """Ask ``jobs``, in one message, outside of the plan and the window; may be called from any thread.
 
-        ``on_answer`` is called once, in a thread of the transport's: it must not wait. Whoever asks keeps the budget,
-        and calls :meth:`look_after` now and then while an answer is wanted.
+        ``on_answer`` is called once with each, in a thread of the transport's: it must not wait. Whoever asks keeps the
+        budget, and calls :meth:`look_after` now and then while an answer is wanted.
         """
 
         def noting(job: Job) -> None:
             self._note_end(job.answers or ())
             on_answer(job)
 
-        self._sender.send([Job(list(requests), on_answer=noting)])
+        for job in jobs:
+            job.on_answer = noting
+        self._sender.send(jobs)
 
     def look_after(self) -> None:
         """Replace the transport where it hangs: what it is stuck in is answered with AdapterTimeout."""
@@ -222,8 +224,9 @@ class Engine:
                 raise
 
     def _note_end(self, answers: Iterable[Answer]) -> None:
-        end = next((answer for answer in answers if isinstance(answer, AdapterDown)), None)
-        self.stopped = self.stopped or ("" if end is None else str(end))
+        for answer in answers:
+            if isinstance(answer, AdapterDown):
+                self.stopped = self.stopped or str(answer)
 
     def _job(self, key: Hashable, requests_of: RequestsOf) -> Job:
         job = Job()

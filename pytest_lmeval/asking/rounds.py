@@ -225,8 +225,8 @@ class Rounds:
         player = talks[0].player
         assert player is not None
         self._others.add(player.engine)
-        requests = [player.taken(talk.aside.request) for talk in talks if talk.aside is not None]
-        player.engine.ask(requests, lambda asked: self._arrived.put((job, talks, asked)))
+        requests: list[Request] = [player.taken(talk.aside.request) for talk in talks if talk.aside is not None]
+        player.engine.ask([Job(requests)], lambda asked: self._arrived.put((job, talks, asked)))
 
     def look_after(self) -> None:
         """Replace the transports of those who play users where they hang."""

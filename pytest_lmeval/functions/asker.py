@@ -36,7 +36,8 @@ class Asker:
     """Asks a model on behalf of examples, within the run's limits; it lives in ``loop``.
 
     What ``known`` holds an answer to is not asked, once for each time that it was; ``note`` is called with every other
-    answer. Requests for a batch adapter are gathered, for 5 ms or until there are as many as a batch has.
+    answer. Requests of one turn of the loop are sent in one message; those for a batch adapter are gathered, for 5 ms
+    or until there are as many as a batch has.
     """
 
     def __init__(
@@ -49,8 +50,8 @@ class Asker:
         self._note = note
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
-        self._gathered: list[tuple[Generate, asyncio.Future[Job]]] = []
-        self._arrived: deque[tuple[Job, list[tuple[Generate, asyncio.Future[Job]]]]] = deque()
+        self._gathered: list[Job] = []
+        self._arrived: deque[Job] = deque()
         self._is_woken = False
         self._settled = asyncio.Event()
         self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
@@ -58,7 +59,7 @@ class Asker:
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         """Return the answer to a request; raise AdapterError without one, BudgetSpent where the limit forbids it.
 
-        Options that the adapter does not take are an error, unless ``sent`` is what it is asked in place of the
+        Options that the adapter does not take are an error, unless ``sent`` is what it is asked instead of the
         request: see :meth:`taken`. May be awaited in any event loop.
         """
         if self._loop.is_here():
@@ -140,56 +141,56 @@ class Asker:
 
     async def _answer(self, request: Generate) -> Answer:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Job] = loop.create_future()
-        if self.engine.streams:
-            self._send([(request, future)])
-        else:
-            self._gathered.append((request, future))
-            if len(self._gathered) >= self.engine.together:
-                self._flush()
-            elif len(self._gathered) == 1:
-                loop.call_later(_GATHER_S, self._flush)
-        job = await future
-        if job.failure is not None:
-            raise job.failure
-        return _answer_in(job, request)
+        future: asyncio.Future[Answer] = loop.create_future()
+        if not self._gathered:
+            # At least one turn: every message to another thread or process costs more than a request does.
+            loop.call_later(0 if self.engine.streams else _GATHER_S, self._flush)
+        if self.engine.streams or not self._gathered:
+            self._gathered.append(Job())
+        # Its answers are found by the futures that wait for them.
+        self._gathered[-1].add(future, [request])
+        if len(self._gathered[-1].requests) >= self.engine.together:
+            self._flush()
+        return await future
 
     def _flush(self) -> None:
         gathered, self._gathered = self._gathered, []
         if gathered:
-            self._send(gathered)
+            self.engine.ask(gathered, self._arrive)
 
-    def _send(self, gathered: list[tuple[Generate, asyncio.Future[Job]]]) -> None:
-        self.engine.ask([request for request, _ in gathered], self._on_answer(gathered))
-
-    def _on_answer(self, gathered: list[tuple[Generate, asyncio.Future[Job]]]) -> Callable[[Job], None]:
-        def arrived(job: Job) -> None:
-            # In a thread of the engine's. One message wakes the loop for all that arrives until it turns.
-            self._arrived.append((job, gathered))
-            if not self._is_woken:
-                self._is_woken = True
-                try:
-                    self._loop.events.call_soon_threadsafe(self._hand_out)
-                except RuntimeError:  # the loop is closed: nobody waits any more
-                    self._arrived.clear()
-
-        return arrived
+    def _arrive(self, job: Job) -> None:
+        # In a thread of the engine's. One message wakes the loop for all that arrives until it turns.
+        self._arrived.append(job)
+        if not self._is_woken:
+            self._is_woken = True
+            try:
+                self._loop.events.call_soon_threadsafe(self._hand_out)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                self._arrived.clear()
 
     def _hand_out(self) -> None:
         self._is_woken = False
         while self._arrived:
-            job, gathered = self._arrived.popleft()
-            for request, future in gathered:
-                if not future.done():
-                    future.set_result(job)
-                elif self.engine.budget is not None:
-                    self._settle_unclaimed(self.engine.budget, job, request)
+            job = self._arrived.popleft()
+            future: Any
+            for future, span in job.spans.items():
+                if future.done():
+                    self._settle_unclaimed(job, span)
+                elif job.failure is not None:
+                    future.set_exception(job.failure)
+                else:
+                    assert job.answers is not None
+                    future.set_result(job.answers[span.start])
 
-    def _settle_unclaimed(self, budget: Budget, job: Job, request: Generate) -> None:
+    def _settle_unclaimed(self, job: Job, span: slice) -> None:
         """Count what an answer cost that nobody waits for any more: its request was cancelled."""
+        budget = self.engine.budget
+        if budget is None:
+            return
         if job.failure is None:
+            assert job.answers is not None
             with suppress(BudgetSpent):  # the next request meets it
-                self._settle(budget, _answer_in(job, request))
+                self._settle(budget, job.answers[span.start])
         else:
             budget.release()
             self._settled.set()
@@ -197,12 +198,6 @@ class Asker:
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]
 """Work that yields whom to ask what, and is sent the answer: ``lm`` awaits or waits for it."""
-
-
-def _answer_in(job: Job, request: Generate) -> Answer:
-    place = next(number for number, each in enumerate(job.requests) if each is request)
-    assert job.answers is not None
-    return job.answers[place]
 
 
 def open_request(

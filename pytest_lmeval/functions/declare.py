@@ -94,7 +94,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
     the ini key ``lm_threads`` says so. ``tags``
     select examples, by ``-m`` too. ``metadata`` is that of each example, such as ``must_pass`` or ``cluster``.
 
-    ``repeats`` is how often each example runs, in place of ``--lm-repeats``. With ``passes`` it passes if so many of
+    ``repeats`` is how often each example runs, instead of ``--lm-repeats``. With ``passes`` it passes if so many of
     its repeats do; its score is their mean all the same.
 
     Raises UsageError for a value out of range, and for what is no function.

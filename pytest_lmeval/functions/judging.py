@@ -12,6 +12,7 @@ from pytest_lmeval.formats.rubric import about, response_format
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.asker import Asker, Asking, answered, open_step
 from pytest_lmeval.functions.example import ExampleState, place
+from pytest_lmeval.leaderboard.details import RUBRIC_HEAD
 from pytest_lmeval.metrics.parts.replies import read_judgment, read_label
 from pytest_lmeval.metrics.parts.rubric import Rubric, reply_schema, tagged
 from pytest_lmeval.types import Generate, Message
@@ -19,7 +20,6 @@ from pytest_lmeval.types import Generate, Message
 if TYPE_CHECKING:
     from pytest_lmeval.functions.steps import Step
 
-_HEAD = 80
 _QUESTION = """{question}
 <text>
 {text}
@@ -100,7 +100,7 @@ def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: An
         raise ScoringError(f"lm.grade: {refused.field}: {refused.detail}") from None
 
     def shown(found: Any) -> Mapping[str, Any]:
-        said = {"score": found[0], "reason": found[1], "rubric": by.text[:_HEAD], "prompt_hash": by.sha256}
+        said = {"score": found[0], "reason": found[1], "rubric": by.text[:RUBRIC_HEAD], "prompt_hash": by.sha256}
         return said if human_label is None else {**said, "human_label": human_label}
 
     material = {"reference": reference, "text": text} if reference else {"text": text}

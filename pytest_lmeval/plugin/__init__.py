@@ -186,6 +186,10 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
         parametrize(collector, obj)
         return examples_of(collector, obj, (yield) or [])
     items = yield
+    if items is None and name.startswith("pytest_lmeval_"):
+        from pytest_lmeval.plugin.evals.collecting import warn_of_hook
+
+        warn_of_hook(collector, name)
     if isinstance(obj, type) and _is_of_unittest(obj):
         from pytest_lmeval.plugin.evals.collecting import refuse_unittest
 
@@ -241,6 +245,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         for config in configs(session.config) if session.config.option.lm_models else [session.config]:
             prepare(config, tasks, session)
+        if is_worker(session.config):
+            from pytest_lmeval.plugin.workers.sending import pack_reports
+
+            pack_reports(session.config)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
@@ -307,6 +315,7 @@ def pytest_runtest_makereport(
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if config.getvalue("dist") != "load":
         return None
-    from pytest_lmeval.plugin.workers.scheduling import BatchScheduling
+    from pytest_lmeval.plugin.workers.scheduling import SCHEDULER, BatchScheduling
 
-    return BatchScheduling(config)
+    config.stash[SCHEDULER] = BatchScheduling(config)
+    return config.stash[SCHEDULER]

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def parameters_of(item: Any) -> dict[str, Any]:
 
 
 def is_parameter(definition: Any) -> bool:
-    """Return whether this is what pytest puts in place of a fixture to pass a parameter on, by its function's name."""
+    """Return whether this is what pytest puts instead of a fixture to pass a parameter on, by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
 
 
@@ -183,6 +184,12 @@ def log_handlers(config: pytest.Config) -> list[Any]:
     return [handler for handler in found if handler is not None]
 
 
+def shows_logs(config: pytest.Config) -> bool:
+    """Tell whether log lines are shown as they come. Without ``logging-plugin``, or the private name, they are not."""
+    is_enabled = getattr(config.pluginmanager.getplugin("logging-plugin"), "_log_cli_enabled", None)
+    return is_enabled is not None and bool(is_enabled())
+
+
 def is_capturing(config: pytest.Config) -> bool:
     """Tell whether pytest takes what tests print. Without the plugin ``capturemanager`` it does not."""
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
@@ -241,16 +248,62 @@ def begin_logs(item: pytest.Item) -> None:
         item.stash[key] = {}
 
 
-def end_turn(item: Any) -> None:
-    """Let go of what pytest lets go of at the end of an item: its fixtures, its logs, and what says that it runs."""
-    from _pytest import logging
+_PLAIN = {
+    *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
+    *("duration", "start", "stop", "lm_word", "lmeval_alone"),
+}
+"""The attributes of the report of a passed example, where no plugin added one."""
+_OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppath_result_key")
+"""What pytest notes of an item while it runs."""
 
-    for name in ("caplog_records_key", "caplog_handler_key"):
-        if (key := getattr(logging, name, None)) in item.stash:
+
+def end_turn(item: Any) -> None:
+    """Let go of what pytest lets go of at the end of an item: its fixtures, its logs, and what says that it runs.
+
+    The terminal keeps, in place of the report of an item that passed, one that asks the item what it says: a report is
+    a kilobyte, and each example has one until the end. Plugins that look at what the terminal keeps find the same. One
+    that somebody added to, or that has output, stays.
+    """
+    from _pytest import logging, skipping, tmpdir
+
+    modules = (logging, logging, skipping, tmpdir)
+    for module, name in zip(modules, _OF_A_TURN, strict=True):
+        if (key := getattr(module, name, None)) in item.stash:
             del item.stash[key]
+    if not item.stash and (storage := getattr(item.stash, "_storage", None)) is not None:
+        # An empty dict that once was not is three times as large.
+        storage.clear()
     item._request = False
     item.funcargs = None
     os.environ.pop("PYTEST_CURRENT_TEST", None)
+    passed: Any = (kept_reports(item.config) or {}).get("passed")
+    report: Any = passed[-1] if passed else None
+    is_plain = report and vars(report).keys() <= _PLAIN and not (report.sections or report.lm_word)
+    if is_plain and report.nodeid == item.nodeid:
+        kept = passed[-1] = _report_of_item().__new__(_report_of_item())
+        kept.item, kept.duration, kept.start, kept.stop = item, report.duration, report.start, report.stop
+
+
+@cache
+def _report_of_item() -> Any:
+    import pytest
+
+    of_item: Mapping[str, Callable[[Any], Any]] = {
+        "nodeid": lambda item: item.nodeid,
+        "_id": lambda item: item._id,
+        "location": lambda item: item.location,
+        "keywords": lambda item: dict.fromkeys(item.keywords, 1),
+        "user_properties": lambda item: [*item.user_properties],
+        "sections": lambda item: [],
+    }
+    asking = {name: _of_item(ask) for name, ask in of_item.items()}
+    always = {"outcome": "passed", "when": "call", "longrepr": None, "lm_word": ""}
+    slots = ("item", "duration", "start", "stop")
+    return type("TestReport", (pytest.TestReport,), {"__slots__": slots, **asking, **always})
+
+
+def _of_item(ask: Callable[[Any], Any]) -> property:
+    return property(lambda kept: ask(kept.item))
 
 
 def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
@@ -279,6 +332,12 @@ def is_replacement(config: pytest.Config) -> bool:
 def worker_input(config: pytest.Config) -> Mapping[str, Any]:
     """Return what the controller passed to this worker, with ``workerid`` and ``workercount``; elsewhere nothing."""
     given: Mapping[str, Any] = getattr(config, "workerinput", {})
+    return given
+
+
+def input_of_worker(node: Any) -> dict[str, Any]:
+    """Return what the controller will pass to the worker ``node``, to be added to."""
+    given: dict[str, Any] = getattr(node, "workerinput", {})
     return given
 
 
@@ -468,6 +527,19 @@ def end_capture(config: pytest.Config) -> None:
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend(in_=True)
+
+
+# What is collected
+
+
+def keep_named(session: pytest.Session, path: Path) -> None:
+    """Have ``session.isinitpath`` say of a file that the command names it.
+
+    From version 9 pytest forgets a file in a folder that is named, too. Without ``_initialpaths`` it stays forgotten.
+    """
+    known: frozenset[Path] | None = getattr(session, "_initialpaths", None)
+    if known is not None:
+        session._initialpaths = known | {path}
 
 
 # The ini file

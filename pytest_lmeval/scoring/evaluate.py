@@ -23,6 +23,7 @@ from pytest_lmeval.stats.intervals import mean
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     COST_UNKNOWN,
+    NOTHING,
     Completion,
     Example,
     ExampleAnswer,
@@ -95,7 +96,7 @@ def evaluate(
 ) -> ExampleResult:
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
 
-    ``question`` is what :func:`question_of` makes of it. ``score`` is called in place of the task's own
+    ``question`` is what :func:`question_of` makes of it. ``score`` is called instead of the task's own
     method, if scoring has begun already.
     """
     threshold = rules.thresholds.of(task, example)
@@ -115,11 +116,12 @@ def evaluate(
     else:
         status, value, problem = _outcome(example, scores, threshold, rules)
         scores = () if status == "error" else scores
-    outcome = _example_outcome(example, scores, status, value, threshold, problem)
+    answer = _answer(responses, scores, rules, known=example.targets)
+    outcome = _example_outcome(example, scores, (status, value, problem), threshold, answer.outputs)
     if "passes" in example.metadata and value is not None:
         counted = {"needed": example.metadata["passes"], "passed": passed_repeats(scores, threshold)}
         outcome = replace(outcome, details={**outcome.details, PASSES: counted})
-    return _result(question, _answer(responses, scores, rules), outcome, rules)
+    return _result(question, answer, outcome, rules)
 
 
 def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
@@ -132,7 +134,7 @@ def failed_result(
 ) -> ExampleResult:
     """Return the result of an example that got no response: ``error``, or ``timeout``."""
     threshold = rules.thresholds.of(task, example)
-    outcome = _example_outcome(example, (), _status_of(error), None, threshold, str(error))
+    outcome = _example_outcome(example, (), (_status_of(error), None, str(error)), threshold, ())
     answer = _answer((), (), rules, error.exchanges)
     if retries := getattr(error, "retries", 0):
         answer = replace(answer, usage={**answer.usage, "retries": retries})
@@ -213,11 +215,17 @@ def question_of(
         line=example.line,
         item=item,
         scoring_hash=scored,
+        place=example.place,
+        tags=example.tags if "tags" in example.metadata else (),
     )
 
 
 def _answer(
-    responses: Sequence[Response], scores: Sequence[Score], rules: ScoringRules, asked_before: Sequence[Exchange] = ()
+    responses: Sequence[Response],
+    scores: Sequence[Score],
+    rules: ScoringRules,
+    asked_before: Sequence[Exchange] = (),
+    known: tuple[str, ...] = (),
 ) -> ExampleAnswer:
     completions = [response for response in responses if isinstance(response, Completion)]
     exchanges = list(asked_before)
@@ -229,8 +237,10 @@ def _answer(
     times = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
     firsts = [round(one.ttft_ms, 3) for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
     thoughts = tuple([completion.thoughts for completion in completions])
+    outputs = tuple([completion.output for completion in completions])
     return ExampleAnswer(
-        outputs=tuple([completion.output for completion in completions]),
+        # A right answer is often the target itself: a run of many holds it once.
+        outputs=known if outputs == known else outputs,
         cut_off=any(map(_IS_CUT_OFF, completions)),
         latency_ms=round(sum(times) / len(times), 3) if times else None,
         adapter=rules.adapter,
@@ -246,19 +256,26 @@ def _answer(
 
 
 def _example_outcome(
-    example: Example, scores: Sequence[Score], status: Status, score: float | None, threshold: float, error: str
+    example: Example,
+    scores: Sequence[Score],
+    decided: tuple[Status, float | None, str],
+    threshold: float,
+    outputs: tuple[str, ...],
 ) -> ExampleOutcome:
     own = example.metadata.get("quarantine")
+    status, score, error = decided
+    predictions = tuple(map(_PREDICTION, scores))
     return ExampleOutcome(
         status=status,
         score=score,
         threshold=threshold,
-        predictions=tuple(map(_PREDICTION, scores)),
+        # What is scored is as a rule the output: a run of many holds it once.
+        predictions=outputs if predictions == outputs else predictions,
         unparsed=any(map(_UNPARSED, scores)),
         error=error,
         details=_details(scores),
         metrics=_metrics(scores),
-        quarantine=own if isinstance(own, Mapping) else {},
+        quarantine=own if isinstance(own, Mapping) else NOTHING,
     )
 
 
@@ -274,7 +291,7 @@ def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
     for response in responses:
         if name := getattr(response, "served_by", ""):
             counts[name] = counts.get(name, 0) + 1
-    return counts
+    return counts or NOTHING
 
 
 def _plain(responses: Sequence[Response]) -> list[Response]:
@@ -290,10 +307,10 @@ def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[
 
 def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
     if not scores:
-        return {}
+        return NOTHING
     named = {THRESHOLDS: dict(scores[0].thresholds)} if scores[0].thresholds else {}
     if len(scores) < 2:
-        return {**scores[0].details, **named} if named else scores[0].details
+        return {**scores[0].details, **named} if named else scores[0].details or NOTHING
     repeats = [dict(score.details) for score in scores]
     details: dict[str, Any] = {**({} if scores[0].measured else _votes(scores)), **named}
     return {**details, "repeats": repeats} if any(repeats) else details
@@ -306,14 +323,14 @@ def _votes(scores: Sequence[Score]) -> dict[str, Any]:
     return {"scores": [score.value for score in scores], "majority_score": chosen}
 
 
-def _metrics(scores: Sequence[Score]) -> dict[str, float]:
+def _metrics(scores: Sequence[Score]) -> Mapping[str, float]:
     names = dict.fromkeys([name for score in scores if score.metrics for name in score.metrics])
     if not names:
-        return {}
+        return NOTHING
     return {name: mean([score.metrics[name] for score in scores if name in score.metrics]) for name in names}
 
 
-def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, float]:
+def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> Mapping[str, float]:
     usage: dict[str, float] = {}
     unknown = 0
     for score in scores:
@@ -330,7 +347,7 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> dict[str, 
         usage[COST_UNKNOWN] = unknown
     if "cost" in usage:
         usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions, which would be shown with 20 digits
-    return usage
+    return usage or NOTHING
 
 
 def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:

@@ -10,10 +10,8 @@ from pytest_lmeval.adapters.protocol import as_taken
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.judged import usage_of
 from pytest_lmeval.hashes import judge_key
 from pytest_lmeval.records.answers import is_of
-from pytest_lmeval.records.recording import judge_entries
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 Known = Mapping[str, Mapping[str, str]]
@@ -102,6 +100,8 @@ class Judge(NamedJudges):
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
         """Return what the details of a result have of what a simulated user said."""
+        from pytest_lmeval.formats.judged import usage_of
+
         usage = usage_of(reply)
         entry = {"user": self.name, "output": reply.text, "key": self.key(request), "adapter_key": self.adapter_key}
         return {**entry, "usage": usage} if usage else entry
@@ -117,6 +117,8 @@ class Judge(NamedJudges):
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
     """Return what judges wrote, out of the details of held results."""
+    from pytest_lmeval.records.recording import judge_entries
+
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for entry in judge_entries(result.details):

@@ -22,6 +22,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
 from pytest_lmeval.cli import main
+from pytest_lmeval.leaderboard.rows import as_in_data
+from pytest_lmeval.records.recorded import recorded_result
 from tests.conftest import NEEDLESS, MadeOnce, RunModule
 from tests.equality.kinds import KINDS, SCENES, Kind, write_kind
 
@@ -174,8 +176,20 @@ def test_the_serial_run_says_something_that_a_path_could_get_wrong(scene: Scene)
     assert ALWAYS_RIGHT >= {row["task"] for row in serial.rows} - worse
 
 
+def test_a_ledger_says_in_which_order_the_data_have_the_examples(scene: Scene) -> None:
+    # One process writes them in that order.
+    written = [recorded_result(line) for line in scene.results("serial").values()]
+    expected = sorted(written, key=lambda result: result.task)
+    assert [(each.task, each.id) for each in expected] == [(each.task, each.id) for each in as_in_data(written[::-1])]
+
+
 def test_two_workers_agree_with_one_process(scene: Scene) -> None:
     assert scene.serial == scene.gated("workers", "-n2", "--lm-batch-size=2")
+
+
+@pytest.mark.again
+def test_a_run_with_all_phases_of_every_example_agrees(scene: Scene) -> None:
+    assert scene.serial == scene.gated("phases", "--lm-items=plain")
 
 
 def test_a_run_that_was_killed_and_resumed_agrees_with_one_that_was_not(scene: Scene) -> None:

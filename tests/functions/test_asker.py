@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.loop import Loop
@@ -94,6 +95,29 @@ def test_requests_for_a_batch_adapter_are_gathered(loop: Loop) -> None:
 
     assert ["a", "b", "c"] == [each.text for each in loop.submit(all_of()).result(PATIENCE_S)]
     assert [["a", "b"], ["c"]] == adapter.calls
+    made.engine.close()
+
+
+def test_what_is_asked_in_one_turn_of_the_loop_goes_in_one_message(loop: Loop) -> None:
+    made, _ = asker(Model(), loop)
+    messages: list[int] = []
+    send = made.engine.ask
+
+    def ask(jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
+        messages.append(len(jobs))
+        send(jobs, on_answer)
+
+    made.engine.ask = ask  # type: ignore[method-assign]  # what goes to the engine is what is counted
+
+    async def all_of(texts: str) -> list[str]:
+        answers = await asyncio.gather(*(made.ask(Generate(text)) for text in texts), return_exceptions=True)
+        return [answer.text if isinstance(answer, Completion) else str(answer) for answer in answers]
+
+    async def one_after_the_other() -> list[str]:
+        return [*await all_of("abc"), *await all_of("d"), *await all_of("ef")]
+
+    assert [*"abcdef"] == loop.submit(one_after_the_other()).result(PATIENCE_S)
+    assert [3, 1, 2] == messages
     made.engine.close()
 
 

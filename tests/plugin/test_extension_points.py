@@ -174,7 +174,7 @@ def test_a_project_reads_files_of_its_own(project: Project, hook: str, file: str
     result.stdout.fnmatch_lines([f"*FAILED {file}::p3*"])
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_bad_records_of_files_of_its_own_stop_the_run(project: Project, processes: str) -> None:
     project.write("conftest.py", LOAD + BY_FORMAT)
     project.write("tasks/own.pairs", "say: a -> a\nno arrow\n")
@@ -244,7 +244,7 @@ def pytest_lmeval_leaderboard(config, leaderboard):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+@pytest.mark.parametrize("processes", BOTH)
 def test_the_finished_board_is_shown_once_to_the_project(project: Project, processes: str) -> None:
     project.write("conftest.py", SEEN)
     project.small_tasks()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.state import other_adapter
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.progress import stop_session
@@ -33,6 +32,7 @@ def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, 
 class ScoredItem(pytest.Function):
     """The item of an example: its result goes on its report."""
 
+    parent: Any
     task: Task
     example: Example
     result: ExampleResult | None = None
@@ -40,6 +40,15 @@ class ScoredItem(pytest.Function):
     @property
     def run_state(self) -> RunState:
         """The state of the run in this process."""
+        raise NotImplementedError
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether others have set its fixtures up, so that its own set-up and tear-down have nothing to do."""
+        raise NotImplementedError
+
+    def begin_turn(self) -> None:
+        """Do what the set-up does for one that is set up."""
         raise NotImplementedError
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
@@ -59,6 +68,8 @@ class ScoredItem(pytest.Function):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
         """Return the explanation alone for a failed example: the traceback would be all ours."""
+        from pytest_lmeval.plugin.asking.failure import ExampleFailed
+
         if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *args)
@@ -67,7 +78,10 @@ class ScoredItem(pytest.Function):
         """Keep the result until the report is made."""
         self.result = result
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
-        self.user_properties[:] = [*properties, *_properties(result)]
+        asked, came = result.question, result.outcome
+        task, *others = _properties(asked.task, asked.metric, came.status, came.score, came.threshold)
+        # A list that is made of a tuple is as long as it has to be.
+        self.user_properties = [*properties, *(task, ("lm_example", asked.id), *others)]
 
 
 class ExampleItem(ScoredItem):
@@ -90,7 +104,7 @@ class ExampleItem(ScoredItem):
         # item its compact form, 640 bytes.
         self.result = None
         self.position = 0
-        tags = _tags(example)
+        tags = example.tags if "tags" in example.metadata else ()
         self.extra_keyword_matches.update({example.category, example.metric, *tags} - {""})
         if tags:
             from pytest_lmeval.plugin.collect.selecting import mark_by_tags
@@ -109,13 +123,22 @@ class ExampleItem(ScoredItem):
             self.parent.place = super().location[0]
         return self.parent.place, (self.example.line or 1) - 1, self.name
 
+    @property
+    def is_set_up(self) -> bool:
+        """Whether the first item of the file has set its fixtures up."""
+        return self.parent.shared is not None
+
+    def begin_turn(self) -> None:
+        """Take the fixtures of the file."""
+        self.funcargs.update(self.parent.shared or ())
+
     def setup(self) -> None:
         """Set the fixtures up, once per file where that is the same as once per item."""
-        if self.parent.shared is None:
-            super().setup()
-            self.parent.share(self)
-        else:
-            self.funcargs.update(self.parent.shared)
+        if self.parent.shared is not None:
+            self.begin_turn()
+            return
+        super().setup()
+        self.parent.share(self)
 
     def runtest(self) -> None:
         """Score the example; fail where its status says so."""
@@ -138,6 +161,8 @@ class ExampleItem(ScoredItem):
             add_to_report(self.config, stopped=stopped)
         self.keep(result)
         if result.is_failed and not state.excuses(result):
+            from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
+
             before = state.baseline_results.get((result.task, result.id))
             raise ExampleFailed(explain(result, rerun_of(self), before))
 
@@ -169,19 +194,16 @@ def _say_plainly(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None
         report.longrepr = str(call.excinfo.value)
 
 
-def _properties(result: ExampleResult) -> list[tuple[str, object]]:
-    # Builtin types only, and no lone surrogate: anything else breaks the transport between processes.
-    question, outcome = result.question, result.outcome
-    return [
-        ("lm_task", question.task),
-        ("lm_example", question.id),
-        ("lm_metric", question.metric),
-        ("lm_score", "" if outcome.score is None else outcome.score),
-        ("lm_threshold", "" if outcome.status == "measured" else outcome.threshold),
-        ("lm_status", outcome.status),
-    ]
-
-
-def _tags(example: Example) -> Sequence[str]:
-    tags = example.metadata.get("tags", ())
-    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()
+@lru_cache(maxsize=512, typed=True)
+def _properties(
+    task: str, metric: str, status: str, score: object, threshold: object
+) -> tuple[tuple[str, object], ...]:
+    # Most examples have the same, and keep them until the end. Builtin types only, and no lone surrogate: anything else
+    # breaks the transport between processes.
+    return (
+        ("lm_task", task),
+        ("lm_metric", metric),
+        ("lm_score", "" if score is None else score),
+        ("lm_threshold", "" if status == "measured" else threshold),
+        ("lm_status", status),
+    )

@@ -116,9 +116,14 @@ def _planned(
 def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
     """Make the items ready for their turns, and tell the controller of them."""
     config, known = state.config, {*items}
+    shared: dict[frozenset[str], set[str]] = {}
+    item: Any
     for position, item in enumerate(state.items):
         if item in known:
-            item.__dict__["position"] = position
+            item.position = position
+            # What -k looked at has been looked at: items of the same words need one set.
+            words = item.extra_keyword_matches
+            item.extra_keyword_matches = shared.setdefault(frozenset(words), words)
     if len(records) < len(items) and any(map(is_function, items)):
         from pytest_lmeval.plugin.evals.process import EvalHooks
 

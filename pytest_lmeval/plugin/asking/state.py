@@ -254,7 +254,12 @@ def make_judge(config: pytest.Config, registry: Registry) -> Any:
     spec = config.option.lm_judge
     if not spec:
         return None
-    made = make(config, registry, spec, dict(config.option.lm_judge_arg))
+    try:
+        made = make(config, registry, spec, dict(config.option.lm_judge_arg))
+    except pytest.UsageError as error:
+        raise pytest.UsageError(
+            f"--lm-judge={spec}: {error}; --lm-judge-arg=NAME=VALUE gives the judge an option"
+        ) from None
     return with_usage_errors(lambda: as_judge(made))
 
 

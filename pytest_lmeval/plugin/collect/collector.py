@@ -39,11 +39,21 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
     tasks = collected(parent.config)
     if not tasks.may_read(path, is_named=parent.session.isinitpath(path)):
         late = path.suffix not in tasks.registry.formats and path.suffix in places(parent.config).own_suffixes
-        tasks.leave(path, _LATE if late else misnamed(path))
+        tasks.leave(path, _LATE if late else misnamed(path) or _named_in_vain(path, parent))
         return None
     file: TaskFile = file_node(TaskFile, parent, path)
     file.task_name = task_name(path, root)
     return file
+
+
+def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
+    """Return why a named file in a named folder of tasks has no task; pytest refuses one that is named alone."""
+    where = places(parent.config)
+    if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
+        return ""
+    from pytest_lmeval.formats.files import no_task_suffix
+
+    return no_task_suffix(path, collected(parent.config).registry).removeprefix("not a task file; ")
 
 
 class TaskFile(pytest.Module):
@@ -57,10 +67,8 @@ class TaskFile(pytest.Module):
         self._collected = self.config.stash[COLLECTED]
         # The fixture values that hold for every item of the file, once there are any.
         self.shared: Mapping[str, object] | None = None
-        option = self.config.option
-        self._shareable = not (option.setupshow or option.setuponly or option.setupplan)
-        # Whether each item needs its set-up and tear-down, once that is known.
-        self.needs_all_phases: bool | None = None
+        # --setup-only and --setup-plan set it, too. An option is missing where its plugin is blocked (-p no:setuponly).
+        self._shareable = not self.config.getoption("setupshow", False)
         self.hooks: Any = None
         self.place = ""
 
@@ -100,7 +108,7 @@ class TaskFile(pytest.Module):
             self.shared = dict(item.funcargs)
             self.addfinalizer(self._forget)
             if not (plugins := self.config.pluginmanager).is_registered(turn):
-                plugins.register(turn, "lmeval-turns")
+                plugins.register(turn, turn.NAME)
 
     def _forget(self) -> None:
         self.shared = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 import pytest
-
-from pytest_lmeval.text import portable_path
 
 
 class Places:
@@ -101,7 +101,12 @@ def places(config: pytest.Config) -> Places:
 
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
-    return places(parent.config).root_of(path, is_named=parent.session.isinitpath(path))
+    where, session = places(parent.config), parent.session
+    if path in where.named_files and not session.isinitpath(path):
+        from pytest_lmeval.plugin.private import keep_named
+
+        keep_named(session, path)
+    return where.root_of(path, is_named=session.isinitpath(path))
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:
@@ -117,6 +122,13 @@ def remarks_on_named(config: pytest.Config) -> list[str]:
         if path.suffix not in registry.formats and path.suffix != ".py"
     ]
     items = [argument for argument in config.args if "::" in argument]
+    here = config.invocation_params.dir
+    other = [(argument, argument.replace("\\", "/")) for argument in config.args if "\\" in argument]
+    remarks += [
+        f"did you mean {meant}? a backslash does not separate folders here"
+        for argument, meant in other
+        if not (here / argument.partition("::")[0]).exists() and (here / meant.partition("::")[0]).exists()
+    ]
     return remarks + [f"pytest --collect-only -q {each.partition('::')[0]} lists what is there" for each in items]
 
 
@@ -127,16 +139,26 @@ def why_nothing(config: pytest.Config) -> str:
     where = places(config)
     arguments = [Path(os.path.abspath(config.invocation_params.dir / each.partition("::")[0])) for each in config.args]
     folders = [path for path in where.task_paths if any(path.is_relative_to(each) for each in arguments)]
-    shown = ", ".join(portable_path(os.path.relpath(path, config.invocation_params.dir)) for path in folders)
+    shown = ", ".join(os.path.relpath(path, config.invocation_params.dir) for path in folders)
     found = [path for path in folders if path.is_dir() and has_tasks(path)]
     if where.has_adapter and folders and not found:
-        return f"no task file in {shown}: task files are *.jsonl, *.yaml and task_*.py (ini lm_task_paths: the folders)"
+        fits = "task files are *.jsonl, *.yaml and task_*.py (ini lm_task_paths: the folders)"
+        return f"no task file in {shown}: {fits}{_on_data(folders, config.invocation_params.dir)}"
     if found and not where.implicit:
         return (
             f"the tasks in {shown} were not collected, as no model is named: pytest {shown} --lm-adapter=SPEC, "
             "or lm_adapter in the ini file"
         )
     return ""
+
+
+def _on_data(folders: Sequence[Path], here: Path) -> str:
+    """Return how the first data file in the folders becomes a task, if there is one."""
+    data = sorted(path for folder in folders for path in folder.glob("*") if path.suffix in _DATA)
+    if not data:
+        return ""
+    first = os.path.relpath(data[0], here)
+    return f"; {first} is data: lmeval init --from {shlex.quote(first)} makes a task of it"
 
 
 def asks_for_run(config: pytest.Config) -> bool:
@@ -226,5 +248,6 @@ def _imports_ours(path: Path) -> bool:
         return True
 
 
+_DATA = (".csv", ".parquet")
 _BUILT_IN = frozenset({".jsonl", ".py", ".yaml"})
 _LONGEST_LOOK = 1 << 20

@@ -34,10 +34,10 @@ _NAMES = "begin its name with test, or with what python_functions in the ini fil
 
 @dataclass(slots=True)
 class _Given:
-    """The rows that an eval function is parametrized with, and how many there were before any was left out."""
+    """The rows that an eval function is parametrized with, and where they are among those before any was left out."""
 
     data: DataRows
-    names: Sequence[str] = ()
+    places: Sequence[int] = ()
     available: int = 0
 
 
@@ -69,9 +69,11 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     except LmevalError as error:
         _refuse(collector, f"{collector.path.name}: {error}")
     option, kept = collector.config.option, data
+    places: Sequence[int] = range(len(data.rows))
     if option.lm_limit is not None or option.lm_sample is not None:
         wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
-        kept = data.at(wanted.used(task.name, len(data.rows)))
+        places = wanted.used(task.name, len(data.rows))
+        kept = data.at(places)
     if scrubber := scrubber_of_run(collector.config):
         ids = EvalNames(scrubber)
         kept = DataRows(kept.rows, [ids.id(each) for each in kept.ids], kept.path, kept.sha256)
@@ -80,7 +82,7 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
     rows = pytest.mark.parametrize("row", list(kept.rows), ids=shown).mark
     function.pytestmark = [*marks, rows]
-    vars(function)[_ROWS] = (rows, _Given(kept, shown, len(data.rows)))
+    vars(function)[_ROWS] = (rows, _Given(kept, places, len(data.rows)))
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
@@ -93,7 +95,8 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
             name = _qualified(function)
             _refuse(collector, f"{name} is no test to pytest, so eval_task({task.name!r}) would never run: {_NAMES}")
         return _declared_items(collector, task, function, items, names)
-    return [one for item in items for one in _plain(collector, function, item, names)]
+    plain = enumerate(items)
+    return [one for place, item in plain for one in _plain(collector, function, item, names, place)]
 
 
 def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
@@ -104,6 +107,13 @@ def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
             _refuse(
                 collector, f"{kind.__qualname__}.{name}: {why}: move it out of the class, or do not derive the class"
             )
+
+
+def warn_of_hook(collector: pytest.Collector, name: str) -> None:
+    """Warn of a hook in a test file, which pytest does not call."""
+    if not collector.config.pluginmanager.is_registered(getattr(collector, "obj", None)):
+        why = f"{name} is a hook: pytest calls it in a conftest.py or a plugin, and never in a test file"
+        collector.warn(pytest.PytestCollectionWarning(why))
 
 
 def _refuse(collector: pytest.Collector, message: str) -> NoReturn:
@@ -129,8 +139,8 @@ def _declared_items(
     name = _qualified(function)
     _read(task, file, items[0], name)
     made, labels = [], labels_of(collector.config) if collector.config.option.lm_models else []
-    for item in items:
-        example = _example(item, spec, rows, names)
+    for place, item in enumerate(items):
+        example = _example(item, spec, rows, names, place)
         names.rename(item)
         _refuse_repeated(collector, item)
         task.examples.append(example)
@@ -138,7 +148,7 @@ def _declared_items(
     return made
 
 
-def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[Any]:
+def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: int) -> list[Any]:
     """Return an item without ``eval_task``; one that takes our ``lm`` as an example of its file's task."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
@@ -155,7 +165,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames) -> list[A
     if qualified not in task.code:
         _read(task, file, item, qualified)
     id = names.id(item.nodeid.partition("::")[2])
-    example = Example(id, row_text(parameters_of(item)), (), task.metric, line=_line(item))
+    example = Example(id, row_text(parameters_of(item)), (), task.metric, line=_line(item), place=place)
     names.rename(item)
     task.examples.append(example)
     if not inspect.iscoroutinefunction(item.function):
@@ -207,18 +217,20 @@ def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
         _refuse(collector, f"{item.nodeid}: {refusal}")
 
 
-def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames) -> Example:
+def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames, number: int) -> Example:
     parameters = parameters_of(item)
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
         callspec = getattr(item, "callspec", None)
-        id, shown = (callspec.id if callspec is not None else item.name), row_text(parameters)
+        id, place = callspec.id if callspec is not None else item.name, number
+        shown = row_text(parameters)
     else:
-        place = item.callspec.indices["row"]
         others = {name: value for name, value in parameters.items() if name != "row"}
-        id = rows.data.ids[place] if not others else item.callspec.id
+        # Beside other parameters, the index of a row is that of the call.
+        at = item.callspec.indices["row"]
+        id, place = (rows.data.ids[at], rows.places[at]) if not others else (item.callspec.id, number)
         shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
-    return Example(names.id(id), shown, (), "function", metadata=metadata, line=_line(item))
+    return Example(names.id(id), shown, (), "function", metadata=metadata, line=_line(item), place=place)
 
 
 def _new_task(

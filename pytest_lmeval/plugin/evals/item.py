@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unittest
-from functools import wraps
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
+from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.example import ExampleState
     from pytest_lmeval.functions.task import FunctionTask
     from pytest_lmeval.plugin.evals.session import EvalSession
+
+
+_IS_UP = pytest.StashKey[bool]()
+"""On the module or class of an eval function while it is set up."""
+_PLACES = pytest.StashKey[dict[str, tuple[str, int | None, str]]]()
+"""On a module or class, of each eval function: its path, its line, and what comes before the name of an item."""
 
 
 class EvalItem(ScoredItem):
@@ -77,10 +84,28 @@ class EvalItem(ScoredItem):
         """The eval functions of this process."""
         return self.run_state.evals
 
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """Where reports say the example is; what its function has of it is looked up once."""
+        places = self.parent.stash.setdefault(_PLACES, {})
+        if self.function_name not in places:
+            path, line, shown = super().location
+            if not shown.endswith(self.name):
+                return path, line, shown
+            places[self.function_name] = (path, line, shown.removesuffix(self.name))
+        path, line, before = places[self.function_name]
+        # As pytest writes it.
+        return path, line, (before + self.name).replace(".[", "[")
+
     def setup(self) -> None:
         """Set its fixtures up, and begin it and what may begin ahead."""
         # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
         evals = self.evals
+        if self.runs_beside and _IS_UP not in (stash := self.parent.stash):
+            stash[_IS_UP] = True
+            self.parent.addfinalizer(partial(stash.__delitem__, _IS_UP))
+            if not (plugins := self.config.pluginmanager).is_registered(turn):
+                plugins.register(turn, turn.NAME)
         if not evals.is_begun_at_turn(self):
             if self.spec is not None and self.spec.data is not None:
                 # A fixture that takes the row may change it: the items of its other parameters have the same one.
@@ -88,6 +113,16 @@ class EvalItem(ScoredItem):
                 parameters["row"] = fresh(parameters["row"], lambda _: None)
             super().setup()
         evals.begin(self)
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether it was begun ahead, in a module that is set up, and nobody waits for a fixture."""
+        is_up = self.made_path is None and _IS_UP in self.parent.stash
+        return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
+
+    def begin_turn(self) -> None:
+        """Begin what may begin ahead and needs no fixture that is not there yet."""
+        self.evals.begin(self, sets_up=False)
 
     def runtest(self) -> None:
         """Wait for the function or run it; fail where its result says so."""

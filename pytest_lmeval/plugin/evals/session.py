@@ -67,8 +67,7 @@ class EvalSession:
         self._alone: RanAlone | None = None
         self._blocked_at = ""
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
-        option = self._config.option
-        self._shows_setup = option.setupshow or option.setuponly or option.setupplan
+        self._shows_setup = self._config.getoption("setupshow", False)
 
     # The fixture
 
@@ -93,13 +92,21 @@ class EvalSession:
 
     # One item after the other
 
-    def is_begun_at_turn(self, item: Any) -> bool:
-        """Tell whether an item whose turn has come was begun before, so that its fixtures are not set up once more."""
-        self._starter.ahead.catch_up(item.position)
-        return item in self._running and not self._shows_setup
+    def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
+        """Tell whether an item whose turn has come was begun before, so that its fixtures are not set up once more.
 
-    def begin(self, item: EvalItem) -> None:
-        """Begin an item whose fixtures are set up, ahead of those that may begin before their turn."""
+        Where pytest would set nothing up (``sets_up``) it counts as not begun while an example waits for a fixture.
+        """
+        self._starter.ahead.catch_up(item.position)
+        if self._shows_setup or (self._starter.needs_set_up and not sets_up):
+            return False
+        return item in self._running
+
+    def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
+        """Begin an item whose fixtures are set up, ahead of those that may begin before their turn.
+
+        What these need is set up where ``sets_up`` says that pytest sets the item up now.
+        """
         begun: list[Running] = []
         if item not in self._running:
             running = self._running[item] = self._new_running(item, item.funcargs)
@@ -109,7 +116,7 @@ class EvalSession:
                 begun.append(running)
             elif needs is not None and not needs.silent and self._starter.may_run_ahead:
                 self._one_by_one[item.task.name, needs.reason] += 1
-        for follower, values in self._starter.following(item, self._running):
+        for follower, values in self._starter.following(item, self._running, sets_up):
             if "lm" in closure_of(follower):
                 engine, judge = (of_model(values[name], follower.label) for name in ("lm_engine", "lm_judge"))
                 self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)

@@ -59,6 +59,7 @@ class Starter:
         self._state = state
         self._window = 4 * concurrency
         self._put_off: Any = None
+        self.needs_set_up = False
         self._needs: dict[int, tuple[object, FixtureNeeds]] = {}
         # A worker's death is blamed on the item at its turn: one that took another's place runs nothing beside it.
         self.may_run_ahead = not (is_worker(state.config) and is_replacement(state.config))
@@ -77,11 +78,13 @@ class Starter:
             known = self._needs[id(key)] = (key, needs_of(item))
         return known[1]
 
-    def following(self, item: Any, begun: Begun) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def following(self, item: Any, begun: Begun, sets_up: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield examples to begin beside ``item``, whose turn it is, each with the values of its fixtures.
 
-        ``begun`` has to hold what was yielded before the next one is asked for.
+        ``begun`` has to hold what was yielded before the next one is asked for. Fixtures are set up where ``sets_up``
+        says so; else an example that needs that is put off.
         """
+        self.needs_set_up = False
         window = self._window
         if not self.may_run_ahead or len(begun) > window - max(1, window // 8):
             return
@@ -98,6 +101,9 @@ class Starter:
             if needs.narrowest == "module" and _module(follower) is not _module(item):
                 # Its module's fixtures are set up when that module's turn comes; what follows it waits with it.
                 self._put_off = follower
+                return
+            if not sets_up and not all(cached_value(definition)[0] for _, definition in needs.fixtures):
+                self._put_off, self.needs_set_up = follower, True
                 return
             if (values := values_for(follower, needs, item)) is not None:
                 yield follower, values

@@ -13,11 +13,10 @@ from pytest_lmeval.plugin.settings.report_dir import report_dir
 from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, with_usage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
     from pytest_lmeval.leaderboard.rows import TaskInfo
     from pytest_lmeval.records.runfile import RunFile
-    from pytest_lmeval.types import ExampleResult
 
 _SELECTING = {
     "limit": "--lm-limit",
@@ -92,12 +91,6 @@ def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collecti
     """Return the baseline's tasks that are not among those ``run`` though their files still exist."""
     infos = baseline.infos.values() if baseline is not None else ()
     return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
-
-
-def changed_in(baseline: RunFile) -> Callable[[ExampleResult], bool]:
-    """Return the function that returns whether an example is in the baseline with other content."""
-    hashes = {(result.task, result.id): result.hash for result in baseline.results or ()}
-    return lambda result: hashes.get((result.task, result.id), result.hash) != result.hash
 
 
 def check_recording(config: pytest.Config) -> None:

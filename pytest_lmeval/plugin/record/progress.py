@@ -149,7 +149,7 @@ class _Words:
 def stop_session(session: pytest.Session, reason: str) -> None:
     """Have pytest run no further item; where the board is shown, that says why."""
     where = "stopped: the reason is under the leaderboard"
-    session.shouldstop = where if session.config.option.verbose >= -1 else printable(reason, keep="")
+    session.shouldstop = where if session.config.getoption("verbose", 0) >= -1 else printable(reason, keep="")
 
 
 def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:
@@ -167,7 +167,12 @@ def watch_workers(config: pytest.Config, show: Callable[[int | None, LongestTest
 
 class _Workers:
     def __init__(self, config: pytest.Config, show: Callable[[int | None, LongestTest | None], None]) -> None:
+        from pytest_lmeval.plugin.workers.scheduling import SCHEDULER
+
         self._show = show
+        scheduler = config.stash.get(SCHEDULER, None)
+        # Where xdist shares the tests out by itself, all of them are announced.
+        self._longest = self._first if scheduler is None else scheduler.longest
         # By node id, in the order in which they began.
         self._running: dict[str, float] = {}
         call_when_idle(config, self._tick)
@@ -184,6 +189,9 @@ class _Workers:
     def pytest_handlecrashitem(self, crashitem: str) -> None:
         self._running.pop(crashitem, None)
 
+    def _first(self) -> tuple[str, float] | None:
+        return next(iter(self._running.items()), None)
+
     def _tick(self) -> None:
-        longest = next((LongestTest(*each) for each in self._running.items()), None)
-        self._show(None, longest)
+        longest = self._longest()
+        self._show(None, None if longest is None else LongestTest(*longest))

@@ -26,11 +26,11 @@ class Received:
 
     def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
         self._knows_items = knows_items
-        self.expected: dict[str, None] = {}
+        # Whether all reports of each have arrived.
+        self.expected: dict[str, bool] = {}
         self.results: dict[str, ExampleResult] = {}
         self.skipped: set[str] = set()
         self.failed: dict[str, None] = {}
-        self.finished: set[str] = set()
         self.reruns = 0
         self.usage: dict[str, float] = {}
         self.tasks: dict[str, TaskInfo] = {}
@@ -48,7 +48,7 @@ class Received:
     @property
     def unfinished(self) -> list[str]:
         """The node ids of the examples of which not all reports have arrived."""
-        return [nodeid for nodeid in self.expected if nodeid not in self.finished]
+        return [nodeid for nodeid, is_finished in self.expected.items() if not is_finished]
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -57,11 +57,12 @@ class Received:
 
     def announce(self, nodeids: Iterable[str]) -> None:
         """Note which examples this run owes a result for."""
-        self.expected.update(dict.fromkeys(nodeids))
+        for nodeid in nodeids:
+            self.expected.setdefault(nodeid, False)
 
     def finish(self, nodeid: str) -> None:
         """Note that all reports of a test have arrived."""
-        self.finished.add(nodeid)
+        self.expected[nodeid] = True
         if self._knows_items or nodeid in self.results or nodeid in self.skipped:
             return
         if is_plain_python(Path(nodeid.partition("::")[0])):

@@ -51,6 +51,10 @@ class Recorder:
         self._is_asked = asks_for_run(self.config)
         if self._is_asked:
             self._guard.install()
+        if self._is_asked and is_controller(self.config):
+            from pytest_lmeval.plugin.workers.sending import send_little
+
+            send_little(self.config)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
@@ -201,7 +205,7 @@ class Recorder:
 
     def _announce(self, nodeids: Sequence[str]) -> None:
         # --setup-only and --setup-plan run no test: there is nothing to record.
-        if not nodeids or self.config.option.setuponly:
+        if not nodeids or self.config.getoption("setuponly", False):
             if self.records is None:
                 # Nothing of ours is in this run: how it ends is not our business.
                 self._guard.remove()

@@ -160,7 +160,7 @@ class Records:
         from pytest_lmeval.report.comparison import Compared, compared, write_comparison
 
         models = [
-            Compared(record.label, record.board, tuple(record.with_prompts()), str(record.report_dir))
+            Compared(record.label, record.board, tuple(record.received.results.values()), str(record.report_dir))
             for record in self.all
             if record.board is not None
         ]

@@ -17,7 +17,6 @@ from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
-from pytest_lmeval.plugin.record.baseline import baseline_path, tasks_not_run
 from pytest_lmeval.plugin.record.progress import show_words
 from pytest_lmeval.plugin.settings.settings import label_of, registry_of
 from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
@@ -47,18 +46,15 @@ class ReportFiles:
         """Remove what an earlier run wrote, before anything can end this one."""
         self.failures += remove_reports(self._folder)
 
-    def write(self, board: Leaderboard, results: Callable[[], Sequence[ExampleResult]], *, per_example: bool) -> None:
-        """Write leaderboard.md, report.html, leaderboard.json and, where it is asked for, the step summary.
-
-        ``results`` returns the results with their prompts.
-        """
+    def write(self, board: Leaderboard, results: Sequence[ExampleResult], *, per_example: bool) -> None:
+        """Write leaderboard.md, report.html, leaderboard.json and, where it is asked for, the step summary."""
         folder = self._folder
         text = cache(lambda: markdown(board))
         self._try(
             folder / "leaderboard.md", lambda path: write_atomically(path, text().encode(errors="backslashreplace"))
         )
         self._try(folder / "core.csv", lambda path: _write_table(path, board))
-        self._try(folder / "report.html", lambda path: self._write_page(path, board, results()))
+        self._try(folder / "report.html", lambda path: self._write_page(path, board, results))
         # After the others: if the process dies before, no board says how the run ended.
         self.has_board = self._try(
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
@@ -106,6 +102,8 @@ class ReportFiles:
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored, prompts=prompts):
             return "pass", f"baseline {name}: nothing changed"
+        from pytest_lmeval.plugin.record.baseline import baseline_path
+
         path = baseline_path(self._config)
         if self._try(path, lambda path: write_atomically(path, encode_baseline(board, prompts=prompts))):
             return "new", f"baseline written to {name}"
@@ -116,6 +114,8 @@ class ReportFiles:
 
         if reason := unfit(board):
             return reason
+        from pytest_lmeval.plugin.record.baseline import tasks_not_run
+
         other = tasks_not_run(self._config, self._baseline, [row.task for row in board.tasks])
         return f"this run has no {', '.join(other)}" if other else ""
 

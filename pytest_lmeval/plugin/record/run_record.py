@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +18,6 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import files_of_run, make_run
 from pytest_lmeval.plugin.collect.collected import collected, remarks_of
 from pytest_lmeval.plugin.private import is_crash
-from pytest_lmeval.plugin.record.baseline import changed_in
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.progress import LongestTest, Progress, show_words
 from pytest_lmeval.plugin.record.received import Received, failed_besides
@@ -30,9 +29,13 @@ from pytest_lmeval.plugin.settings.report_dir import held_ledger
 from pytest_lmeval.plugin.settings.settings import gate_settings, registry_of, resolved_of, scrubber_of_run, spec_of
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
+from pytest_lmeval.records.ledger_lines import IN_MEMORY, LONG
 from pytest_lmeval.run.resume import HeldResults, Resumption
 from pytest_lmeval.run.settings import timestamp
 from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.records.stored import StoredLine
 
 
 class RunRecord:
@@ -51,6 +54,7 @@ class RunRecord:
         self._files = state.files if state is not None else files_of_run(config, examples)
         self.report_dir = self._files.report_dir
         self.ledger = Ledger(self.report_dir)
+        self.is_first = not self.ledger.path.exists()
         self.is_open = False
         self.per_example = bool(config.option.lm_include_per_example)
         self.board: Leaderboard | None = None
@@ -67,12 +71,13 @@ class RunRecord:
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
         self.resumption = Resumption(self._files.held or HeldResults(), is_own=is_own)
-        self._is_changed = changed_in(self.baseline) if self.baseline is not None else None
         self._has_workers = has_workers
-        self.received = Received(self._parsed, knows_items=not has_workers)
+        self.received = Received(ExampleResult.from_json, knows_items=not has_workers)
         self._started = timestamp()
         self._began = time.monotonic()
         self._progress: Progress | None = None
+        # Of the lines that the ledger got.
+        self._characters = 0
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -102,15 +107,26 @@ class RunRecord:
         if report.failed and is_crash(report):
             self.resumption.withdraw(self.received.lose(report.nodeid))
         elif taken := self.received.take(report):
-            self._keep(*taken)
+            self._keep(report.nodeid, *taken)
 
-    def _keep(self, result: ExampleResult, line: str) -> None:
+    def _keep(self, nodeid: str, result: ExampleResult, line: str) -> None:
         if self._progress is not None:
             self._progress.clear()
         if result.status not in ("passed", "failed"):
             show_words(self.config)
-        if not self.resumption.takes(result):
+        is_held = self.resumption.takes(result)
+        if not is_held:
             self.ledger.append(line)
+        self._characters += len(line)
+        if self._characters > IN_MEMORY and len(line) > LONG:
+            self._let_go(nodeid, self.resumption.stored(result) if is_held else self.ledger.stored(line))
+
+    def _let_go(self, nodeid: str, line: StoredLine | None) -> None:
+        """Read the texts of a result from its ``line`` in a ledger from now on, if it has one."""
+        if line is not None:
+            from pytest_lmeval.records.stored import stored
+
+            self.received.results[nodeid] = stored(self.received.results[nodeid], line)
 
     def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
@@ -156,13 +172,17 @@ class RunRecord:
     def _why_no_result(self, ending: Ending) -> list[str]:
         received = self.received
         if received.missing:
-            stopped = received.stopped or (self._run.stopped if self._run is not None else "")
-            return [stopped] if stopped else []
+            return self._why_stopped()
         if received.expected and not received.results and self.config.option.lm_shard is None:
             return ["every example was skipped: nothing was measured"]
         if self._has_workers and not received.tasks:
             return ["all workers crashed before reporting their selection"]
-        return ending.why_cut_short(received.unfinished)
+        why = ending.why_cut_short(received.unfinished)
+        return (self._why_stopped() or why) if why else []
+
+    def _why_stopped(self) -> list[str]:
+        stopped = self.received.stopped or (self._run.stopped if self._run is not None else "")
+        return [stopped] if stopped else []
 
     def _write_board(self, cut_short: Sequence[str]) -> tuple[Leaderboard, Decision]:
         tasks = collected(self.config)
@@ -181,7 +201,7 @@ class RunRecord:
         self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
-        self.files.write(board, self.with_prompts, per_example=self.per_example)
+        self.files.write(board, results, per_example=self.per_example)
         if board.complete:
             remove_journal(self.report_dir)
         if board.complete and self.files.has_board and not self.config.option.lm_resume:
@@ -198,24 +218,6 @@ class RunRecord:
         if why := getattr(self.config, "lm_without_baseline", ""):
             decision = renewed(decision, "new", why)
         return replace(board, facts=replace(board.facts, gate=decision.to_json())), decision
-
-    def with_prompts(self) -> Sequence[ExampleResult]:
-        """Return the results with their prompts, which a controller lets go of."""
-        results = list(self.received.results.values())
-        if self.per_example or self.ledger.failure is not None or not self._has_workers:
-            return results
-        from pytest_lmeval.records.runfile import examples_of, read_run
-
-        return examples_of(read_run(self.ledger.path))
-
-    def _parsed(self, line: str) -> ExampleResult:
-        result = ExampleResult.from_json(line)
-        # The prompts of a run may be large, and the ledger holds them. That of a changed example is looked at.
-        if self.per_example:
-            return result
-        result = replace(result, thoughts=(), exchanges=())
-        keeps = self.gate_settings.pair_by == "id" or (self._is_changed is not None and self._is_changed(result))
-        return result if keeps else replace(result, prompt="")
 
     def _infos(self, known: Mapping[str, TaskInfo]) -> list[TaskInfo]:
         """Return the tasks of which an example was selected, with those that only their results name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from pytest_lmeval.compare.changes import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.rows import as_in_data
 from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private import kept_reports
 from pytest_lmeval.plugin.record.report_files import UNWRITTEN
@@ -126,7 +128,7 @@ def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
     of = f"{record.label} ({board.facts.adapter})" if record.label else board.facts.adapter
-    terminal.write_sep("=", printable(f"leaderboard: {of}", keep=""))
+    terminal.write_sep("=", printable(f"leaderboard: {of}" if of else "leaderboard", keep=""))
     lines = terminal_table(board)
     if any(map(NOTES, board.tasks)):
         from pytest_lmeval.report.measures import measure_lines
@@ -139,6 +141,19 @@ def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.Termina
     if not record.files.failures:
         near = partial(_near, record.report_dir, record.config)
         _say(terminal, f"leaderboard: {near('leaderboard.json')}", f"HTML report: {near('report.html')}")
+        # In the log of CI nobody can type a command.
+        if terminal.config.option.verbose >= 0 and not record.label and not os.environ.get("CI"):
+            _say(terminal, *filter(None, [_next(record, board)]), cyan=True)
+
+
+def _next(record: RunRecord, board: Leaderboard) -> str:
+    from pytest_lmeval.report.next_step import next_step
+
+    given, here = record.gate_settings.baseline, record.config.invocation_params.dir
+    places = [folder / (given or "baseline.json") for folder in (here, record.config.rootpath)]
+    found = next((_near(path.parent, record.config, path.name) for path in places if path.is_file()), "")
+    reports = shlex.quote(_near(record.report_dir, record.config))
+    return next_step(board, reports, shlex.quote(found) if found else "", is_first=record.is_first)
 
 
 def _near(folder: Path, config: pytest.Config, name: str = "") -> str:
@@ -158,7 +173,7 @@ def _write_verdict(
     color = {"green" if verdict == "pass" and not fails else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
     # The mode that fails on single examples has a verdict of its own name.
-    word = "EXAMPLES FAILED" if verdict == "examples" else verdict.upper()
+    word = "FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
     shown = [*_few(reasons)]
     _say(terminal, *(f"  {reason}" for reason in (*shown[:_SHOWN], baseline_line(gate)) if reason), **color)
@@ -188,7 +203,7 @@ def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleRe
     """Return the examples that failed, and those that got worse where the gate looks at that."""
     worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
     flipped = {(flip["task"], flip["id"]) for flip in worse}
-    results = [result for row in board.tasks for result in row.per_example]
+    results = as_in_data(result for row in board.tasks for result in row.per_example)
     failed = [result for result in results if result.is_failed]
     # GitHub shows few: first what must pass, then what failed, then what only got worse.
     failed.sort(key=lambda result: not result.must_pass)
@@ -219,6 +234,7 @@ def _unscored_lines(board: Leaderboard) -> list[str]:
     if not board.complete:
         return []
     results = [result for row in board.tasks for result in row.per_example if result.is_error]
+    results = as_in_data(results) if results else []
     lines = [f"not scored: {each.task}: {each.id}: {' '.join(each.error.split())[:_LONG]}" for each in results]
     more = [f"... and {len(lines) - _SHOWN} more were not scored"] if len(lines) > _SHOWN else []
     return lines[:_SHOWN] + more

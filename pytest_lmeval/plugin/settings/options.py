@@ -71,8 +71,8 @@ def _option(name: str, text: str, *, also: str = "", **keywords: Any) -> tuple[l
 _OPTIONS = [
     _option(
         "--lm-adapter",
-        "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, anthropic:MODEL, hf:PATH, "
-        "module:Object, a profile (ini: lm_adapter)",
+        "the model; repeatable, to compare several: toy, replay:PATH, openai:MODEL, anthropic:MODEL, litellm:MODEL, "
+        "hf:PATH, ray:SPEC, module:Object, a profile (ini: lm_adapter)",
         metavar="[LABEL=]SPEC",
         type=given,
         action="append",
@@ -242,6 +242,14 @@ _OPTIONS = [
         action="store_true",
         dest="lm_allow_bad_tasks",
         also="--allow-bad-tasks",
+    ),
+    _option(
+        "--lm-items",
+        "auto (default): leave out the set-up and tear-down of an example where they would do nothing; plain: run all "
+        "phases of every example",
+        metavar="HOW",
+        choices=("auto", "plain"),
+        default="auto",
     ),
     _option(
         "--lm-sandbox",

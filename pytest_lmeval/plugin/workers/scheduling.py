@@ -6,6 +6,7 @@ The controller has no items: the plan is made from the node ids alone, by the sa
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, wo
 from pytest_lmeval.plugin.settings.models import label_in
 from pytest_lmeval.run.plan import plan_batches
 
+SCHEDULER: pytest.StashKey[BatchScheduling] = pytest.StashKey()
+"""Where the controller keeps its scheduler."""
 _MAX_CRASHES = 2
 
 
@@ -36,6 +39,7 @@ class BatchScheduling:
         self._unit_of: dict[int, int] = {}
         self._crashes: dict[int, int] = {}
         self._pending: dict[Worker, dict[int, None]] = {}
+        self._began: dict[Worker, float] = {}
         self._unreachable: set[Worker] = set()
 
     @property
@@ -73,6 +77,7 @@ class BatchScheduling:
     def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
         """Strike an item off, and refill its worker."""
         self._pending[node].pop(item_index, None)
+        self._began[node] = time.monotonic()
         if self._is_stopping():
             self._take_back()
         else:
@@ -133,17 +138,9 @@ class BatchScheduling:
         for node, collection in self._collections.items():
             _check_same(first, collection, node)
         self._ids = first
-        keyed = ((self._group(nodeid, index), index) for index, nodeid in enumerate(first))
+        keyed = ((_group(nodeid, index, self.config), index) for index, nodeid in enumerate(first))
         self._units = deque(plan_batches(keyed, self._batch_size))
         self._unit_of = {index: number for number, unit in enumerate(self._units) for index in unit}
-
-    def _group(self, nodeid: str, index: int) -> str | int:
-        # A plain test is a group of its own, and an eval function's example: their indices are unique.
-        file = nodeid.partition("::")[0]
-        if not is_example_id(nodeid, self.config) or is_plain_python(Path(file)):
-            return index
-        # Of several models each has batches of its own.
-        return f"{file}[{label_in(nodeid, self.config)}]"
 
     def _is_stopping(self) -> bool:
         maxfail = self.config.option.maxfail
@@ -182,12 +179,31 @@ class BatchScheduling:
             self._unreachable.add(node)
             self._units.appendleft(unit)
             return False
+        if not self._pending[node]:
+            self._began[node] = time.monotonic()
         self._pending[node].update(dict.fromkeys(unit))
         return True
+
+    def longest(self) -> tuple[str, float] | None:
+        """Return the node id of the test that has run longest of those that workers run, and since when; else None."""
+        running = {node: next(iter(pending)) for node, pending in self._pending.items() if pending}
+        if self._ids is None or not running:
+            return None
+        node = min(running, key=self._began.__getitem__)
+        return self._ids[running[node]], self._began[node]
 
     def _takes_work(self, node: Worker) -> bool:
         is_ready = self._ids is not None and node in self._collections
         return is_ready and not node.shutting_down and node not in self._unreachable
+
+
+def _group(nodeid: str, index: int, config: pytest.Config) -> str | int:
+    # A plain test is a group of its own, and an eval function's example: their indices are unique.
+    file = nodeid.partition("::")[0]
+    if not is_example_id(nodeid, config) or is_plain_python(Path(file)):
+        return index
+    # Of several models each has batches of its own.
+    return f"{file}[{label_in(nodeid, config)}]"
 
 
 def _check_same(expected: Sequence[str], collected: Sequence[str], node: Worker) -> None:

@@ -96,8 +96,7 @@ def write_tasks(project: Project) -> None:
     [
         ("OPENAI_API_KEY", "-n0"),
         ("OWN_KEY", "-n0"),
-        ("OWN_KEY", "-n2"),
-        pytest.param("OPENAI_API_KEY", "-n2", marks=pytest.mark.again),
+        *[pytest.param(name, "-n2", marks=pytest.mark.again) for name in ("OWN_KEY", "OPENAI_API_KEY")],
     ],
 )
 def test_a_key_from_the_environment_reaches_the_server_alone(
@@ -265,8 +264,7 @@ MISTAKES = {
     ("mistake", "processes"),
     [
         *[(mistake, "-n0") for mistake in MISTAKES],
-        ("exits", "-n2"),
-        *[pytest.param(mistake, "-n2", marks=pytest.mark.again) for mistake in ("raises", "another mistake")],
+        *[pytest.param(mistake, "-n2", marks=pytest.mark.again) for mistake in ("exits", "raises", "another mistake")],
     ],
 )
 def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, mistake: str, processes: str) -> None:

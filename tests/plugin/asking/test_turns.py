@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,25 +40,39 @@ def mine(request):
 ALL_PHASES = "\ndef pytest_runtest_setup(item): pass\n"
 
 
-def phases(result: pytest.RunResult) -> dict[str, int]:
-    """Return how many of each phase a run with --durations=0 -vv had."""
-    named = re.findall(r"^\d+\.\d\ds (setup|call|teardown) +tasks/", result.stdout.str(), flags=re.MULTILINE)
-    return {phase: named.count(phase) for phase in sorted({*named})}
+COUNTING = """
+import pytest
+
+make = pytest.TestReport.from_item_and_call.__func__
+
+def counted(cls, item, call):
+    with open("phases.txt", "a") as file:
+        file.write(call.when + "\\n")
+    return make(cls, item, call)
+
+pytest.TestReport.from_item_and_call = classmethod(counted)
+"""
+
+
+def phases(project: Project) -> dict[str, int]:
+    """Return how many reports of each phase a run made."""
+    return dict(sorted(Counter((project.path / "phases.txt").read_text().split()).items()))
 
 
 def right(project: Project, count: int) -> None:
     project.task("tasks/words.jsonl", *(project.record(f"w{number}", "yes") for number in range(count)))
 
 
-def run_timed(project: Project, *options: str) -> pytest.RunResult:
-    return project.run("--durations=0", "-vv", *options)
+def run_counted(project: Project, *options: str) -> pytest.RunResult:
+    project.write("counting.py", COUNTING)
+    return project.run("-pcounting", "-vv", *options)
 
 
 def test_the_first_and_the_last_of_a_file_are_set_up_and_torn_down(project: Project) -> None:
     project.prompts(*(f"say: {number}" for number in range(5)), target="1")
-    result = run_timed(project)
+    result = run_counted(project)
     result.assert_outcomes(passed=1, failed=4)
-    assert {"call": 5, "setup": 2, "teardown": 2} == phases(result)
+    assert {"call": 5, "setup": 2, "teardown": 2} == phases(project)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +89,18 @@ def test_the_first_and_the_last_of_a_file_are_set_up_and_torn_down(project: Proj
         ("", ("--json-report",)),
         ("", ("--pdb",)),
         ("", ("--setup-show",)),
+        ("", ("--durations=3",)),
+        ("", ("-olog_cli=true",)),
+        ("", ("--lm-items=plain",)),
+        ("def pytest_report_teststatus(report, config): pass", ()),
     ],
     ids=str,
 )
 def test_whoever_needs_all_phases_gets_them(project: Project, conftest: str, options: tuple[str, ...]) -> None:
     right(project, 4)
     project.write("conftest.py", conftest)
-    assert {"call": 4, "setup": 4, "teardown": 4} == phases(run_timed(project, *options))
+    run_counted(project, *options)
+    assert {"call": 4, "setup": 4, "teardown": 4} == phases(project)
 
 
 def test_a_mark_of_pytest_is_heeded_between_others(project: Project) -> None:
@@ -88,13 +108,13 @@ def test_a_mark_of_pytest_is_heeded_between_others(project: Project) -> None:
     mark = "items[{}].add_marker(pytest.mark.{})"
     marks = f"{mark.format(1, 'skip')}; {mark.format(2, 'xfail')}"
     project.write("conftest.py", f"import pytest\ndef pytest_collection_modifyitems(items): {marks}\n")
-    run_timed(project).assert_outcomes(passed=1, skipped=1, xfailed=1, failed=1)
+    run_counted(project).assert_outcomes(passed=1, skipped=1, xfailed=1, failed=1)
 
 
 def said(result: pytest.RunResult) -> list[str]:
-    """Return what a run printed, without its times and the list of durations."""
-    text, _, _ = result.stdout.str().partition("slowest durations")
-    return [re.sub(r"\d+\.\d+ ?m?s|\d+\.\d$", "TIME", line) for line in text.splitlines()]
+    """Return what a run printed, without its times, and what a first run says."""
+    lines = [line for line in result.outlines if not line.startswith("to fail only where a later run is worse")]
+    return [re.sub(r"\d+\.\d+ ?m?s|\d+\.\d$", "TIME", line) for line in lines]
 
 
 def test_a_failure_shows_what_was_printed_and_logged_for_it_as_with_all_phases(project: Project) -> None:
@@ -102,9 +122,9 @@ def test_a_failure_shows_what_was_printed_and_logged_for_it_as_with_all_phases(p
         "tasks/words.jsonl", *(project.record(f"w{number}", "no", "yes", metric="loud") for number in range(4))
     )
     project.write("conftest.py", METRIC)
-    alone = run_timed(project)
+    alone = run_counted(project)
     project.write("conftest.py", METRIC + ALL_PHASES)
-    whole = run_timed(project)
+    whole = run_counted(project)
     assert said(whole) == said(alone)
     for section in ("stdout", "log", "stderr"):
         assert 4 == alone.stdout.str().count(f" Captured {section} call ")
@@ -114,7 +134,7 @@ def test_a_failure_shows_what_was_printed_and_logged_for_it_as_with_all_phases(p
 def test_a_run_that_stops_between_two_examples_tears_the_file_down(project: Project) -> None:
     project.prompts("say: 1", "say: 2", "say: 3", "say: 4", "say: 5", target="1")
     project.write("conftest.py", SHARED)
-    result = run_timed(project, "--maxfail=2", "-s")
+    result = run_counted(project, "--maxfail=2", "-s")
     result.assert_outcomes(passed=1, failed=2)
     assert 1 == result.stdout.str().count("down t.jsonl")
 
@@ -122,7 +142,7 @@ def test_a_run_that_stops_between_two_examples_tears_the_file_down(project: Proj
 def test_the_next_file_is_set_up_by_itself(project: Project) -> None:
     project.small_tasks()
     project.write("conftest.py", SHARED)
-    result = run_timed(project, "-s")
+    result = run_counted(project, "-s")
     result.assert_outcomes(passed=4, failed=1)
     first, second = "arithmetic.jsonl", "words.jsonl"
     steps = re.findall(r"(?:up|down) \w+\.jsonl", result.stdout.str())
@@ -133,9 +153,142 @@ def test_the_name_of_the_running_test_is_gone_after_it(project: Project) -> None
     right(project, 3)
     check = "def pytest_runtest_logfinish(): assert 'PYTEST_CURRENT_TEST' not in os.environ"
     project.write("conftest.py", f"import os\n{check}\n")
-    run_timed(project).assert_outcomes(passed=3)
+    run_counted(project).assert_outcomes(passed=3)
 
 
-def test_workers_run_all_phases(project: Project) -> None:
+SENT = """
+def pytest_report_to_serializable(report):
+    with open("sent.txt", "a") as file:
+        print(report.when, file=file)
+"""
+OTHER_PYTHON = """
+def pytest_configure_node(node): node.workerinput["lmeval_needs"]["python"] = "another"
+"""
+IN_THE_CONTROLLER = """
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Listener())
+class Listener:
+    def pytest_runtest_{}(self): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("conftest", "options", "whole"),
+    [
+        ("", (), 2),
+        pytest.param("", ("-v",), 2, marks=pytest.mark.again),
+        pytest.param("", ("--dist=loadfile",), 2, marks=pytest.mark.again),
+        pytest.param(OTHER_PYTHON, (), 2, marks=pytest.mark.again),
+        ("", ("--junitxml=junit.xml",), 4),
+        pytest.param(ALL_PHASES, (), 4, marks=pytest.mark.again),
+        pytest.param(IN_THE_CONTROLLER.format("logreport"), (), 4, marks=pytest.mark.again),
+        pytest.param(IN_THE_CONTROLLER.format("logstart"), (), 4, marks=pytest.mark.again),
+    ],
+)
+def test_a_worker_sends_the_phases_that_somebody_needs(
+    project: Project, conftest: str, options: tuple[str, ...], whole: int
+) -> None:
     right(project, 4)
-    assert {"call": 4, "setup": 4, "teardown": 4} == phases(run_timed(project, "-n1"))
+    project.write("conftest.py", SENT + conftest)
+    project.run("-n1", *options).assert_outcomes(passed=4)
+    sent = (project.path / "sent.txt").read_text().split()
+    assert {"call": 4, "setup": whole, "teardown": whole} == {when: sent.count(when) for when in sorted({*sent})}
+
+
+def test_a_failure_in_a_worker_is_shown_as_with_all_phases(project: Project) -> None:
+    project.task(
+        "tasks/words.jsonl", *(project.record(f"w{number}", "no", "yes", metric="loud") for number in range(3))
+    )
+    project.write("conftest.py", METRIC)
+    alone = project.run("-n1")
+    project.write("conftest.py", METRIC + ALL_PHASES)
+    assert said(project.run("-n1")) == said(alone)
+    assert 3 == alone.stdout.str().count(" Captured stdout call ")
+
+
+def test_what_the_terminal_keeps_of_an_example_that_passed_says_what_its_report_did(project: Project) -> None:
+    project.task("tasks/t.jsonl", *[project.record(f"e{number}", "yes", tags=["a"]) for number in range(4)])
+    kept = """
+def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.stats["passed"]:
+        names = "nodeid", "location", "keywords", "user_properties", "sections", "outcome", "when", "longrepr", "passed"
+        said = [(name, getattr(report, name)) for name in (*names, "fspath", "head_line", "lm_word", "longreprtext")]
+        print(said, report.duration > 0, report.stop >= report.start, hash(report) == hash(report), "kept")
+"""
+    project.write("conftest.py", kept)
+    own = [line for line in project.run("-rA").outlines if line.endswith("kept")]
+    project.write("conftest.py", f"{kept}\n\ndef pytest_runtest_setup(item):\n    pass\n")
+    whole = [line for line in project.run("-rA").outlines if line.endswith("kept")]
+    assert (whole, 4) == (own, len(own))
+
+
+@pytest.mark.again
+def test_an_example_that_passed_needs_little_memory_until_the_end(project: Project) -> None:
+    project.write("conftest.py", MEASURED)
+    held = []
+    for count in (100, 600):
+        project.task("tasks/t.jsonl", *[project.spec(f"e{number}", f"word{number}") for number in range(count)])
+        assert 0 == project.run("-pno:hypothesispytest").ret
+        held.append(int((project.path / "held.txt").read_text()))
+    # 2,900 bytes, the most of them of pytest's item; with its report and empty dicts of its own 5,000.
+    assert 3_500 > (held[1] - held[0]) / 500
+
+
+MEASURED = """
+import gc
+import tracemalloc
+
+import pytest
+
+tracemalloc.start()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish():
+    gc.collect()
+    with open("held.txt", "w") as file:
+        file.write(str(tracemalloc.get_traced_memory()[0]))
+    tracemalloc.stop()
+"""
+
+
+FUNCTIONS = """
+from pytest_lmeval import eval_task
+
+ROWS = [{"id": str(number)} for number in range(10)]
+
+@eval_task("a", data=ROWS)
+async def test_a(row, lm):
+    assert (await lm.ask("say: yes")).text == "yes"
+
+@eval_task("b", data=ROWS)
+async def test_b(row, lm, shelf):
+    assert shelf
+"""
+SHELF = """
+import pytest
+
+@pytest.fixture(scope="{scope}")
+def shelf():
+    return ["book"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "options", "whole"),
+    [
+        # The first, that whose turn the fixture is set up at, and the last.
+        ("module", (), 3),
+        # And each that needs the fixture for itself.
+        pytest.param("function", (), 11, marks=pytest.mark.again),
+        pytest.param("module", ("--lm-items=plain",), 20, marks=pytest.mark.again),
+    ],
+)
+def test_an_eval_function_that_began_ahead_runs_its_call_alone(
+    project: Project, scope: str, options: tuple[str, ...], whole: int
+) -> None:
+    project.write("test_f.py", FUNCTIONS)
+    project.write("conftest.py", SHELF.format(scope=scope))
+    run_counted(project, "--lm-concurrency=2", *options).assert_outcomes(passed=20)
+    assert {"call": 20, "setup": whole, "teardown": whole} == phases(project)

@@ -123,6 +123,26 @@ def test_a_file_that_is_named_is_read_wherever_it_is(project: Project) -> None:
     project.run(f"{file}::a").assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_file_that_is_named_beside_its_folder_is_read_once(project: Project, processes: str) -> None:
+    """From version 9 pytest forgets it: it was read only where its folder alone has it read."""
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    project.task("root.jsonl", project.record("a", "x"), project.record("b", "x"))
+    project.run(processes, ".", "root.jsonl", "tasks/t.jsonl").assert_outcomes(passed=3)
+    assert ["root", "t"] == [row["task"] for row in project.board()["tasks"]]
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 8 refuses the file itself")
+@pytest.mark.again
+def test_a_file_that_is_no_task_is_said_to_be_none_where_its_folder_is_named_beside_it(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "x"))
+    project.write("tasks/rows.csv", "a,b\n")
+    named = project.run("tasks", "tasks/rows.csv")
+    named.stdout.fnmatch_lines(["not a task: tasks/rows.csv (expected one of .jsonl, .py, .yaml; *"])
+    named.assert_outcomes(passed=1)
+    assert "rows.csv" not in project.run("tasks").stdout.str()
+
+
 def test_conversations_are_tasks_in_any_folder_that_is_named(project: Project) -> None:
     turns = [{"user": "say: x", "targets": ["x"]}]
     project.task("elsewhere/t.jsonl", {"id": "a", "turns": turns})

@@ -49,6 +49,42 @@ def test_the_last_failed_items_run_again(harness: Project) -> None:
     assert 0 == harness.run("tasks", "--lf", "--collect-only").ret
 
 
+SEVERAL = """
+harness:
+  from: ../theirs
+  tasks: [capitals, {group: words, task: [plurals, sounds], aggregate_metric_list: [{metric: acc}]}]
+  data: ../data
+  examples:
+    capitals.2: {quarantine: {until: "2999-01-01", reason: the border moves}}
+    sounds.1: {must_pass: true}
+"""
+WEAK = """
+
+class Weak(Model):
+    name = "weak.v1"
+
+    def one(self, request):
+        return LogProb(-1.0) if "Spain" in request.context else super().one(request)
+"""
+
+
+def test_tasks_have_several_models_a_cache_and_what_single_examples_tell_the_gate(harness: Project) -> None:
+    harness.write("tasks/reasoning.yaml", SEVERAL)
+    harness.write("model.py", (harness.path / "model.py").read_text() + WEAK)
+    two = ("--lm-adapter=A=model:Model", "--lm-adapter=B=model:Weak", "--lm-cache=answers", "--lm-gate=tasks")
+    first = harness.run_pytest("tasks", *two)
+    first.assert_outcomes(passed=28, failed=4)
+    board = harness.board("reports/A")
+    assert [("capitals", "2", "the border moves")] == [
+        (each["task"], each["id"], each["reason"]) for each in board["quarantined"]
+    ]
+    assert ["sounds: 1 must pass"] == [reason[:19] for reason in board["gate"]["reasons"]]
+    assert 5 / 6 == board["groups"]["words"]["metrics"]["acc,none"]["value"]
+    again = harness.run_pytest("tasks", *two)
+    again.stdout.fnmatch_lines(["cache: 48 of 48 answer(s) found*"] * 2)
+    assert board["digest"] == harness.board("reports/A")["digest"]
+
+
 TOLD = """
 task: told
 dataset_path: made/told

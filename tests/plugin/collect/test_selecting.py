@@ -100,7 +100,7 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
     "distribution",
     [
         "-n0",
-        pytest.param("-n2", marks=pytest.mark.command_line),
+        pytest.param("-n2", marks=[pytest.mark.command_line, pytest.mark.again]),
         *[pytest.param(f"-n2 --dist={dist}", marks=pytest.mark.again) for dist in ("loadfile", "worksteal")],
     ],
 )

@@ -86,6 +86,8 @@ MORE = [
     ("before the ledger's footer", "os._exit", "-n2"),
     ("after the last answer's line", "os._exit twice", "-n2"),
 ]
+# Most of the way a death is as the others at its point: every third of those, and one of a worker's, by default.
+OFTEN = [case for number, case in enumerate(CHOSEN) if number % 3 == 0]
 
 
 def test_the_table_of_the_docs_has_every_point() -> None:
@@ -127,7 +129,12 @@ def older_results(project: Project, before: bytes) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("point", "kind", "processes"), [*CHOSEN, *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE]]
+    ("point", "kind", "processes"),
+    [
+        *OFTEN,
+        *[pytest.param(*case, marks=pytest.mark.again) for case in CHOSEN if case not in OFTEN],
+        *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE],
+    ],
 )
 def test_a_run_that_dies_is_not_green_and_is_resumed(
     earlier: Project, point: str, kind: str, processes: str, monkeypatch: pytest.MonkeyPatch

@@ -389,6 +389,16 @@ def test_a_wrong_answer_fails_the_run_however_it_is_run(project: Project, option
     assert ("examples", 6) == (verdict(project), project.board()["counts"]["collected"])
 
 
+@pytest.mark.parametrize("plugin", ["debugging", "setuponly", "setupplan"])
+def test_a_plugin_of_pytest_may_be_blocked(project: Project, plugin: str) -> None:
+    write_tasks(project, wrong=True)
+    rows = '@eval_task("rows", data=[{"id": "a"}, {"id": "b"}, {"id": "c"}])\n'
+    function = 'async def test_rows(row): assert row["id"] != "b"\n'
+    project.write("test_evals.py", f"from pytest_lmeval import eval_task\n{rows}{function}")
+    assert 1 == project.run("-p", f"no:{plugin}", ".").ret
+    assert ("examples", 9) == (verdict(project), project.board()["counts"]["collected"])
+
+
 # The baseline
 
 UPDATE = ("--lm-baseline=base.json", "--lm-update-baseline")

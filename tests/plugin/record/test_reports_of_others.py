@@ -30,7 +30,11 @@ def junit_properties(project: Project) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize(
     ("family", "processes"),
-    [("xunit1", "-n0"), ("xunit2", "-n0"), ("xunit2", "-n2"), pytest.param("xunit1", "-n2", marks=pytest.mark.again)],
+    [
+        ("xunit1", "-n0"),
+        ("xunit2", "-n0"),
+        *[pytest.param(family, "-n2", marks=pytest.mark.again) for family in ("xunit1", "xunit2")],
+    ],
 )
 def test_junit_xml_has_a_case_an_example_with_its_score(small: Project, family: str, processes: str) -> None:
     small.run("--junitxml=junit.xml", "-o", f"junit_family={family}", processes)

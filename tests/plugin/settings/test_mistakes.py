@@ -293,6 +293,48 @@ MISTAKES = {
         "expected a list",
         **{"own.py": "class Model:\n    def generate(self, prompt):\n        return 'x'\n"},
     ),
+    "generate of one prompt": command(
+        "pytest tasks --lm-adapter=own:Model",
+        3,
+        "no attribute 'upper'",
+        "generate is given a list of prompts, and returns a list of answers",
+        **{"own.py": "class Model:\n    def generate(self, prompt):\n        return [prompt.upper()]\n"},
+    ),
+    "complete of a text": command(
+        "pytest tasks --lm-adapter=own:Model",
+        3,
+        "'Generate' is not iterable",
+        "it is given a request, and request.text is its text",
+        **{"own.py": "class Model:\n    async def complete(self, prompt):\n        return 'x' in prompt\n"},
+    ),
+    "complete is not async": Mistake(
+        {
+            T: GOOD + GOOD.replace('"a"', '"b"'),
+            "own.py": "class Model:\n    def complete(self, request):\n        return 'x'\n",
+        },
+        "pytest tasks --lm-adapter=own:Model",
+        3,
+        (
+            "  stopped, as no answer can be used: adapter Model: complete returned str",
+            "(error): the reason is under the leaderboard",
+        ),
+    ),
+    "hook in a test file": command(
+        "pytest test_own.py -Wdefault",
+        0,
+        "pytest_lmeval_register is a hook: pytest calls it in a conftest.py or a plugin, and never in a test file",
+        **{"test_own.py": f"{OWN_METRIC}\ndef test_it():\n    pass\n"},
+    ),
+    "key of a judge": command(
+        "pytest tasks --lm-adapter=toy --lm-judge=openai:gpt-4o",
+        4,
+        "--lm-judge=openai:gpt-4o: adapter 'openai': environment variable OPENAI_API_KEY",
+        "--lm-judge-arg=NAME=VALUE gives the judge an option",
+    ),
+    "backslash": command("pytest tasks\\t.jsonl --lm-adapter=toy", 4, "did you mean tasks/t.jsonl?"),
+    "only data": Mistake(
+        {"tasks/rows.csv": ROWS}, RUN, 5, ("tasks/rows.csv is data: lmeval init --from tasks/rows.csv makes a task",)
+    ),
     "adapter without a method": command(
         "pytest tasks --lm-adapter=own:Model",
         4,

@@ -40,7 +40,12 @@ def test_300_examples_are_asked_in_the_same_39_batches_by_two_workers(project: P
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [(3, 8), pytest.param(1, 20, marks=pytest.mark.again), pytest.param(10, 2, marks=pytest.mark.again), (50, 2)],
+    [
+        (3, 8),
+        pytest.param(1, 20, marks=pytest.mark.again),
+        pytest.param(10, 2, marks=pytest.mark.again),
+        pytest.param(50, 2, marks=pytest.mark.again),
+    ],
 )
 def test_the_batch_size_bounds_a_call(project: Project, size: int, expected: int) -> None:
     write_tasks(project, files=2, examples=10)

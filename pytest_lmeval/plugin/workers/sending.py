@@ -1,0 +1,76 @@
+"""What travels between workers and the controller for each example, made small where nobody could tell.
+
+Only hooks of pytest and xdist are used. The controller says what it needs when it sets a worker up.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_lmeval.plugin.asking.turn import ALONE, NEEDS, is_listened_to
+from pytest_lmeval.plugin.private import input_of_worker, worker_input
+
+_PACKED = "lmeval_packed"
+
+
+def send_little(config: pytest.Config) -> None:
+    """Have workers send no more than this process, their controller, needs."""
+    config.pluginmanager.register(Unpacking(config), "lmeval-unpacking")
+
+
+def pack_reports(config: pytest.Config) -> None:
+    """Pack what this worker reports, if the Python of the controller is the same."""
+    if worker_input(config).get(NEEDS, {}).get("python") == sys.version:
+        config.pluginmanager.register(Packing(), "lmeval-packing")
+
+
+class Unpacking:
+    """The controller's side."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Say which Python unpacks, whether anybody needs all reports of an example, and its beginning and end."""
+        option = self._config.option
+        hooks = ("runtest_logstart", "runtest_logreport", "runtest_logfinish", "report_teststatus")
+        calls_do = not is_listened_to(self._config.hook, hooks)
+        # With -v a line is written when a test begins; and which tests run is known to no scheduler of xdist's own.
+        is_quiet = calls_do and getattr(option, "verbose", 0) <= 0 and option.dist == "load"
+        input_of_worker(node)[NEEDS] = {"python": sys.version, "calls": calls_do, "quiet": is_quiet}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, Any, Any]:
+        packed = data.pop(_PACKED, None)
+        if packed is not None:
+            data.update(marshal.loads(packed))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        if not report.__dict__.pop(ALONE, False):
+            return (yield)
+        hook, where = self._config.hook, {"nodeid": report.nodeid, "location": report.location}
+        hook.pytest_runtest_logstart(**where)
+        outcome = yield
+        hook.pytest_runtest_logfinish(**where)
+        return outcome
+
+
+class Packing:
+    """A worker's side."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
+        data = yield
+        try:
+            # execnet takes a microsecond or two for each value.
+            return {_PACKED: marshal.dumps(data)}
+        except ValueError:  # something of another plugin, which execnet takes or refuses
+            return data

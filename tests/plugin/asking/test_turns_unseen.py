@@ -1,0 +1,87 @@
+"""What a run shows and writes is the same whether an example has all phases or its call alone, but for times."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
+
+OPTIONS = [
+    ("-rA",),
+    ("-v",),
+    ("-vv",),
+    ("-q",),
+    ("-qq",),
+    ("-x",),
+    ("--maxfail=3",),
+    ("--lf",),
+    ("--ff",),
+    ("--nf",),
+    ("--sw",),
+    ("--durations=0", "-vv"),
+    ("-s", "-v"),
+    ("--capture=sys",),
+    ("--capture=tee-sys",),
+    ("-p", "no:logging"),
+    ("-p", "no:warnings"),
+    ("-p", "no:cacheprovider"),
+    # Functions that run beside others log when they like: in whatever phase of a test.
+    ("-o", "log_cli=true", "-k", "loud or quiet or test_one"),
+    ("--log-file=files/run.log", "--log-file-level=INFO"),
+    ("--setup-show",),
+    ("--junitxml=files/junit.xml",),
+    ("--junitxml=files/junit.xml", "-o", "junit_logging=all", "-o", "junit_log_passing_tests=true"),
+    ("--json-report", "--json-report-file=files/report.json", "-k", "loud or quiet or test_one"),
+    ("--pdb",),
+    ("--color=yes",),
+    ("--tb=short", "--show-capture=no"),
+    ("-o", "console_output_style=count"),
+    ("-o", "console_output_style=times", "-v"),
+    ("-W", "error"),
+    ("-k", "answers or quiet"),
+    ("--deselect=test_evals.py::test_answers[no]", "--deselect=tasks/loud.jsonl::c"),
+    ("--lm-adapter=a=model:Model", "--lm-adapter=b=model:Model"),
+    ("-n1",),
+]
+"""Each is run both ways."""
+FIELDS = ("status", "score", "outputs", "error")
+_AGAIN = dict.fromkeys(OPTIONS[1:], pytest.mark.again)
+_TIME = r"\d+\.\d+(?:e-?\d+)?(?: ?[mu]?s)?|\d{4}-\d\d-\d\d[T ][\d:,.]+(?:[+-]\d\d:\d\d)?"
+_OTHERS = r"0x[0-9a-f]+|(?<=process\": )\d+|(?<=runpytest-)\d+|(?<=lm-items=)\w+"
+_VARIES = re.compile(f"{_TIME}|{_OTHERS}")
+
+
+def seen(project: Project, how: str, options: tuple[str, ...]) -> list[str]:
+    """Return what a run showed and wrote, line by line, without numbers that are times or may be.
+
+    Those options that look at the run before have one.
+    """
+    for made in ("reports", ".pytest_cache", "files"):
+        shutil.rmtree(project.path / made, ignore_errors=True)
+    if {"--lf", "--ff", "--nf", "--sw"} & {*options}:
+        project.run("-q", f"--lm-items={how}")
+    # By name: the fixture of pytest's that runs it leaves folders.
+    result = project.run(f"--lm-items={how}", "tasks", "test_evals.py", *options)
+    lines = [f"exit code {result.ret}", *result.outlines, "stderr:", *result.errlines]
+    for file in sorted([*(project.path / ".pytest_cache/v").rglob("*"), *project.path.glob("files/*")]):
+        if file.is_file():
+            lines += [file.name, *file.read_text("utf-8").replace("><", ">\n<").replace(", ", ",\n").splitlines()]
+    lines = [" ".join(_VARIES.sub("N", line).replace("=", " ").split()) for line in lines]
+    # The slowest come first.
+    lines.sort(key=lambda line: line if re.match("N (setup|call|teardown) ", line) else "")
+    for file in sorted(project.path.glob("reports/**/ledger.jsonl")):
+        found = project.ledger(str(file.parent.relative_to(project.path)))
+        lines += [str([name, *(line[field] for field in FIELDS)]) for name, line in found.items()]
+    return lines
+
+
+@pytest.mark.parametrize("options", [pytest.param(each, marks=_AGAIN.get(each, ())) for each in OPTIONS], ids=" ".join)
+def test_nothing_shows_whether_examples_had_all_phases(project: Project, options: tuple[str, ...]) -> None:
+    project.copy("turns")
+    assert [] == [*unified_diff(seen(project, "plain", options), seen(project, "auto", options), n=0)]

@@ -1,4 +1,4 @@
-"""The least a client can do: an aiohttp loop that sends N requests, C in flight, and prints the seconds it took.
+"""The least a client can do: an aiohttp loop that sends N requests, C in flight, and prints wall and CPU seconds.
 
 Usage: ``python benchmarks/bare_client.py PORT N C``.
 """
@@ -13,7 +13,7 @@ import aiohttp
 
 
 async def main(port: int, requests: int, concurrency: int) -> None:
-    """Send the requests and print the time without start-up."""
+    """Send the requests and print both times without start-up."""
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     numbers = iter(range(requests))
     connector = aiohttp.TCPConnector(limit=0)
@@ -25,9 +25,9 @@ async def main(port: int, requests: int, concurrency: int) -> None:
                 async with session.post(url, json={"model": "m", "messages": [message], "temperature": 0}) as response:
                     (await response.json())["choices"][0]["message"]["content"]
 
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(send() for _ in range(concurrency)))
-        print(time.perf_counter() - started)
+        print(time.perf_counter() - started, time.process_time() - cpu)
 
 
 if __name__ == "__main__":

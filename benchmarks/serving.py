@@ -1,9 +1,10 @@
 """Measures how close runs come to the time that a slow server dictates, beside a bare client and other harnesses.
 
-Usage: ``python benchmarks/serving.py [--quick] [--peers DIR]``. With ``--peers`` lm-eval and inspect_ai are installed
-into environments of their own below DIR and measured on the same server, once, on the loads of 1,000 requests; the
-first time this takes minutes.
-Start-up, the time of a run of one example, is taken off, but for the bare client, which times itself.
+Usage: ``python benchmarks/serving.py [--quick] [--runs N] [--load N]... [--peers DIR]``. With ``--peers`` lm-eval and
+inspect_ai are installed into environments of their own below DIR and measured on the same server, once, on the loads of
+1,000 requests; the first time this takes minutes. ``--load`` chooses loads by their place, counted from 0.
+Start-up, the time of a run of one example, is taken off, but for the bare client, which times itself. CPU is that of
+all processes but the server's.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -52,56 +54,76 @@ QUICK = [Load(64, 16, 0.02)]
 
 
 def main() -> None:
-    """Print a row per load and client: wall seconds, share of the ideal, and of the bare client."""
+    """Print a row per load and client: wall seconds, share of the ideal, and of the bare client, CPU per request."""
     parser = argparse.ArgumentParser(description="Measure requests in flight beneath pytest items.")
     parser.add_argument("--quick", action="store_true", help="small and once: shows that it runs, not how fast")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each client is run (default {RUNS})")
+    parser.add_argument("--load", type=int, action="append", metavar="N", help="of the loads these")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="measure lm-eval and inspect_ai, installed below DIR")
     options = parser.parse_args()
-    print("| requests | in flight | latency | client | wall s | of ideal | of bare |")
-    print("| ---: | ---: | --- | --- | ---: | ---: | ---: |")
-    for load in QUICK if options.quick else FULL:
-        measure(load, 1 if options.quick else RUNS, options.peers)
+    print("| requests | in flight | latency | client | wall s | of ideal | of bare | CPU us per request |")
+    print("| ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |")
+    loads = QUICK if options.quick else [FULL[place] for place in options.load or range(len(FULL))]
+    for load in loads:
+        measure(load, 1 if options.quick else options.runs, options.peers)
 
 
 def measure(load: Load, runs: int, peers: Path | None) -> None:
     """Measure every client on one load, in turns, and print the medians."""
-    walls: dict[str, list[float]] = {}
+    found: dict[str, list[Cost]] = {}
     with tempfile.TemporaryDirectory(prefix="lmeval-serving-") as folder, serving(load) as port:
         scene = Path(folder)
         write_tasks(scene, load.requests)
         for _ in range(runs):
-            walls.setdefault("bare aiohttp", []).append(bare(load, port))
-            walls.setdefault("pytest-lmeval", []).append(ours(load, port, scene))
+            found.setdefault("bare aiohttp", []).append(bare(load, port))
+            found.setdefault("records", []).append(ours(load, port, scene, "t.jsonl"))
+            found.setdefault("functions", []).append(ours(load, port, scene, "test_words.py"))
         if peers is not None and load.requests <= _LOAD_OF_PEERS:
             for name, peer in PEERS.items():
-                walls[name] = [peer(load, port, scene, peers)]
-    bare_wall = statistics.median(walls["bare aiohttp"])
-    for client, values in walls.items():
-        wall = statistics.median(values)
-        shares = f"{load.ideal / wall:.2f} | {bare_wall / wall:.2f}"
+                found[name] = [peer(load, port, scene, peers)]
+    medians = {
+        client: Cost(*(statistics.median(getattr(cost, name) for cost in costs) for name in ("wall", "cpu")))
+        for client, costs in found.items()
+    }
+    for client, cost in medians.items():
+        shares = f"{load.ideal / cost.wall:.2f} | {medians['bare aiohttp'].wall / cost.wall:.2f}"
         latency = f"{load.seconds * 1000:g} ms {load.kind}"
-        print(f"| {load.requests} | {load.in_flight} | {latency} | {client} | {wall:.2f} | {shares} |", flush=True)
+        cpu = f"{cost.cpu / load.requests * 1e6:,.0f}"
+        row = f"| {load.requests} | {load.in_flight} | {latency} | {client} | {cost.wall:.2f} | {shares} | {cpu} |"
+        print(row, flush=True)
 
 
-def bare(load: Load, port: int) -> float:
-    """Return the seconds that a bare client takes, by its own clock."""
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Wall and CPU in seconds, start-up taken off."""
+
+    wall: float
+    cpu: float
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.wall - other.wall, self.cpu - other.cpu)
+
+
+def bare(load: Load, port: int) -> Cost:
+    """Return what a bare client takes, by its own clocks."""
     done = run([sys.executable, HERE / "bare_client.py", port, load.requests, load.in_flight])
-    return float(done)
+    wall, cpu = map(float, done.split())
+    return Cost(wall, cpu)
 
 
-def ours(load: Load, port: int, scene: Path) -> float:
-    """Return the seconds that the items of a pytest run take, start-up taken off."""
+def ours(load: Load, port: int, scene: Path, file: str) -> Cost:
+    """Return what the items of a pytest run take, of records or of an eval function, by the name of their file."""
 
-    def once(tasks: str) -> float:
+    def once(tasks: str) -> Cost:
         options: list[object] = ["--lm-adapter=openai:m", "--lm-adapter-arg", f"base_url=http://127.0.0.1:{port}/v1"]
         options += ["--lm-concurrency", load.in_flight, "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
-        return timed([sys.executable, "-m", "pytest", tasks, *options], scene)
+        return timed([sys.executable, "-m", "pytest", f"{tasks}/{file}", *options], scene)
 
     return once("all") - once("one")
 
 
-def inspect_ai(load: Load, port: int, scene: Path, peers: Path) -> float:
-    """Return the seconds that inspect_ai takes, start-up taken off."""
+def inspect_ai(load: Load, port: int, scene: Path, peers: Path) -> Cost:
+    """Return what inspect_ai takes."""
     python = environment(peers, "inspect_ai", "openai")
     (scene / "peer.py").write_text(_INSPECT_TASK, encoding="utf-8")
     command = [python, "-m", "inspect_ai._cli.main", "eval", "peer.py", "--model", "openai/m", "--display", "none"]
@@ -111,12 +133,12 @@ def inspect_ai(load: Load, port: int, scene: Path, peers: Path) -> float:
     return whole - timed([*command, "-T", "path=one/t.jsonl"], scene, url)
 
 
-def lm_eval(load: Load, port: int, scene: Path, peers: Path) -> float:
-    """Return the seconds that lm-eval takes, start-up taken off."""
+def lm_eval(load: Load, port: int, scene: Path, peers: Path) -> Cost:
+    """Return what lm-eval takes."""
     python = environment(peers, "lm_eval[api]")
     arguments = f"model=m,base_url=http://127.0.0.1:{port}/v1/chat/completions,num_concurrent={load.in_flight}"
 
-    def once(name: str) -> float:
+    def once(name: str) -> Cost:
         (scene / f"peer_{name}.yaml").write_text(_LM_EVAL_TASK.format(name=name, scene=scene), encoding="utf-8")
         command = [python, "-m", "lm_eval", "--model", "local-chat-completions", "--model_args", arguments]
         command += ["--tasks", f"peer_{name}", "--include_path", scene, "--apply_chat_template"]
@@ -127,6 +149,13 @@ def lm_eval(load: Load, port: int, scene: Path, peers: Path) -> float:
 
 PEERS = {"lm-eval": lm_eval, "inspect_ai": inspect_ai}
 
+_FUNCTION = """
+from pytest_lmeval import eval_task
+
+@eval_task("words", data=[{{"id": f"e{{number}}", "prompt": f"say {{number}}"}} for number in range({count})])
+async def test_words(row, lm):
+    assert (await lm.ask(row["prompt"])).text == "yes"
+"""
 _INSPECT_TASK = """
 import json
 from inspect_ai import Task, task
@@ -172,6 +201,7 @@ def write_tasks(scene: Path, requests: int) -> None:
             for number in range(count)
         ]
         (scene / name / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        (scene / name / "test_words.py").write_text(_FUNCTION.format(count=count), encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -187,11 +217,16 @@ def serving(load: Load) -> Iterator[int]:
         server.communicate()
 
 
-def timed(command: Sequence[object], folder: Path, variables: dict[str, str] | None = None) -> float:
-    """Return the wall seconds of a command."""
-    started = time.perf_counter()
+def timed(command: Sequence[object], folder: Path, variables: dict[str, str] | None = None) -> Cost:
+    """Return what a command takes, with the processes that it waits for."""
+    started, before = time.perf_counter(), _cpu_of_children()
     run(command, folder, variables)
-    return time.perf_counter() - started
+    return Cost(time.perf_counter() - started, _cpu_of_children() - before)
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run(command: Sequence[object], folder: Path | None = None, variables: dict[str, str] | None = None) -> str:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
+from tests.report.html.browser import find_chromium
+
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "run.py"
 ROWS = {
@@ -111,6 +114,17 @@ def test_two_models_in_one_run_are_measured_beside_one_alone() -> None:
     one, two = table(done.stdout)
     assert ("ideal", "one model alone") == (one["against"], two["against"])
     assert float(one["plugin"]) == float(two["reference"])
+
+
+@pytest.mark.slow
+def test_the_page_is_measured_beside_an_empty_one() -> None:
+    if find_chromium() is None:
+        needs.lacking("chromium", "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM")
+    done = run_benchmark("--quick", "--rounds=1", script="page.py")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    empty, *pages = table(done.stdout)
+    assert ["empty", "1 x 50", "2 x 50"] == [row["page"] for row in (empty, *pages)]
+    assert all(float(row[column]) > 0 for row in pages for column in ("opens in", "filters in", "opens one in"))
 
 
 @pytest.mark.slow

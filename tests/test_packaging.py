@@ -164,6 +164,23 @@ def test_what_is_published_is_built_by_a_job_that_runs_nothing_else_with_tools_b
     assert [] == [line for line in tools if "--hash=sha256:" not in line]
 
 
+def test_the_site_is_built_by_a_job_that_runs_nothing_else_and_published_by_one_that_builds_nothing() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/docs.yml").read_text("utf-8"))["jobs"]
+    commands = [line for each in jobs["site"]["steps"] for line in each.get("run", "").splitlines()]
+    tools = (ROOT / ".github/tools/docs.txt").read_text("utf-8").replace("\\\n", "").splitlines()
+
+    assert [
+        "pip install --require-hashes --only-binary=:all: -r .github/tools/docs.txt",
+        "python website/build.py",
+    ] == commands
+    assert {"contents": "read"} == jobs["site"]["permissions"]
+    assert ["actions/deploy-pages"] == [each["uses"].partition("@")[0] for each in jobs["publish"]["steps"]]
+    assert {re.split(r"\W*>=", each)[0] for each in PROJECT["optional-dependencies"]["docs"]} <= {
+        line.partition("==")[0] for line in tools
+    }
+    assert [] == [line for line in tools if "--hash=sha256:" not in line]
+
+
 def test_the_workflow_tests_the_versions_of_python_that_the_metadata_names(metadata: Message) -> None:
     (matrix,) = re.findall(r"\bpython: \[(.+)\]", (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(metadata.get_all("Classifier", [])))

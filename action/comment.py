@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-REPORT = Path("reports/leaderboard.md")
+REPORTS = Path("reports")
+_NO_NAME = re.compile(r"[^\w.-]|^\.+$")
+_LET_PASS = ("pass", "new", "inconclusive")
 _MOST_PAGES = 30
 _LONGEST_BODY = 65_000
 
@@ -17,10 +20,11 @@ _LONGEST_BODY = 65_000
 def main() -> None:
     """Write the comment; without a pull request, a report or the permission write none, and exit with 0."""
     number = pull_request()
-    if number is None or not REPORT.is_file():
+    text = report()
+    if number is None or not text:
         return
     mark = f"<!-- lmeval: {os.environ['NAME'].replace('--', '- -')} -->"
-    body = f"{mark}\n{REPORT.read_text('utf-8')}"[:_LONGEST_BODY]
+    body = f"{mark}\n{text}"[:_LONGEST_BODY]
     try:
         own = find_comment(number, mark)
         if own is None:
@@ -33,6 +37,25 @@ def main() -> None:
         print(f"::warning title=lmeval::no comment: {reason}; the report is in the step's summary and the artifact")
     except (OSError, ValueError) as error:
         print(f"::warning title=lmeval::no comment: {type(error).__name__}; the report is in the step's summary")
+
+
+def report() -> str:
+    """Return the report of the run; of several models how they compare, and the reports of those that fail it."""
+    comparison = REPORTS / "comparison.md"
+    if not comparison.is_file():
+        alone = REPORTS / "leaderboard.md"
+        return alone.read_text("utf-8") if alone.is_file() else ""
+    text = comparison.read_text("utf-8")
+    for model in json.loads((REPORTS / "comparison.json").read_text("utf-8"))["models"]:
+        # Nothing but the folder of a label: what the run wrote may have been changed by what it ran.
+        own = REPORTS / _NO_NAME.sub("-", model["label"]) / "leaderboard.md"
+        if model["verdict"] in _LET_PASS or not own.is_file():
+            continue
+        part = f"\n<details><summary>{model['label']}</summary>\n\n{own.read_text('utf-8')}\n</details>\n"
+        if len(text) + len(part) > _LONGEST_BODY - 200:
+            part = f"\nThe report of {model['label']} is in the artifact.\n"
+        text += part
+    return text
 
 
 def pull_request() -> int | None:

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 BOARD = Path("reports/leaderboard.json")
+COMPARISON = Path("reports/comparison.json")
+"""What a run of several models writes in the place of one board."""
 FORK = (
     "a pull request from a fork has no secrets, so that a model which needs a key cannot be asked; run the evals on a "
     "branch of this repository, or with a model that needs none"
@@ -21,7 +23,8 @@ FORK = (
 
 def main() -> None:
     """Run, and write the outputs."""
-    BOARD.unlink(missing_ok=True)
+    for path in (BOARD, COMPARISON):
+        path.unlink(missing_ok=True)
     baseline = find_baseline()
     command = merging(baseline) if os.environ["MERGE"] == "true" else testing(baseline)
     print(f"$ {shlex.join(command)}", flush=True)
@@ -48,9 +51,15 @@ def testing(baseline: Path | None) -> list[str]:
 
 def merging(baseline: Path | None) -> list[str]:
     """Return the command that joins what the jobs of the shards uploaded."""
-    ledgers = sorted(map(str, Path("lmeval-shards").glob("*/ledger.jsonl")))
+    folders = sorted(str(path) for path in Path("lmeval-shards").glob("*") if path.is_dir())
+    if not folders:
+        say(
+            "error",
+            f"no artifact {os.environ['NAME']}-shard-*: the jobs of the shards need the same name, and end first",
+        )
+        sys.exit(1)
     options = ["--baseline", str(baseline)] if baseline else []
-    return [sys.executable, "-m", "pytest_lmeval.cli", "merge", *ledgers, "-o", "reports", *options]
+    return [sys.executable, "-m", "pytest_lmeval.cli", "merge", *folders, "-o", "reports", *options]
 
 
 def find_baseline() -> Path | None:
@@ -61,22 +70,36 @@ def find_baseline() -> Path | None:
     own = Path(os.environ["BASELINE"])
     branch = os.environ.get("GITHUB_BASE_REF", "")
     if not branch or os.environ["BASELINE_FROM"] == "head":
-        if not own.is_file():
+        if not own.exists():
             warn_of_none(own, "here")
-        return own if own.is_file() else None
+        return own if own.exists() else None
     fetched = subprocess.run(["git", "fetch", "--quiet", "--depth=1", "origin", branch], check=False)
-    shown = subprocess.run(["git", "show", f"FETCH_HEAD:{own.as_posix()}"], capture_output=True, check=False)
     if fetched.returncode:
         say("error", f"the branch {branch} could not be fetched, so that its baseline is not known")
         sys.exit(1)
-    if shown.returncode:
+    files = files_of_base(own.as_posix())
+    if not files:
         warn_of_none(own, f"on {branch}")
         return None
-    if own.is_file() and own.read_bytes() != shown.stdout:
+    if any(path.is_file() and path.read_bytes() != content for path, content in files.items()):
         say("notice", f"this pull request changes {own}; it is compared with the one on {branch} (baseline-from: base)")
-    found = Path(os.environ["RUNNER_TEMP"], "lmeval-baseline.json")
-    found.write_bytes(shown.stdout)
-    return found
+    found = Path(os.environ["RUNNER_TEMP"], "lmeval-baseline")
+    for path, content in files.items():
+        (found / path).parent.mkdir(parents=True, exist_ok=True)
+        (found / path).write_bytes(content)
+    return found / own
+
+
+def files_of_base(path: str) -> dict[Path, bytes]:
+    """Return the file at ``path`` of the branch that was fetched, or the files of that folder; empty without either."""
+    listed = subprocess.run(
+        ["git", "ls-tree", "-rz", "--name-only", "FETCH_HEAD", "--", path], capture_output=True, text=True, check=False
+    )
+    names = [name for name in listed.stdout.split("\0") if name]
+    shown = {
+        name: subprocess.run(["git", "show", f"FETCH_HEAD:{name}"], capture_output=True, check=True) for name in names
+    }
+    return {Path(name): done.stdout for name, done in shown.items()}
 
 
 def warn_of_none(baseline: Path, where: str) -> None:
@@ -94,8 +117,11 @@ def from_fork() -> bool:
 
 
 def verdict() -> str:
-    """Return the gate's verdict on the board of this run, or none."""
+    """Return the gate's verdict on the board of this run, of several models ``LABEL=VERDICT`` for each, or none."""
     try:
+        if COMPARISON.is_file():
+            models = json.loads(COMPARISON.read_text("utf-8"))["models"]
+            return " ".join(f"{model['label']}={model['verdict']}" for model in models)
         found = json.loads(BOARD.read_text("utf-8"))["gate"]["verdict"]
     except (OSError, ValueError, KeyError, TypeError):
         return ""

@@ -2,9 +2,9 @@
 
 The variable holds kinds, separated by commas: ``chromium``, ``clients`` (packages of the extra ``test-clients``),
 ``data`` (published data sets beside the checkout), ``docs`` (packages of the extra ``docs``), ``git`` (the program, and
-a checkout), ``packages`` (of the extra ``test``), ``ray`` (of the extra ``ray``), ``server`` (packages of the extra
-``test-server``), ``torch``. A test that lacks one of these then fails. CI sets it, so that no part of the suite goes
-missing unnoticed.
+a checkout), ``packages`` (of the extras ``test`` and ``test-libraries``), ``ray`` (of the extra ``ray``), ``server``
+(packages of the extra ``test-server``), ``torch``. A test that lacks one of these then fails. CI sets it, so that no
+part of the suite goes missing unnoticed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,26 @@ from typing import Any, NoReturn
 
 import pytest
 
-__all__ = ["DATA", "KINDS", "VARIABLE", "installed", "lacking", "module", "needs_file", "required"]
+__all__ = [
+    "DATA",
+    "KINDS",
+    "LACKS_LIBRARIES",
+    "LIBRARIES",
+    "VARIABLE",
+    "installed",
+    "lacking",
+    "module",
+    "needs_file",
+    "required",
+]
 
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
 KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch"})
+LIBRARIES = frozenset(
+    {"datasets", "openai", "pydantic_ai", "rouge_score", "sacrebleu", "scipy", "sklearn", "statsmodels", "tiktoken"}
+)
+"""What the extra ``test-libraries`` installs, by the names that are imported."""
+LACKS_LIBRARIES = "needs pip install -e '.[test-libraries]'"
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -46,13 +62,17 @@ def module(name: str, kind: str = "packages", reason: str = "") -> Any:
     try:
         return import_module(name)
     except ImportError:
-        lacking(kind, reason or f"needs {name}")
+        lacking(kind, reason or _needs(name))
 
 
 def installed(name: str, kind: str = "packages") -> None:
     """Skip or fail a test whose runs import the module ``name``: to import it here, too, may take a second."""
     if find_spec(name) is None:
-        lacking(kind, f"needs {name}")
+        lacking(kind, _needs(name))
+
+
+def _needs(name: str) -> str:
+    return LACKS_LIBRARIES if name in LIBRARIES else f"needs {name}"
 
 
 def needs_file(path: Path) -> pytest.MarkDecorator:

@@ -304,6 +304,53 @@ def test_shards_are_joined_and_judged_by_a_last_job(
     assert 1 == len(hub.comments)
 
 
+@pytest.mark.again
+def test_shards_of_several_models_are_joined_and_compared_with_the_baselines_of_the_base_branch(
+    pull_request: PullRequest, hub: GitHub
+) -> None:
+    args = "--lm-adapter=good=model:Model --lm-adapter=worse=worse:Model"
+
+    def job() -> Job:
+        made = pull_request("main")
+        (made.workspace / "worse.py").write_text(WORSE)
+        return made
+
+    before = job()
+    before.environment.pop("GITHUB_BASE_REF")
+    good = "--lm-adapter=good=model:Model --lm-adapter=worse=model:Model --lm-baseline=baselines --lm-update-baseline"
+    assert 0 == before.run(args=good, comment="false", baseline="baselines"), before.log
+    shutil.rmtree(before.artifacts)
+    _git(before.workspace, "add", "baselines")
+    _git(before.workspace, "commit", "--quiet", "-m", "Baselines")
+    for shard in ("1/2", "2/2"):
+        part = _of(job(), before.workspace)
+        part.run(args=args, shard=shard, baseline="baselines")
+        verdicts = dict(each.split("=") for each in part.outputs["run"]["verdict"].split())
+        assert ["good", "worse"] == [*verdicts], part.log
+    assert [] == hub.comments
+    last = _of(job(), before.workspace)
+
+    assert 1 == last.run(merge="true", baseline="baselines"), last.log
+    assert {"exit-code": "1", "verdict": "good=pass worse=regression", "artifact": "evals"} == last.outputs["run"]
+    [comment] = hub.comments
+    assert comment["body"].startswith("<!-- lmeval: evals -->\n# Comparison: failed")
+    assert ["worse"] == re.findall("<summary>(good|worse)</summary>", comment["body"])
+    assert (last.artifacts / "evals/report.html").exists()
+
+
+def _of(job: Job, base: Path) -> Job:
+    """Return the job with another repository to fetch the base branch from."""
+    _git(job.workspace, "remote", "set-url", "origin", f"file://{base}")
+    return job
+
+
+@pytest.mark.again
+def test_a_last_job_without_shards_is_red_and_says_why(pull_request: PullRequest) -> None:
+    job = pull_request("main")
+    assert 1 == job.run(merge="true"), job.log
+    assert "::error title=lmeval::no artifact evals-shard-*" in job.log
+
+
 def test_what_is_installed_is_this_package_and_the_project(tmp_path: Path) -> None:
     script = "import sys; sys.path.insert(0, sys.argv[1]); import install; print(install.command()[4:])"
 

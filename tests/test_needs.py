@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 
 from tests import needs
 from tests.conftest import NEEDLESS, RunModule, left_out
+from tests.reference import conftest as reference
 
 TESTS = Path(__file__).parent
 MARKED = "slow tests run with --all; others once more, in other ways, with --again"
@@ -86,6 +88,31 @@ def test_a_missing_module_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(needs.VARIABLE, "packages")
     with pytest.raises(pytest.fail.Exception, match="needs no_such_module; LMEVAL_TESTS_REQUIRE names packages"):
         needs.module("no_such_module")
+
+
+def test_a_module_of_tests_that_imports_a_library_that_is_not_there_is_skipped_or_fails(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(reference, "find_spec", lambda name: None)
+    folder = TESTS / "reference"
+    lacking = reference.pytest_pycollect_makemodule(folder / "test_f1.py", request.session)
+
+    assert reference.pytest_pycollect_makemodule(folder / "test_bounds.py", request.session) is None
+    assert lacking is not None
+    monkeypatch.delenv(needs.VARIABLE, raising=False)
+    with pytest.raises(pytest.skip.Exception, match=re.escape("needs pip install -e '.[test-libraries]'")):
+        lacking.collect()
+    monkeypatch.setenv(needs.VARIABLE, "packages")
+    with pytest.raises(pytest.fail.Exception, match="names packages"):
+        lacking.collect()
+
+
+def test_the_libraries_are_those_of_their_extra() -> None:
+    extras = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    names = {re.split(r"[^\w-]", line)[0].removesuffix("-slim").replace("-", "_") for line in extras["test-libraries"]}
+
+    assert needs.LIBRARIES == {"sklearn" if name == "scikit_learn" else name for name in names}
+    assert not {*extras["test"]} & {*extras["test-libraries"]}
 
 
 def test_a_missing_data_set_skips_and_where_it_is_required_the_test_runs(

@@ -111,23 +111,28 @@ class Environment:
     def __init__(self, folder: Path, packages: Sequence[str]) -> None:
         self._folder = folder
         _uv("venv", "--quiet", "--python", sys.executable, str(folder))
-        _uv("pip", "install", "--quiet", "--python", str(self._python), "-e", str(ROOT), *packages)
+        _uv("pip", "install", "--quiet", "--python", str(self.python), "-e", str(ROOT), *packages)
 
     @property
-    def _python(self) -> Path:
+    def python(self) -> Path:
+        """The interpreter of the environment."""
         return self._folder / "bin/python"
 
     def version(self, package: str) -> str:
         """Return the version of ``package`` that is installed."""
         code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
-        return subprocess.run([self._python, "-c", code], text=True, capture_output=True, check=True).stdout.strip()
+        return subprocess.run([self.python, "-c", code], text=True, capture_output=True, check=True).stdout.strip()
+
+    def project(self, name: str) -> Path:
+        """Return a copy of the project beside the environment."""
+        project = self._folder.with_name(f"{self._folder.name}-{name}")
+        shutil.rmtree(project, ignore_errors=True)
+        return Path(shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__", ".*", "reports")))
 
     def run(self, model: str, options: Sequence[str]) -> Run:
         """Run the project in a folder of its own."""
-        project = self._folder.with_name(f"{self._folder.name}-{model}")
-        shutil.rmtree(project, ignore_errors=True)
-        shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__", ".*", "reports"))
-        command: list[str | Path] = [self._python, "-m", "pytest", f"--lm-adapter=scripted:{model}", *options]
+        project = self.project(model)
+        command: list[str | Path] = [self.python, "-m", "pytest", f"--lm-adapter=scripted:{model}", *options]
         ended = subprocess.run(command, cwd=project, text=True, capture_output=True, check=False, timeout=_LIMIT_S)
         board = project / "reports/leaderboard.json"
         digest = json.loads(board.read_text("utf-8"))["digest"] if board.is_file() else ""

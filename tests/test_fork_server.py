@@ -78,6 +78,7 @@ def test_a_fork_prints_what_the_command_prints(
     project: Project, both_ways: BothWays, options: list[str], code: int
 ) -> None:
     project.small_tasks()
+    project.run()  # the first run in a folder says what to do next
     fork, command = both_ways(printed, *options)
     assert command == fork
     assert code == fork[0]

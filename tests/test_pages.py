@@ -18,6 +18,7 @@ from pytest_lmeval.pages import REPOSITORY, page
 from tests import needs
 from tests.report.html.browser import find_chromium, running_browser
 from website.pictures import COLUMNS, IMAGES, PICTURES, svg
+from website.questions import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pytest_lmeval"
@@ -133,6 +134,15 @@ def test_each_picture_is_made_by_the_script_and_shown() -> None:
     }
 
     assert set(PICTURES) == {path.name for path in IMAGES.iterdir()} == shown
+
+
+def test_each_question_to_the_page_of_several_models_has_its_picture() -> None:
+    written = (DOCS / "compare.md").read_text("utf-8")
+    found = re.findall(r"^\*\*([^*]+\?)\*\*.*\n+!\[[^]]+\]\(images/([^)]+)\)$", written, re.MULTILINE)
+    assert sorted((question.text, question.picture) for question in QUESTIONS) == sorted(found)
+    # The report's own table has the same questions and their clicks.
+    rows = dict(re.findall(r"^\| ([^|]+\?) \|.*\| (\d) \|$", (DOCS / "report.md").read_text("utf-8"), re.MULTILINE))
+    assert {question.text: str(len(question.clicks)) for question in QUESTIONS} == rows
 
 
 def test_a_picture_of_a_terminal_has_its_texts_and_colours_in_rows_of_its_width() -> None:

@@ -9,10 +9,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import pytest_lmeval
+
+if TYPE_CHECKING:
+    from tests.conftest import Project
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
 SHIPPED = Path(__file__).parents[1] / "tasks"
@@ -159,3 +163,27 @@ for name in {IMPORTABLE}:
 assert before == around()
 """
     _imported_by(program)
+
+
+@pytest.mark.command_line
+def test_a_run_of_plain_records_that_pass_imports_what_it_uses(project: Project) -> None:
+    project.task("tasks/t.jsonl", project.record("a", "yes"), project.record("b", "no"))
+    project.write("conftest.py", IMPORTED)
+    assert 0 == project.run().ret
+    imported = set((project.path / "imported.txt").read_text().split())
+    unused = {"formats.declarative", "formats.judged", "formats.loglikelihood", "plugin.asking.failure", "plugin.evals"}
+    unused |= {"functions", "leaderboard.judged", "plugin.record.baseline", "records.recording", "records.runfile"}
+    unused |= {"records.stored", "sandbox"}
+    assert set() == {f"pytest_lmeval.{name}" for name in unused} & imported
+    # Each is compiled in every run where bytecode may not be written.
+    assert len(imported) <= 154
+
+
+IMPORTED = """
+import sys
+
+
+def pytest_unconfigure():
+    with open("imported.txt", "w") as file:
+        file.write(" ".join(name for name in sys.modules if name.startswith("pytest_lmeval.")))
+"""

@@ -22,7 +22,7 @@ of one request, many at a time. Optional attributes:
 ``base_url``
     Its address, for messages.
 ``requests_in_flight``
-    How many requests an async adapter wants to have in flight, in place of ``--lm-concurrency``.
+    How many requests an async adapter wants to have in flight, instead of ``--lm-concurrency``.
 ``is_ready``
     True if it is known that the model of an async adapter answers: the first request does not go alone.
 ``time_limit_s``
@@ -35,7 +35,7 @@ of one request, many at a time. Optional attributes:
 ``takes_messages``
     True if applications may ask it by Anthropic's Messages interface, at ``lm.base_url``.
 ``request_window``
-    How many requests a batch adapter wants to know together, in place of a batch of ``--lm-batch-size`` examples. With
+    How many requests a batch adapter wants to know together, instead of a batch of ``--lm-batch-size`` examples. With
     the method ``plan_window(requests) -> list[list[int]]`` it says which of them go together, by their places, each
     once; they are all ``Generate`` or all ``LogLikelihood``. Each list is then asked in a call of its own, in that
     order. Without the method all are asked in one call.
@@ -64,7 +64,7 @@ from typing import Any, Protocol, runtime_checkable
 from pytest_lmeval.types import Generate
 
 ANY_OPTION = "*"
-"""Among an adapter's ``request_options``: it takes whatever a single request has in place of the adapter's options."""
+"""Among an adapter's ``request_options``: it takes whatever a single request has instead of the adapter's options."""
 
 
 class Wish(dict[str, Any]):

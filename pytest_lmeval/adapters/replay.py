@@ -37,7 +37,7 @@ class ReplayAdapter:
     tells_cost = False
     # It answers by task and id, which are no part of what a request is known by.
     cacheable = False
-    # Whatever a request had in place of the adapter's options is a part of what was asked.
+    # Whatever a request had instead of the adapter's options is a part of what was asked.
     request_options = frozenset({ANY_OPTION})
     # What a server replied is recorded as what a model said is.
     forwards = takes_messages = True

@@ -1,4 +1,4 @@
-"""The checks of a record that has several in place of a metric: ``checks: [{metric, targets, ...}]``."""
+"""The checks of a record that has several instead of a metric: ``checks: [{metric, targets, ...}]``."""
 
 from __future__ import annotations
 

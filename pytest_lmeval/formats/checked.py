@@ -1,4 +1,4 @@
-"""The score of a record that has several checks in place of a metric: all of them have to pass."""
+"""The score of a record that has several checks instead of a metric: all of them have to pass."""
 
 from __future__ import annotations
 

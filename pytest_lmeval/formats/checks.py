@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pytest_lmeval.errors import RecordRefused, UnknownName, nearest, not_one_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.pages import page
-from pytest_lmeval.types import Example
+from pytest_lmeval.types import NOTHING, Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
@@ -192,12 +193,13 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    return name
+    # Every line of a file has a text of its own for the same word.
+    return intern(name)
 
 
 def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> Mapping[str, Any]:
     """Return the object under ``field``, or an empty one; ``within`` is the path of ``record`` where it is a part."""
-    value = record.get(field, {})
+    value = record.get(field, NOTHING)
     if not isinstance(value, dict):
         path = f"{within}.{field}" if within else field
         raise RecordRefused("bad_type", path, f"expected an object, got {type_name(value)}")
@@ -276,7 +278,7 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
         choices = registry.metrics.keys() - {TURNS, CHECKS}
         raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, choices)))
     if metric == TURNS:
-        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns in place of a prompt")
+        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns instead of a prompt")
     if metric == CHECKS:
-        raise RecordRefused("bad_value", field, "checks is the metric of a record that has checks in place of a metric")
+        raise RecordRefused("bad_value", field, "checks is the metric of a record that has checks instead of a metric")
     return metric

@@ -1,6 +1,6 @@
 """The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule.
 
-A record with ``turns`` has them in place of prompt, targets and metric, one with ``checks`` in place of the last two.
+A record with ``turns`` has them instead of prompt, targets and metric, one with ``checks`` instead of the last two.
 """
 
 from __future__ import annotations

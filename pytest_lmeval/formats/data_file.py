@@ -138,7 +138,12 @@ class _Maker:
                 for check, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry)
-        return replace(example, messages=messages) if messages else example
+        # Rows of a file of their own are all of the line that names it.
+        return (
+            replace(example, messages=messages, place=number - 1 if row.place else 0)
+            if messages or row.place
+            else example
+        )
 
     def _id(self, row: _Row, number: int) -> str:
         if self._shape.id is not None:

@@ -161,7 +161,7 @@ def mixture_task(
         original = part.at(place)
         own_id = f"{part.label}.{original.id}"
         sources[own_id] = (number, original)
-        return replace(original, id=own_id, category=part.label, line=line)
+        return replace(original, id=own_id, category=part.label, line=line, place=index)
 
     return MixtureTask(name, path, sha256, tuple(parts), Examples(make, range(len(order)), line), sources)
 

@@ -12,7 +12,7 @@ from pytest_lmeval.metrics.parts.declare import metric
 def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target once both are stripped, else 0.0."""
     stripped = prediction.strip()
-    return float(any(stripped == target.strip() for target in targets))
+    return 1.0 if any(stripped == target.strip() for target in targets) else 0.0
 
 
 @metric(binary=True)
@@ -27,14 +27,14 @@ def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping
 
     For tasks that clean the completion themselves: what their own rule leaves is compared, and nothing is forgiven.
     """
-    return float(prediction in targets)
+    return 1.0 if prediction in targets else 0.0
 
 
 @metric(binary=True)
 def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction equals any target, both lowercased and with whitespace collapsed, else 0.0."""
     normalized = _normalize(prediction)
-    return float(any(normalized == _normalize(target) for target in targets))
+    return 1.0 if any(normalized == _normalize(target) for target in targets) else 0.0
 
 
 @metric(binary=True)

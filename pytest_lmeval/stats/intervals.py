@@ -57,7 +57,7 @@ def _joined(members: Sequence[Piece]) -> Piece:
 
 def mean(values: Sequence[float]) -> float:
     """Return the arithmetic mean of a non-empty sequence, exactly rounded whatever the order of the values."""
-    return math.fsum(values) / len(values)
+    return float(values[0]) if len(values) == 1 else math.fsum(values) / len(values)
 
 
 def sum_clusters(values: Sequence[float], clusters: Sequence[str] = ()) -> list[float]:
@@ -96,8 +96,8 @@ def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple
 
     For scores of 0 and 1 that share no cluster it is Wilson's interval, and by the same idea for any others: what was
     seen, plus a share that was not seen at the far end. It has a width also where all scores are alike. Where clusters
-    are shared, Student's t is taken in place of the normal distribution, with the degrees of freedom and the variance
-    of R. M. Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect in place of n.
+    are shared, Student's t is taken instead of the normal distribution, with the degrees of freedom and the variance
+    of R. M. Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect instead of n.
     """
     if not values:
         return None

@@ -113,7 +113,7 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
             changed({**CALLED, "targets": ["x"]}, "metric", "turns"),
             "bad_value",
             "metric",
-            "a record that has turns in place of a prompt",
+            "a record that has turns instead of a prompt",
         ),
         (changed(TURNS, "turns", []), "bad_type", "turns", "an empty one"),
         (changed(TURNS, "turns", [{"user": "?"}]), "bad_value", "turns", "no turn has targets"),

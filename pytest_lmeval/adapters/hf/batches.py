@@ -57,7 +57,7 @@ class Size(NamedTuple):
         return self._replace(families=self.families + 1, **more)
 
     def with_row(self, row: Row, shared: int) -> Size:
-        """Return the size with one more row, the first ``shared`` tokens of which belong to its family."""
+        """Return the size with one more row, whose first ``shared`` tokens are its family's."""
         width, room = len(row.tokens), row.room
         rest = width - shared
         return Size(

@@ -92,7 +92,7 @@ def read_options(given: Mapping[str, Any]) -> HfOptions:
 
 
 def sampling_of(given: Mapping[str, Any], taken: Collection[str], options: HfOptions) -> tuple[tuple[str, float], ...]:
-    """Return how to draw for a request with the options ``given``, of which those in ``taken`` are its own.
+    """Return how to draw for a request: its own options, those of ``given`` that are in ``taken``, come first.
 
     Raise AdapterError for a value that cannot be.
     """

@@ -63,7 +63,7 @@ class Prompted:
     """A prompt of ``tokens`` with room for ``room`` more; ``seed`` seeds what is drawn for it, and for it alone.
 
     ``opened`` says that it ends within thoughts, ``tools`` that the model may call some. ``number`` is the request's,
-    ``sampling`` what it has in place of the adapter's options: rows of one batch have the same.
+    ``sampling`` what it has instead of the adapter's options: rows of one batch have the same.
     """
 
     tokens: list[int]

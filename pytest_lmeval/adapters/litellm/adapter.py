@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -25,6 +26,7 @@ from pytest_lmeval.types import Completion, Generate
 
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _SHORTEST_SECRET = 8
+_LOGGING_S = 2.0
 
 
 class LiteLLMAdapter:
@@ -67,7 +69,14 @@ class LiteLLMAdapter:
         return raised(await self._completion(without_wishes(request)))
 
     async def aclose(self) -> None:
-        """Close the connections that litellm keeps."""
+        """Close the connections that litellm keeps, and let it end what it logs beside the answers."""
+        if self._litellm is None:
+            return
+        with suppress(Exception):  # other versions of litellm log in other ways, and nothing here depends on it
+            worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
+            # Without it Python warns of coroutines that nobody awaited, in whichever test comes next.
+            async with asyncio.timeout(_LOGGING_S):
+                await worker.flush()
         if close := getattr(self._litellm, "close_litellm_async_clients", None):
             await close()
 
@@ -112,7 +121,8 @@ class LiteLLMAdapter:
     def _cost(self, reply: Any) -> float | None:
         """Return the dollars by litellm's list of prices; None for a model that is not in it."""
         try:
-            cost = self._litellm.completion_cost(completion_response=reply, model=self.name)  # type: ignore[union-attr]
+            library: Any = self._litellm
+            cost = library.completion_cost(completion_response=reply, model=self.name)
         except Exception:  # it raises Exception itself
             return None
         return float(cost) if is_number(cost) and cost > 0 else None

@@ -52,6 +52,6 @@ def difference(first: ReplicaFacts, other: ReplicaFacts) -> str:
     if first.identity != other.identity:
         return (
             f"its source, options or attributes are not those of the first replica ({first.place}); "
-            "an adapter with a fingerprint is known by that in place of its attributes"
+            "an adapter with a fingerprint is known by that instead of its attributes"
         )
     return ""

@@ -20,7 +20,7 @@ class RayOptions:
     """How many replicas, what each of them needs, and how requests are shared out.
 
     ``num_gpus`` and ``num_cpus`` are those of one replica. ``ahead`` is how many batches of at most ``batch_size``
-    requests a replica has at a time. ``restarts`` are the replicas that may be started in place of ones that died.
+    requests a replica has at a time. ``restarts`` are the replicas that may be started instead of ones that died.
     ``wait_s`` is how long a replica may take to be ready, and how long it may answer nothing, in seconds.
     """
 

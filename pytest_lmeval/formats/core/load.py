@@ -150,6 +150,7 @@ def _example(entry: Entry, records: Sequence[Record], number: int, shots: int) -
             "choices": record.choices,
             "gold": record.gold,
         },
+        place=number,
     )
 
 

@@ -48,7 +48,7 @@ class Aggregation:
         return [self.named(*words)] if words else None
 
     def named(self, word: str) -> str:
-        """Return what the board calls a metric of one number, in place of its own ``word``."""
+        """Return what the board calls a metric of one number, instead of its own ``word``."""
         return self.metric.name or self.metric.key or self.default_name or word
 
     def prefixed(self, name: str) -> str:

@@ -229,6 +229,7 @@ class _Examples:
             metadata={"tags": self._tags} if self._tags else {},
             line=self._line,
             messages=asked.messages,
+            place=number,
         )
 
     def _asked(self, id: str, sample: Mapping[str, Any]) -> RowPrompt:

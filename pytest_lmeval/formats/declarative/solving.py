@@ -130,7 +130,7 @@ class Solver:
         return self._played(filled, *played)
 
     def _played(self, filled: Sequence[Message], persona: str, goal: str) -> RowPrompt:
-        """Return what is known of a talk with a simulated user before it begins: the user in place of its words."""
+        """Return what is known of a talk with a simulated user before it begins: the user instead of its words."""
         assert isinstance(self.model, MultiTurnSolver)
         assert self.model.user is not None
         user = Persona(persona, goal, self.model.user.max_turns)

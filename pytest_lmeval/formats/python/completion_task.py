@@ -79,6 +79,7 @@ class ExampleMaker:
             category="" if sample.subject == NO_SUBJECT else sample.subject,
             line=self.line,
             messages=Joined(sample.messages),
+            place=number,
         )
 
     def _held(self, sample: Sample) -> Held:

@@ -68,6 +68,7 @@ class DialogueMaker:
             category=self._subject(talk),
             line=self.line,
             messages=tuple(asked),
+            place=index,
         )
 
     def _subject(self, talk: Mapping[str, Any]) -> str:

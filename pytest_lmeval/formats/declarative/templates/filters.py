@@ -83,6 +83,8 @@ def weigh(value: Any) -> int:
 
     A value that occurs twice counts twice: a list of a list twice, and so on, is small in memory and endless as text.
     """
+    if type(value) is str and len(value) < MAX_CHARS:
+        return 1 + len(value)
     total = 0
     for elements, each in enumerate(_parts(value), 1):
         if isinstance(each, Undefined):

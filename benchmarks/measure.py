@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-__all__ = ["DEPENDENCIES", "OURS", "Cost", "Run", "interleave", "slope"]
+__all__ = ["DEPENDENCIES", "OURS", "Cost", "Run", "interleave", "slope", "strangers"]
 
 # What an installation of the plugin brings along. Every other plugin of the environment stays out of the figures.
 OURS = ("lmeval",)
@@ -61,7 +61,7 @@ def interleave(runs: Mapping[str, Run], scene: Path, rounds: int, *, warm_up: bo
 
 def measure(run: Run, scene: Path) -> Cost:
     """Return the cost of one run; raise RuntimeError unless it ended as it should."""
-    blocked = [f"-pno:{name}" for name in [*run.blocked, *_strangers()]]
+    blocked = [f"-pno:{name}" for name in [*run.blocked, *strangers()]]
     command = [sys.executable, "-m", "pytest", "-q", *blocked, *run.arguments]
     # What pytest remembers of the runs before, of any size, would be read and written again.
     shutil.rmtree(scene / run.folder / ".pytest_cache", ignore_errors=True)
@@ -90,7 +90,8 @@ def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(*(statistics.median(getattr(cost, name) for cost in costs) for name in ("cpu", "wall", "rss")))
 
 
-def _strangers() -> list[str]:
+def strangers() -> list[str]:
+    """Return the names of the plugins that an installation of this one does not bring along."""
     known = {*OURS, *DEPENDENCIES}
     return sorted({entry.name for entry in entry_points(group="pytest11")} - known)
 

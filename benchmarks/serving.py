@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from measure import strangers
+
 HERE = Path(__file__).parent
 RUNS = 3
 _LOAD_OF_PEERS = 1000
@@ -116,7 +118,8 @@ def ours(load: Load, port: int, scene: Path, file: str) -> Cost:
 
     def once(tasks: str) -> Cost:
         options: list[object] = ["--lm-adapter=openai:m", "--lm-adapter-arg", f"base_url=http://127.0.0.1:{port}/v1"]
-        options += ["--lm-concurrency", load.in_flight, "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
+        options += ["--lm-concurrency", load.in_flight, "-q", "-pno:cacheprovider"]
+        options += [f"-pno:{name}" for name in strangers()]
         return timed([sys.executable, "-m", "pytest", f"{tasks}/{file}", *options], scene)
 
     return once("all") - once("one")

@@ -184,17 +184,19 @@ def main(names: Sequence[str]) -> int:
     """Try the rows of these names, or all; return 1 if any of them differs."""
     if unknown := {*names} - {row.packages for row in ROWS}:
         raise SystemExit(f"not among the rows: {', '.join(sorted(unknown))}")
-    found, other = [], 0
+    found, other = [], []
     with tempfile.TemporaryDirectory() as folder:
         for row, number, differs in tried([row for row in ROWS if not names or row.packages in names], Path(folder)):
             print(f"{row.name}: {differs or f'{number}, the same'}", flush=True)
             found.append((row, number))
-            other += bool(differs)
+            if differs:
+                other.append(row.name)
+    print(f"{len(found) - len(other)} of {len(found)} the same{'; not: ' if other else ''}{', '.join(other)}")
     if not names and not other:
         before, _, rest = PAGE.read_text("utf-8").partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
         PAGE.write_text(f"{before}{MARKS[0]}\n{table(found)}\n{MARKS[1]}{after}", "utf-8")
-    return int(other > 0)
+    return int(bool(other))
 
 
 if __name__ == "__main__":

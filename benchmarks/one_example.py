@@ -3,8 +3,8 @@
 Usage: ``python benchmarks/one_example.py [--list] [--write]``. Three ways are counted: a line of JSONL by the
 library, the same line under pytest, and a row of an eval function that asks once. A file or a function counts if it
 runs between the load of the file and the board; what only importing a module runs does not count. A switch is a call
-into another file than the call before it. The smaller the figures, the sooner somebody has read what happens to an
-example. ``--write`` puts the figures, and the files and lines of each folder, into CONTRIBUTING.md.
+into another file than the call before it in the same thread. The smaller the figures, the sooner somebody has read what
+happens to an example. ``--write`` puts the figures, and the files and lines of each folder, into CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -50,11 +50,17 @@ WAYS = {
 
 
 class Calls:
-    """Notes which functions of the package are called, in order, in every thread, from ``start`` to ``stop``."""
+    """Notes which functions of the package are called, in the order of each thread, from ``start`` to ``stop``."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[str, str]] = []
+        # Threads take turns as they like: their calls are kept apart.
+        self._seen: dict[int, list[tuple[str, str]]] = {}
         self._importing = threading.local()
+
+    @property
+    def seen(self) -> list[tuple[str, str]]:
+        """The calls of one thread after those of the other."""
+        return [call for calls in self._seen.values() for call in calls]
 
     def start(self) -> None:
         """Begin to note."""
@@ -76,7 +82,8 @@ class Calls:
         ):
             path = Path(code.co_filename)
             if path.is_relative_to(PACKAGE):
-                self.seen.append((path.relative_to(PACKAGE).as_posix(), code.co_qualname))
+                seen = self._seen.setdefault(threading.get_ident(), [])
+                seen.append((path.relative_to(PACKAGE).as_posix(), code.co_qualname))
 
     @property
     def _depth(self) -> int:

@@ -31,7 +31,7 @@ WAYS = {
     "pytest": (65, 737, 477),
     "function": (73, 882, 615),
 }
-# Threads take turns as they like: so many switches may be the machine's.
+# A thread that finds something waiting goes another way than one that waits: so many switches may be the machine's.
 LUCK = 8
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}

@@ -4,7 +4,8 @@ Usage: ``python benchmarks/serving.py [--quick] [--runs N] [--load N]... [--peer
 inspect_ai are installed into environments of their own below DIR and measured on the same server, once, on the loads of
 1,000 requests; the first time this takes minutes. ``--load`` chooses loads by their place, counted from 0.
 Start-up, the time of a run of one example, is taken off, but for the bare client, which times itself. CPU is that of
-all processes but the server's.
+all processes but the server's. "@parametrize, asks nothing" is pytest alone, with as many empty tests as there are
+requests: what it takes for so many items, whatever they ask. It is measured on the largest loads.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import strangers
+from measure import OURS, strangers
 
 HERE = Path(__file__).parent
 RUNS = 3
 _LOAD_OF_PEERS = 1000
+_LOAD_OF_PYTEST = 10000
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def measure(load: Load, runs: int, peers: Path | None) -> None:
             found.setdefault("bare aiohttp", []).append(bare(load, port))
             found.setdefault("records", []).append(ours(load, port, scene, "t.jsonl"))
             found.setdefault("functions", []).append(ours(load, port, scene, "test_words.py"))
+            if load.requests >= _LOAD_OF_PYTEST or load in QUICK:
+                found.setdefault("@parametrize, asks nothing", []).append(pytest_alone(scene))
         if peers is not None and load.requests <= _LOAD_OF_PEERS:
             for name, peer in PEERS.items():
                 found[name] = [peer(load, port, scene, peers)]
@@ -118,11 +122,27 @@ def ours(load: Load, port: int, scene: Path, file: str) -> Cost:
 
     def once(tasks: str) -> Cost:
         options: list[object] = ["--lm-adapter=openai:m", "--lm-adapter-arg", f"base_url=http://127.0.0.1:{port}/v1"]
-        options += ["--lm-concurrency", load.in_flight, "-q", "-pno:cacheprovider"]
-        options += [f"-pno:{name}" for name in strangers()]
-        return timed([sys.executable, "-m", "pytest", f"{tasks}/{file}", *options], scene)
+        options += ["--lm-concurrency", load.in_flight]
+        return timed([*PYTEST, f"{tasks}/{file}", *options, *blocked(*strangers())], scene)
 
     return once("all") - once("one")
+
+
+def pytest_alone(scene: Path) -> Cost:
+    """Return what pytest takes for items that ask nothing, without the plugin."""
+
+    def once(tasks: str) -> Cost:
+        return timed([*PYTEST, f"{tasks}/test_nothing.py", *blocked(*strangers(), *OURS)], scene)
+
+    return once("all") - once("one")
+
+
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider"]
+
+
+def blocked(*plugins: str) -> list[str]:
+    """Return the options that keep plugins out."""
+    return [f"-pno:{name}" for name in plugins]
 
 
 def inspect_ai(load: Load, port: int, scene: Path, peers: Path) -> Cost:
@@ -158,6 +178,13 @@ from pytest_lmeval import eval_task
 @eval_task("words", data=[{{"id": f"e{{number}}", "prompt": f"say {{number}}"}} for number in range({count})])
 async def test_words(row, lm):
     assert (await lm.ask(row["prompt"])).text == "yes"
+"""
+_NOTHING = """
+import pytest
+
+@pytest.mark.parametrize("number", range({count}))
+def test_nothing(number):
+    pass
 """
 _INSPECT_TASK = """
 import json
@@ -205,6 +232,7 @@ def write_tasks(scene: Path, requests: int) -> None:
         ]
         (scene / name / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
         (scene / name / "test_words.py").write_text(_FUNCTION.format(count=count), encoding="utf-8")
+        (scene / name / "test_nothing.py").write_text(_NOTHING.format(count=count), encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -58,7 +58,7 @@ def _methods(kind: Any, fields: tuple[Field[Any], ...]) -> _Methods:
     if given.eq and not given.frozen:
         found["__hash__"] = None
     if given.frozen:
-        found |= _refusing(kind, frozenset(names)) | _pickling(names)
+        found |= _refusing(kind, frozenset(names)) | _pickling(kind, names)
     return found
 
 
@@ -120,8 +120,7 @@ def _repr(shown: list[str]) -> Callable[[Any], str]:
 
 
 def _comparing(compared: list[str]) -> _Methods:
-    # Of one name attrgetter returns the value itself, and it takes at least one.
-    values = attrgetter(*compared) if len(compared) > 1 else _getter(compared)
+    values = _values(compared)
 
     def equals(self: Any, other: object) -> bool:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
@@ -132,8 +131,9 @@ def _comparing(compared: list[str]) -> _Methods:
     return {"__eq__": equals, "__hash__": hashed}
 
 
-def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    return lambda one: tuple(getattr(one, name) for name in names)
+def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    # Of one name attrgetter returns the value itself, and it takes at least one.
+    return attrgetter(*names) if len(names) > 1 else lambda one: tuple(getattr(one, name) for name in names)
 
 
 def _refusing(kind: Any, names: frozenset[str]) -> _Methods:
@@ -150,12 +150,14 @@ def _refusing(kind: Any, names: frozenset[str]) -> _Methods:
     return {"__setattr__": assign, "__delattr__": delete}
 
 
-def _pickling(names: list[str]) -> _Methods:
+def _pickling(kind: Any, names: list[str]) -> _Methods:
+    values, setters = _values(names), [getattr(kind, name).__set__ for name in names]
+
     def get_state(self: Any) -> list[Any]:
-        return [getattr(self, name) for name in names]
+        return list(values(self))
 
     def set_state(self: Any, state: list[Any]) -> None:
-        for name, value in zip(names, state, strict=True):
-            object.__setattr__(self, name, value)
+        for set_value, value in zip(setters, state, strict=True):
+            set_value(self, value)
 
     return {"__getstate__": get_state, "__setstate__": set_state}

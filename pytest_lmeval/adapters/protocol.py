@@ -28,6 +28,9 @@ of one request, many at a time. Optional attributes:
 ``time_limit_s``
     Set by the run, where an async adapter has such an attribute: the seconds for one attempt at one request. The
     adapter then raises AdapterTimeout itself, as it knows when the model begins with a request.
+``cancelled_after_s``
+    Set by the run, where an async adapter has such an attribute and no ``time_limit_s``: the seconds after which it
+    cancels an attempt. The adapter need not watch over a longer time itself.
 ``hostable``
     True if an async adapter survives pickling: it may then run in a process of its own.
 ``forwards``
@@ -73,6 +76,8 @@ class Wish(dict[str, Any]):
 
 def without_wishes(request: Generate, keep: Iterable[str] = ()) -> Generate:
     """Return a request without the wishes among its options, but for those whose names are to be kept."""
+    if not request.options:
+        return request
     names = frozenset(keep)
     options = {name: value for name, value in request.options.items() if name in names or not isinstance(value, Wish)}
     return request if len(options) == len(request.options) else replace(request, options=options)

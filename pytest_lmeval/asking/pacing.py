@@ -19,20 +19,11 @@ ALONE_S = 5.0
 
 
 class Waits:
-    """The waits of the requests in hand; may be read from another thread."""
+    """The waits of the requests in hand, of which there are ``in_hand``; may be read from another thread."""
 
     def __init__(self) -> None:
-        self._in_hand = 0
+        self.in_hand = 0
         self._waits: dict[object, Wait] = {}
-
-    @contextmanager
-    def in_hand(self) -> Iterator[None]:
-        """Count a request while it is worked on."""
-        self._in_hand += 1
-        try:
-            yield
-        finally:
-            self._in_hand -= 1
 
     @contextmanager
     def waiting(self, seconds: float, what: str) -> Iterator[None]:
@@ -48,67 +39,55 @@ class Waits:
     def current(self) -> Wait | None:
         """The wait that ends first, where all requests in hand wait; None where one of them gets on."""
         waits = list(self._waits.values())
-        return min(waits) if waits and len(waits) >= self._in_hand else None
+        return min(waits) if waits and len(waits) >= self.in_hand else None
 
 
 class Opening:
     """Sends the first request alone: what is wrong with all of them is found out with one.
 
-    Lets as many requests be in flight as ``room`` says, until it says None, and for ``ALONE_S`` seconds at most. Where
-    it ``is_open``, it is known already that there is a model that answers.
+    Lets as many requests be in flight as ``room`` says, until it says None, and for ``ALONE_S`` seconds at most, after
+    which it calls ``on_open``. Where it ``is_open``, it is known already that there is a model that answers.
 
     To be used in one event loop.
     """
 
-    def __init__(self, room: Callable[[], int | None], *, is_open: bool = False) -> None:
+    def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:
         self._room = room
-        self._inside = 0
+        self._on_open = on_open
         self._is_open = is_open
         self._timer: asyncio.TimerHandle | None = None
-        self._changed = asyncio.Event()
 
-    async def __aenter__(self) -> None:
-        """Wait until a request may go."""
+    def has_room(self, in_flight: int) -> bool:
+        """Tell whether a request may go beside so many others."""
         if self._is_open:
-            return
+            return True
+        room = self._room()
+        if room is None:
+            self._is_open = True
+            if self._timer is not None:
+                self._timer.cancel()
+            return True
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(ALONE_S, self._open)
-        while not self._is_open and (room := self._room()) is not None and self._inside >= room:
-            await self._changed.wait()
-        self._inside += 1
-
-    async def __aexit__(self, *_: object) -> None:
-        """Note that a request has ended."""
-        if self._is_open:
-            return
-        self._inside -= 1
-        if self._room() is None:
-            self._open()
-        else:
-            self._wake()
+        return in_flight < room
 
     def _open(self) -> None:
         self._is_open = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._on_open()
 
 
 class RateLimit:
     """Lets requests through at the adapter's ``requests_per_minute`` and ``tokens_per_minute``, if it has them.
 
     Each of ``share`` processes takes its part. Tokens are estimated before, and settled after, each request. ``sleep``
-    is how it waits.
+    is how it waits. Where it has neither, nothing ``limits`` requests.
     """
 
     def __init__(self, adapter: Any, share: int, sleep: Callable[[float], Awaitable[None]] | None = None) -> None:
         self._sleep = sleep or asyncio.sleep
-        self._requests = _Bucket(_per_second(adapter, "requests_per_minute", share))
-        self._tokens = _Bucket(_per_second(adapter, "tokens_per_minute", share))
+        requests, tokens = (_per_second(adapter, f"{what}_per_minute", share) for what in ("requests", "tokens"))
+        self.limits = bool(requests or tokens)
+        self._requests, self._tokens = _Bucket(requests), _Bucket(tokens)
 
     async def acquire(self, request: Request) -> None:
         """Wait until ``request`` may go."""

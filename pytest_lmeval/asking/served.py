@@ -15,8 +15,8 @@ from pytest_lmeval.adapters.identity import identity_of
 from pytest_lmeval.adapters.ray.facts import ATTRIBUTES, ReplicaFacts
 from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable
+from pytest_lmeval.asking.attempts import outcome
 from pytest_lmeval.asking.batching import is_of_several
-from pytest_lmeval.asking.streaming import outcome
 from pytest_lmeval.asking.windows import planned_calls
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.loading import default_registry

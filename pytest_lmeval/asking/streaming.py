@@ -3,53 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
-from functools import partial
-from inspect import isawaitable
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
-from pytest_lmeval.asking.limits import Outage, Unusable, is_too_long
-from pytest_lmeval.asking.pacing import Opening, RateLimit, Waits
-from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, Wait, backoff_s
+from pytest_lmeval.asking.ask import Answer
+from pytest_lmeval.asking.attempts import Asked, Attempts
+from pytest_lmeval.asking.limits import Outage
+from pytest_lmeval.asking.pacing import Opening, Waits
+from pytest_lmeval.asking.policy import Policy, Wait
 from pytest_lmeval.asking.transport import Inbox, Job, JobProgress
-from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterDown, AdapterTimeout
 from pytest_lmeval.text import printable
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 _HEARTBEAT_S = 0.5
 _GRACE_S = 5.0
+_LAST_WORDS_S = 0.5
 _CANCELS = "does the adapter, or code that it calls, cancel all tasks of its loop (asyncio.all_tasks())?"
 
 
 class AsyncTransport:
-    """Asks an async adapter: ``concurrency`` requests in flight, retries and rate limits in the same loop."""
+    """Asks an async adapter: ``concurrency`` requests in flight, retries and rate limits in the same loop.
+
+    Each request has a task of its own. One that is late is cancelled, and does not keep its slot even where the adapter
+    ignores that: another task goes on with the request.
+    """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
         self._adapter = adapter
         self._policy = policy
         self._inbox = inbox
-        self._awaits_logprobs = is_async(adapter)
         self._waits = Waits()
-        self._rates = RateLimit(adapter, policy.share, partial(self._sleep, what=OWN))
         self._outage = Outage(adapter)
-        self._opening = Opening(self._outage.room, is_open=bool(getattr(adapter, "is_ready", False)))
-        self._limit_s: float | None = policy.timeout_s
-        if hasattr(adapter, "time_limit_s"):  # it knows when the time of a request begins
-            adapter.time_limit_s, self._limit_s = policy.timeout_s, None
+        self._opening = Opening(self._outage.room, self._go_on, is_open=bool(getattr(adapter, "is_ready", False)))
+        self._attempts = Attempts(adapter, policy, self._outage, self._waits, self._begin)
         self._heartbeat = time.monotonic()
         self._abandoned = False
         self._is_closing = False
         self._missed: AdapterDown | None = None
-        self._asking: dict[asyncio.Task[Any], Job] = {}
         self._open: dict[Job, JobProgress] = {}
+        self._waiting: deque[tuple[Job, int]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._queue: asyncio.Queue[tuple[Job, int]] | None = None
         self._thread: threading.Thread | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -81,8 +79,7 @@ class AsyncTransport:
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
         self._abandoned = True
         assert self._loop is not None
-        task = asyncio.current_task(self._loop)
-        blocking = self._asking.get(task) if task is not None else None
+        blocking = self._attempts.job_of(asyncio.current_task(self._loop))
         jobs = list(self._open.items())
         blamed = [job for job, progress in jobs if progress.begun] if blocking is None else [blocking]
         for job in blamed:
@@ -105,26 +102,40 @@ class AsyncTransport:
             reason = printable(f"{type(error).__name__}: {error}", keep="")
             self._answer_all(AdapterDown(f"adapter {adapter_name(self._adapter)}: no event loop can be made: {reason}"))
             return False
-        self._queue = asyncio.Queue()
         self._heartbeat = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="lmeval-requests", daemon=True)
         self._thread.start()
         return True
 
     def _enqueue(self, jobs: Sequence[Job]) -> None:
-        assert self._queue is not None
         if self._missed is not None:
             self._answer_all(self._missed)
             return
-        for job in jobs:
-            for number in range(len(job.requests)):
-                self._queue.put_nowait((job, number))
+        self._waiting.extend((job, number) for job in jobs for number in range(len(job.requests)))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Begin with what is waiting, in the order in which it came, as far as there are slots."""
+        waits = self._waits
+        while self._waiting and waits.in_hand < self._policy.concurrency and self._opening.has_room(waits.in_hand):
+            if self._abandoned or self._is_closing:  # too late: another one has what was waiting
+                return
+            job, number = self._waiting.popleft()
+            progress = self._open.get(job)
+            if progress is not None:  # else answered, as the run has ended
+                progress.begun = True
+                waits.in_hand += 1
+                self._begin(Asked(job, number, progress))
+
+    def _begin(self, asked: Asked, before: Answer | None = None) -> None:
+        assert self._loop is not None
+        asked.task = self._loop.create_task(self._work_on(asked, before))
 
     def _run(self) -> None:
         loop = self._loop
         assert loop is not None
         asyncio.set_event_loop(loop)
-        workers = [loop.create_task(self._work()) for _ in range(self._policy.concurrency)]
+        guard = loop.create_task(self._stand_guard())
         self._beat()
         while not self._is_closing:
             try:
@@ -132,10 +143,11 @@ class AsyncTransport:
             except (SystemExit, KeyboardInterrupt):
                 # Raised in a task that the adapter started; its requests go on.
                 continue
-        for task in asyncio.all_tasks(loop):
+        tasks = asyncio.all_tasks(loop) | {guard}
+        for task in tasks:
             task.cancel()
         try:
-            loop.run_until_complete(asyncio.gather(*workers, return_exceptions=True))
+            loop.run_until_complete(asyncio.wait(tasks, timeout=_LAST_WORDS_S))
             aclose = getattr(self._adapter, "aclose", None)
             if callable(aclose):
                 loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
@@ -156,142 +168,51 @@ class AsyncTransport:
             self._open.pop(job, None)
             self._inbox.deliver(job, [end] * len(job.requests))
 
-    async def _work(self) -> None:
+    async def _stand_guard(self) -> None:
+        """Learn of it where all tasks of the loop are cancelled: what is in flight would not be answered."""
         try:
-            await self._work_on_queue()
-        except BaseException as error:
-            # It was meant to stay: nobody would take what is queued for it.
-            if not (self._abandoned or self._is_closing):
-                self._missed = self._outage.ended = self._outage.ended or _down(self._adapter, error)
-                self._answer_all(self._missed)
-            raise
-
-    async def _work_on_queue(self) -> None:
-        assert self._queue is not None
-        while True:
-            # Before it takes a request: they go out in the order in which they came.
-            async with self._opening:
-                job, number = await self._queue.get()
-                if self._abandoned:  # the loop turns again, too late: another one has what was waiting
-                    return
-                with self._waits.in_hand():
-                    await self._work_on(job, number)
-
-    async def _work_on(self, job: Job, number: int) -> None:
-        progress = self._open.get(job)
-        if progress is None:  # answered, as the run has ended
-            return
-        progress.begun = True
-        try:
-            progress.answers[number] = await self._answer(job.requests[number], job)
+            await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
+            self._miss("was cancelled")
             raise
-        except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
-            self._inbox.fail(job, error)
-        progress.left -= 1
-        if not progress.left and self._open.pop(job, None) is not None:
-            self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
-    async def _answer(self, request: Request, job: Job) -> Answer:
-        if self._outage.ended is not None:
-            return self._outage.ended
-        if isinstance(request, LogLikelihood) and not self._awaits_logprobs:
-            answer, attempts = await self._ask_in_thread(request), 0
-        else:
-            answer, attempts = await self._ask_with_retries(request, job)
-        noted: Answer = self._outage.note(answer)
-        return with_attempts(noted, attempts) if attempts else noted
+    def _miss(self, how: str) -> None:
+        if not (self._abandoned or self._is_closing):
+            down = AdapterDown(f"stopped: what asks {adapter_name(self._adapter)} {how}; {_CANCELS}")
+            self._missed = self._outage.ended = self._outage.ended or down
+            self._answer_all(self._missed)
 
-    async def _ask_with_retries(self, request: Request, job: Job) -> tuple[Answer, int]:
-        for attempt in range(self._policy.retries + 1):
-            answer = await self._attempt(request, job)
-            wait = _retry_wait(answer)
-            if wait is None or is_too_long(wait) or attempt == self._policy.retries:
-                break
-            await self._sleep(backoff_s(attempt, wait or None), SERVER if wait else AGAIN)
-            if self._outage.ended:
-                break
-        return answer, attempt + 1
-
-    async def _sleep(self, seconds: float, what: str) -> None:
-        with self._waits.waiting(seconds, what):
-            await asyncio.sleep(seconds)
-
-    async def _ask_in_thread(self, request: Request) -> Answer:
-        # A thread of its own, and a daemon: the default executor's would keep the process from ending.
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Answer] = loop.create_future()
-
-        def settle(answer: Answer) -> None:
-            if not done.done():
-                done.set_result(answer)
-
-        def call() -> None:
-            answer = ask(self._adapter, [request])[0]
-            with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
-                loop.call_soon_threadsafe(settle, answer)
-
-        threading.Thread(target=call, daemon=True).start()
+    async def _work_on(self, asked: Asked, before: Answer | None) -> None:
+        task, progress = asked.task, asked.progress
         try:
-            return await asyncio.wait_for(done, self._policy.timeout_s)
-        except TimeoutError:
-            return AdapterTimeout(f"no response within {self._policy.timeout_s:g} s (--lm-timeout)")
+            progress.answers[asked.number] = await self._attempts.answer(asked, before)
+        except asyncio.CancelledError:
+            if asked.task is not task or not await self._is_of_one():
+                raise
+            progress.answers[asked.number] = self._attempts.cancelled(asked)
+        except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+            if self._abandoned or self._is_closing:
+                raise
+            self._inbox.fail(asked.job, error)
+        try:
+            self._end(asked)
+        except BaseException as error:
+            self._miss(f"ended: {error!r}")
+            raise
 
-    async def _attempt(self, request: Request, job: Job) -> Answer:
-        await self._rates.acquire(request)
-        started = time.perf_counter()
-        task = asyncio.ensure_future(outcome(self._adapter, request))
-        self._asking[task] = job
-        task.add_done_callback(self._asking.pop)
-        # Not wait_for: a request that ignores its cancellation would hold up its slot.
-        done, _ = await asyncio.wait({task}, timeout=self._limit_s)
-        latency_ms = (time.perf_counter() - started) * 1000
-        if not done:
-            task.cancel()
-            return AdapterTimeout(f"no response within {self._policy.timeout_s:g} s (--lm-timeout)")
-        returned, error = (None, asyncio.CancelledError()) if task.cancelled() else task.result()
-        if error is not None:
-            return unusable(self._adapter, error, self._policy.passthrough)
-        answer = check_answer(returned, request, self._adapter, latency_ms)
-        if isinstance(answer, Completion) and isinstance(request, Generate):
-            self._rates.settle(request, answer)
-        return without_thoughts(answer, request, self._policy.think_tags)
+    def _end(self, asked: Asked) -> None:
+        """Hand over the answers of a job whose last request this was, and go on."""
+        progress = asked.progress
+        progress.left -= 1
+        if not progress.left and self._open.pop(asked.job, None) is not None:
+            self._inbox.deliver(asked.job, [answer for answer in progress.answers if answer is not None])
+        self._waits.in_hand -= 1
+        self._go_on()
 
-
-def _down(adapter: Any, error: BaseException) -> AdapterDown:
-    how = "was cancelled" if isinstance(error, asyncio.CancelledError) else f"ended: {error!r}"
-    return AdapterDown(f"stopped: what asks {adapter_name(adapter)} {how}; {_CANCELS}")
-
-
-async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
-    """Return what an async adapter returned for a request, or what it raised."""
-    answer: Any = None
-    try:
-        if isinstance(request, LogLikelihood):
-            return _only(await adapter.loglikelihood([request])), None
-        answer = adapter.complete(request)
-        return await answer, None
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
-        return None, _not_async(adapter, answer, error)
-
-
-def _not_async(adapter: Any, answer: object, error: BaseException) -> BaseException:
-    if not isinstance(error, TypeError) or answer is None or isawaitable(answer):
-        return error
-    wrong = f"adapter {adapter_name(adapter)}: complete returned {type(answer).__name__}, which cannot be awaited"
-    return Unusable(f"{wrong}; expected `async def complete(self, request)`, or `def generate(self, prompts)`")
-
-
-def _only(returned: Any) -> Any:
-    if not isinstance(returned, Sequence) or len(returned) != 1:
-        size = f" of {len(returned)}" if isinstance(returned, Sequence) else ""
-        raise AdapterError(f"loglikelihood returned {type(returned).__name__}{size} for 1 request; expected a list")
-    return returned[0]
-
-
-def _retry_wait(answer: Answer) -> float | None:
-    if isinstance(answer, TransientError):
-        return answer.retry_after or 0.0
-    return 0.0 if isinstance(answer, AdapterTimeout) else None
+    async def _is_of_one(self) -> bool:
+        """Tell whether a cancellation is of this task alone, such as by the adapter itself."""
+        task = asyncio.current_task()
+        while task is not None and task.uncancel():
+            pass
+        await asyncio.sleep(0)  # the guard learns of one of all tasks
+        return not self._is_closing and self._missed is None

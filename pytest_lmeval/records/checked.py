@@ -82,6 +82,8 @@ def _number(name: str, value: Any) -> float:
 
 def count(name: str, value: Any) -> int:
     """Return a number of tokens or attempts as int; raise ValueError for any other value."""
+    if type(value) is int and 0 <= value <= MOST:
+        return value
     found = _as_float(value)
     return int(found) if 0.0 <= found <= MOST and found.is_integer() else _refuse(name, "a whole number from 0", value)
 

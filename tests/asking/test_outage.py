@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
-from pytest_lmeval.asking import batching, pacing, streaming
+from pytest_lmeval.asking import attempts, batching, pacing
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.limits import REPEATS_AT_FIRST, REPEATS_LATER, Outage, is_unreachable
 from pytest_lmeval.asking.policy import Policy
@@ -74,7 +74,7 @@ def outcomes(adapter: Any, examples: int, **policy: Any) -> tuple[list[str], str
 
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (streaming, batching):
+    for module in (attempts, batching):
         monkeypatch.setattr(module, "backoff_s", lambda attempt, retry_after: 0.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.asking import pacing, streaming
+from pytest_lmeval.asking import attempts, pacing, streaming
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
@@ -91,7 +92,7 @@ def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float | None]]:
         asked.append((attempt, retry_after))
         return 0.0
 
-    monkeypatch.setattr(streaming, "backoff_s", backoff)
+    monkeypatch.setattr(attempts, "backoff_s", backoff)
     return asked
 
 
@@ -207,6 +208,42 @@ def test_whatever_an_adapter_raises_is_an_error_of_its_request_alone(error: Base
     assert 3 == len(model.asked)
 
 
+def test_an_adapter_that_cancels_its_own_task_is_an_error_of_its_request_alone() -> None:
+    async def leave(model: Model, request: Generate) -> Completion:
+        if request.text == "bad" and (task := asyncio.current_task()) is not None:
+            task.cancel()
+            await asyncio.sleep(60)
+        return Completion(request.text)
+
+    said = "AdapterError: adapter model raised CancelledError (1 attempt)"
+    assert ["a", said, "b"] == shown(answers_of(Model(leave), ["a", "bad", "b"], Policy(concurrency=1)))
+
+
+@pytest.mark.usefixtures("backoffs")
+def test_what_comes_after_its_time_is_no_answer() -> None:
+    async def first_is_late(model: Model, request: Generate) -> Completion:
+        if len(model.asked) == 1:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            return Completion("too late")
+        await asyncio.sleep(0.1)
+        return Completion("in time")
+
+    assert ["in time"] == shown(answers_of(Model(first_is_late), ["a"], Policy(timeout_s=0.3, retries=1)))
+
+
+def test_each_of_many_requests_has_the_whole_time() -> None:
+    async def some_hang(model: Model, request: Generate) -> Completion:
+        number = int(request.text)
+        await asyncio.sleep(60 if number % 3 == 1 else 0.4 if number % 3 == 2 else 0)
+        return Completion(request.text)
+
+    late = "AdapterTimeout: no response within 0.7 s (--lm-timeout) (1 attempt)"
+    texts = [str(number) for number in range(30)]
+    answers = answers_of(Model(some_hang), texts, Policy(concurrency=8, timeout_s=0.7, retries=0))
+    assert [late if int(text) % 3 == 1 else text for text in texts] == shown(answers)
+
+
 @pytest.mark.parametrize("error", [Stop("all of it"), KeyboardInterrupt(), GeneratorExit()], ids=repr)
 def test_what_means_to_stop_the_run_reaches_the_thread_that_waits(error: BaseException) -> None:
     async def stop(model: Model, request: Generate) -> Completion:
@@ -277,7 +314,7 @@ def test_waiting_to_ask_again_is_not_part_of_the_time_limit(monkeypatch: pytest.
             raise TransientError("busy")
         return Completion(request.text)
 
-    monkeypatch.setattr(streaming, "backoff_s", lambda attempt, wait: 1.5)
+    monkeypatch.setattr(attempts, "backoff_s", lambda attempt, wait: 1.5)
     assert ["a"] == shown(answers_of(Model(second_time), ["a"], Policy(timeout_s=1.0)))
 
 
@@ -435,7 +472,7 @@ def test_log_probabilities_are_awaited_many_at_once() -> None:
 
 
 def test_a_log_probability_is_asked_for_again_where_that_may_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "backoff_s", lambda *_: 0.0)
+    monkeypatch.setattr(attempts, "backoff_s", lambda *_: 0.0)
 
     async def behave(model: Model, request: Generate) -> list[LogProb]:
         if len(model.asked) < 3:

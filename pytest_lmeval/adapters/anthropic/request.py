@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from pytest_lmeval.adapters.anthropic.options import ADAPTIVE, MessagesOptions
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.types import Generate, Message, ToolCall
 
+_encode = compact_encoder(allow_nan=True)
 # Clients of OpenAI's interface call it by either name.
 _SYSTEM = ("system", "developer")
 _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required": {"type": "any"}}
@@ -40,7 +41,7 @@ def request_body(model: str, options: MessagesOptions, request: Generate) -> byt
     }
     asked = {name: value for name, value in fields.items() if value is not None}
     whole = asked | dict(options.extra_body) | dict(request.options)
-    return json.dumps(whole, separators=(",", ":")).encode("ascii")
+    return _encode(whole).encode("ascii")
 
 
 def stops(options: MessagesOptions, request: Generate) -> list[str]:

@@ -86,6 +86,15 @@ class HttpAdapter(ABC, Generic[Given]):
         """The API key, for what shows or keeps answers."""
         return self._key.known()
 
+    @property
+    def cancelled_after_s(self) -> float:
+        """0, as the adapter does not keep it: the transport does."""
+        return 0.0
+
+    @cancelled_after_s.setter
+    def cancelled_after_s(self, seconds: float) -> None:
+        self._transport.expect_cancellation(seconds)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (type(self), self.name, self.options | {"temperature": self._temperature()})
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 _EITHER_HEADER = 32 + zlib.MAX_WBITS
 _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+_PLAIN = frozenset({"", "identity"})
 
 
 class CappedBody:
@@ -17,7 +18,7 @@ class CappedBody:
 
     def __init__(self, encoding: str, limit: int, watch: Callable[[bytes], None] | None = None) -> None:
         encoding = encoding.strip().lower()
-        if encoding not in _ENCODINGS | {"", "identity"}:
+        if encoding not in _PLAIN and encoding not in _ENCODINGS:
             raise ValueError(f"content encoding {encoding[:40]!r}; expected gzip or none")
         self._inflate = zlib.decompressobj(_EITHER_HEADER) if encoding in _ENCODINGS else None
         self._limit = limit

@@ -69,7 +69,10 @@ def excerpt(body: bytes) -> str:
 
 def one_line(text: str) -> str:
     """Return ``text`` as one printable line of at most 300 characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 8 * _EXCERPT]).split())
+    line = text[: 8 * _EXCERPT]
+    if not line.isprintable():
+        line = "".join(char if char.isprintable() else " " for char in line)
+    line = " ".join(line.split())
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}..."
 
 

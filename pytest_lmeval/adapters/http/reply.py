@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.adapters.http.faults import excerpt, worth_retrying
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, TransientError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.records.checked import count as whole
 
 _FAULTS_OF_THE_REQUEST = (
@@ -48,7 +48,7 @@ class Document:
 def parse(body: bytes, where: str, key: ApiKey) -> Document:
     """Return the reply as JSON; raise AdapterError unless it is an object without an error."""
     try:
-        fields = json.loads(body.decode("utf-8-sig"), object_pairs_hook=once_each)
+        fields = decode(body.decode("utf-8-sig"))
     except TwiceSaid as said:
         raise Document({}, where, body, key).error(str(said)) from None
     except (ValueError, RecursionError):
@@ -76,6 +76,10 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if twice is not None:
             raise TwiceSaid(f"the reply says {twice!r} twice")
     return found
+
+
+decode = json.JSONDecoder(object_pairs_hook=once_each).decode
+"""From JSON to a value; raises as :func:`json.loads` and :func:`once_each` do."""
 
 
 def may_pass(error: Any) -> bool:

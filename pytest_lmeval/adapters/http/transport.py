@@ -10,7 +10,6 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -23,6 +22,7 @@ from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused
 from pytest_lmeval.adapters.http.options import ServerOptions
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, TransientError
+from pytest_lmeval.frozen import dataclass
 
 _ERROR_BODY = 64 * 1024
 _CONNECT_SECONDS = 10.0
@@ -36,7 +36,7 @@ class Reply:
     """A reply of the class 2xx; ``where`` says for messages which and from what path.
 
     Of one that was streamed, ``body`` is the document in one piece and ``ttft_ms`` the time until its first content.
-    ``kind`` is the type of its content, without parameters.
+    ``kind`` is the type of the content of one that was wanted as it comes, without parameters.
     """
 
     body: bytes
@@ -75,8 +75,13 @@ class HttpTransport:
         self._limit = options.max_response_bytes
         self._stream = options.stream
         self._timeout = options.timeout
+        self._cancelled_after_s = 0.0
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def expect_cancellation(self, seconds: float) -> None:
+        """Know that whoever asks cancels a request after ``seconds``: no time limit that is longer is watched over."""
+        self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
         """Send ``payload`` once and return the reply, or why it is missing."""
@@ -133,22 +138,23 @@ class HttpTransport:
             if response.status == 404 and not _VERSION.search(self._url.path):
                 error.args = (f"{error}; base_url has no /v1: is the server's {self._base_url}/v1?",)
             return error
-        events = EventStream(self._assembly())
+        content = response.content
+        events = EventStream(self._assembly()) if self._stream and not is_raw else None
         try:
-            body = CappedBody(encoding, self._limit, events.feed if self._stream and not is_raw else None)
+            body = CappedBody(encoding, self._limit, None if events is None else events.feed)
             # A server may hang up on what it called an error, and the error says more.
-            while not events.fault and (chunk := await response.content.readany()):
+            while not (events and events.fault) and not content.at_eof() and (chunk := await content.readany()):
                 if not body.feed(chunk):
                     return AdapterError(f"{where}: more than {self._limit} bytes; not read to the end")
         except ValueError as error:
             return AdapterError(self._key.scrub(f"{where}: {error}"))
-        if not events.fault and not (body.whole and events.end()):
+        if not (events and events.fault) and not (body.whole and (events is None or events.end())):
             return TransientError(f"{where}: the body ended too early")
-        document = events.document()
-        content = body.content() if document is None else document
-        ttft_ms = None if events.first is None else (events.first - started) * 1000
+        document = None if events is None else events.document()
+        whole = body.content() if document is None else document
+        ttft_ms = None if events is None or events.first is None else (events.first - started) * 1000
         latency_ms = (time.perf_counter() - started) * 1000
-        return Reply(content, where, latency_ms, ttft_ms, response.status, response.content_type)
+        return Reply(whole, where, latency_ms, ttft_ms, response.status, response.content_type if is_raw else "")
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
         """Return what can be read of an error's body: the status counts, whatever becomes of the rest."""
@@ -175,9 +181,10 @@ class HttpTransport:
     def _make_session(self) -> aiohttp.ClientSession:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "pytest-lmeval"}
         connect = min(self._timeout, _CONNECT_SECONDS)
+        is_limited = 0 < self._cancelled_after_s <= self._timeout
         return aiohttp.ClientSession(
             headers={**headers, **self._headers},
-            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=connect),
+            timeout=aiohttp.ClientTimeout(total=None if is_limited else self._timeout, sock_connect=connect),
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,

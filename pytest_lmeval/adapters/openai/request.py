@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate
 
+_encode = compact_encoder(allow_nan=True)
 _STREAM: Mapping[bool, Mapping[str, Any]] = {
     False: {},
     True: {"stream": True, "stream_options": {"include_usage": True}},
@@ -18,7 +19,7 @@ _STREAM: Mapping[bool, Mapping[str, Any]] = {
 
 def request_body(model: str, options: OpenAIOptions, request: Generate) -> bytes:
     """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included."""
-    return json.dumps(request_fields(model, options, request), separators=(",", ":")).encode("ascii")
+    return _encode(request_fields(model, options, request)).encode("ascii")
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, Any]:
@@ -39,7 +40,9 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
         **_STREAM[options.stream],
     }
     asked = {name: value for name, value in fields.items() if value is not None}
-    return asked | dict(options.extra_body) | dict(request.options)
+    if options.extra_body or request.options:
+        asked |= {**options.extra_body, **request.options}
+    return asked
 
 
 def _prompt(options: OpenAIOptions, request: Generate) -> Mapping[str, Any]:

@@ -98,11 +98,12 @@ def _thoughts(choice: Mapping[str, Any]) -> str:
     message = choice.get("message")
     if not isinstance(message, dict):
         return ""
-    thoughts = [message.get(name) for name in ("reasoning_content", "reasoning", "thinking")]
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        if isinstance(text := message.get(name), str) and text:
+            return text
     content = message.get("content")
-    if isinstance(content, list):
-        thoughts += [thought_in(part) for part in content]
-    return next((text for text in thoughts if isinstance(text, str) and text), "")
+    parts = map(thought_in, content) if isinstance(content, list) else ()
+    return next((text for text in parts if isinstance(text, str) and text), "")
 
 
 def thought_in(part: Any) -> Any:

@@ -12,6 +12,8 @@ import pytest
 
 from pytest_lmeval.adapters.http.faults import worth_retrying
 from pytest_lmeval.adapters.openai import OpenAIAdapter
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate
 
@@ -30,6 +32,7 @@ from .scripted_server import (
     replies,
     resets,
     says,
+    serving,
     status,
 )
 
@@ -329,3 +332,20 @@ async def outcome_of(task: asyncio.Task[Completion]) -> str:
         return (await task).text
     except AdapterError as error:
         return type(error).__name__
+
+
+@pytest.mark.parametrize(
+    ("own_s", "of_run_s", "said"),
+    [(60.0, 0.5, "no response within 0.5 s (--lm-timeout)"), (0.5, 60.0, f"no reply from {PATH} within 0.5 s")],
+)
+def test_the_shorter_of_the_adapters_and_the_runs_time_limit_ends_a_request(
+    own_s: float, of_run_s: float, said: str
+) -> None:
+    with serving([hangs()]) as server:
+        engine = Engine(
+            OpenAIAdapter("m", base_url=server.base_url, timeout=own_s), Policy(timeout_s=of_run_s, retries=0)
+        )
+        with pytest.raises(AdapterTimeout) as late:
+            engine.respond("key", lambda key: [Generate("2 + 2 =")])
+        engine.close()
+    assert f"{said} (1 attempt)" == str(late.value)

@@ -215,7 +215,7 @@ def test_a_chat_has_no_log_likelihoods() -> None:
 
 
 def test_the_engine_asks_again_where_the_server_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_lmeval.asking.streaming.backoff_s", lambda *_: 0.0)
+    monkeypatch.setattr("pytest_lmeval.asking.attempts.backoff_s", lambda *_: 0.0)
     with serving([status(429), json_reply(reply())]) as server:
         adapter = OpenAIAdapter("m", base_url=server.base_url, endpoint="completions")
         engine = Engine(adapter, Policy(concurrency=1, retries=1))

@@ -1,0 +1,199 @@
+"""One request to an async adapter: attempts, each with its time, waits between them, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import isawaitable
+from typing import Any
+
+from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
+from pytest_lmeval.asking.limits import Outage, Unusable, is_too_long
+from pytest_lmeval.asking.pacing import RateLimit, Waits
+from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, backoff_s
+from pytest_lmeval.asking.transport import Job, JobProgress
+from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
+
+
+class Asked:
+    """A request that has a slot: ``task`` works on it, until it is late and another task goes on with it."""
+
+    __slots__ = ("attempts", "job", "number", "progress", "request", "task")
+
+    def __init__(self, job: Job, number: int, progress: JobProgress) -> None:
+        self.job = job
+        self.number = number
+        self.progress = progress
+        self.request = job.requests[number]
+        self.attempts = 0
+        self.task: asyncio.Task[None] | None = None
+
+
+class Attempts:
+    """Asks requests, each in a task of its own; one timer watches over all attempts that are under way.
+
+    ``on_late`` is called with a request whose attempt takes too long, and with the answer of that attempt: its task is
+    cancelled, but may not end. To be used in one event loop.
+    """
+
+    def __init__(
+        self,
+        adapter: Any,
+        policy: Policy,
+        outage: Outage,
+        waits: Waits,
+        on_late: Callable[[Asked, Answer], None],
+    ) -> None:
+        self._adapter = adapter
+        self._policy = policy
+        self._outage = outage
+        self._waits = waits
+        self._on_late = on_late
+        self._awaits_logprobs = is_async(adapter)
+        self._rates = RateLimit(adapter, policy.share, partial(self._sleep, what=OWN))
+        self._limit_s = policy.timeout_s
+        if hasattr(adapter, "time_limit_s"):  # it knows when the time of a request begins
+            adapter.time_limit_s, self._limit_s = policy.timeout_s, math.inf
+        elif hasattr(adapter, "cancelled_after_s"):
+            adapter.cancelled_after_s = policy.timeout_s
+        # All have the same time, so that the first to begin is the first to be late.
+        self._ends: dict[Asked, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def answer(self, asked: Asked, before: Answer | None) -> Answer:
+        """Return what becomes of a request; ``before`` is the answer of its attempt before, if there was one."""
+        if self._outage.ended is not None:
+            return self._outage.ended
+        if isinstance(asked.request, LogLikelihood) and not self._awaits_logprobs:
+            return self._noted(asked, await _ask_in_thread(self._adapter, asked.request, self._policy.timeout_s))
+        return self._noted(asked, await self._ask(asked, before))
+
+    def cancelled(self, asked: Asked) -> Answer:
+        """Return what becomes of a request whose adapter cancelled the task that asks it."""
+        self._ends.pop(asked, None)
+        return self._noted(asked, unusable(self._adapter, asyncio.CancelledError()))
+
+    def job_of(self, task: asyncio.Task[Any] | None) -> Job | None:
+        """Return the job of the attempt that ``task`` is at; None for other tasks."""
+        return next((asked.job for asked in list(self._ends) if asked.task is task), None)
+
+    def _noted(self, asked: Asked, answer: Answer) -> Answer:
+        noted: Answer = self._outage.note(answer)
+        return with_attempts(noted, asked.attempts) if asked.attempts else noted
+
+    async def _ask(self, asked: Asked, answer: Answer | None) -> Answer:
+        while True:
+            if answer is None:
+                asked.attempts += 1
+                answer = await self._attempt(asked)
+            wait = _retry_wait(answer)
+            if wait is None or is_too_long(wait) or asked.attempts > self._policy.retries:
+                return answer
+            await self._sleep(backoff_s(asked.attempts - 1, wait or None), SERVER if wait else AGAIN)
+            if self._outage.ended:
+                return answer
+            answer = None
+
+    async def _sleep(self, seconds: float, what: str) -> None:
+        with self._waits.waiting(seconds, what):
+            await asyncio.sleep(seconds)
+
+    async def _attempt(self, asked: Asked) -> Answer:
+        request, task = asked.request, asked.task
+        if self._rates.limits:
+            await self._rates.acquire(request)
+        started = time.perf_counter()
+        self._watch(asked)
+        returned, error = await outcome(self._adapter, request)
+        if asked.task is not task:
+            raise asyncio.CancelledError  # it was cancelled, and took no notice
+        del self._ends[asked]
+        if error is not None:
+            return unusable(self._adapter, error, self._policy.passthrough)
+        answer = check_answer(returned, request, self._adapter, (time.perf_counter() - started) * 1000)
+        if self._rates.limits and isinstance(answer, Completion) and isinstance(request, Generate):
+            self._rates.settle(request, answer)
+        return without_thoughts(answer, request, self._policy.think_tags)
+
+    def _watch(self, asked: Asked) -> None:
+        loop = asyncio.get_running_loop()
+        self._ends[asked] = end = loop.time() + self._limit_s
+        if self._timer is None and end < math.inf:
+            self._timer = loop.call_at(end, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        now, self._timer = loop.time(), None
+        for asked, end in list(self._ends.items()):
+            if end > now:
+                self._timer = loop.call_at(end, self._look, loop)
+                return
+            del self._ends[asked]
+            if asked.task is not None:
+                asked.task.cancel()
+            self._on_late(asked, _too_late(self._limit_s))
+
+
+def _too_late(limit_s: float) -> AdapterTimeout:
+    return AdapterTimeout(f"no response within {limit_s:g} s (--lm-timeout)")
+
+
+async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> Answer:
+    # A thread of its own, and a daemon: the default executor's would keep the process from ending.
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(answer: Answer) -> None:
+        if not done.done():
+            done.set_result(answer)
+
+    def call() -> None:
+        answer = ask(adapter, [request])[0]
+        with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
+            loop.call_soon_threadsafe(settle, answer)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return await asyncio.wait_for(done, timeout_s)
+    except TimeoutError:
+        return _too_late(timeout_s)
+
+
+async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
+    """Return what an async adapter returned for a request, or what it raised."""
+    answer: Any = None
+    try:
+        if isinstance(request, LogLikelihood):
+            return _only(await adapter.loglikelihood([request])), None
+        answer = adapter.complete(request)
+        return await answer, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
+        return None, _not_async(adapter, answer, error)
+
+
+def _not_async(adapter: Any, answer: object, error: BaseException) -> BaseException:
+    if not isinstance(error, TypeError) or answer is None or isawaitable(answer):
+        return error
+    wrong = f"adapter {adapter_name(adapter)}: complete returned {type(answer).__name__}, which cannot be awaited"
+    return Unusable(f"{wrong}; expected `async def complete(self, request)`, or `def generate(self, prompts)`")
+
+
+def _only(returned: Any) -> Any:
+    if not isinstance(returned, Sequence) or len(returned) != 1:
+        size = f" of {len(returned)}" if isinstance(returned, Sequence) else ""
+        raise AdapterError(f"loglikelihood returned {type(returned).__name__}{size} for 1 request; expected a list")
+    return returned[0]
+
+
+def _retry_wait(answer: Answer) -> float | None:
+    if isinstance(answer, TransientError):
+        return answer.retry_after or 0.0
+    return 0.0 if isinstance(answer, AdapterTimeout) else None

@@ -129,7 +129,11 @@ def check_groups(rows: Sequence[TaskRow], record: Mapping[str, Any]) -> None:
 
 
 def assert_close(expected: Any, actual: Any, what: str) -> None:
-    if isinstance(expected, list):
+    if isinstance(expected, dict):
+        assert expected.keys() == actual.keys(), what
+        for key, one in expected.items():
+            assert_close(one, actual[key], f"{what} {key}")
+    elif isinstance(expected, list):
         assert len(expected) == len(actual), what
         for one, other in zip(expected, actual, strict=True):
             assert_close(one, other, what)
@@ -137,6 +141,15 @@ def assert_close(expected: Any, actual: Any, what: str) -> None:
         assert math.isclose(expected, actual, rel_tol=1e-9, abs_tol=1e-12), f"{what}: {expected} != {actual}"
     else:
         assert expected == actual, what
+
+
+def test_numbers_of_another_machine_are_close_wherever_they_are_and_other_differences_are_found() -> None:
+    recorded = {"plain": [{"brier": 5.6318389497570735e-11, "asked": "a"}]}
+
+    assert_close(recorded, {"plain": [{"brier": 5.631838949757074e-11, "asked": "a"}]}, "records")
+    for other in ({"brier": 0.1, "asked": "a"}, {"brier": 5.6318389497570735e-11, "asked": "b"}, {"asked": "a"}):
+        with pytest.raises(AssertionError, match="records plain"):
+            assert_close(recorded, {"plain": [other]}, "records")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -74,9 +74,11 @@ class LiteLLMAdapter:
             return
         with suppress(Exception):  # other versions of litellm log in other ways, and nothing here depends on it
             worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
-            # Without it Python warns of coroutines that nobody awaited, in whichever test comes next.
+            # Without it Python warns of coroutines that nobody awaited, in whichever test comes next. A task of litellm
+            # puts the last of them into the queue at its next turn; `flush` does not wait for what was taken out of it.
+            await asyncio.sleep(0)
             async with asyncio.timeout(_LOGGING_S):
-                await worker.flush()
+                await worker._queue.join()
         if close := getattr(self._litellm, "close_litellm_async_clients", None):
             await close()
 

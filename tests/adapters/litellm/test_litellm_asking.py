@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -70,6 +71,27 @@ def test_prices_are_those_of_litellm_where_it_knows_the_model() -> None:
     assert isinstance(unknown, Completion)
     assert pytest.approx(11 * 0.15e-6 + 7 * 0.6e-6) == known.cost
     assert unknown.cost is None
+
+
+def test_what_litellm_logs_of_an_answer_is_logged_when_the_adapter_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def note(**_: Any) -> None:
+        logged.append(1)
+
+    async def talk() -> int:
+        adapter: Any = make_adapter("litellm:openai/mock-1", options=options)
+        await adapter.complete(Generate("2 + 2 ="))
+        await adapter.aclose()
+        return len(logged)
+
+    logged: list[int] = []
+    logger: Any = import_module("litellm.integrations.custom_logger").CustomLogger()
+    logger.async_log_success_event = note
+    monkeypatch.setattr("litellm.callbacks", [logger])
+    monkeypatch.setenv("MY_KEY", KEY)
+    for number in (1, 2):
+        with serving([json_reply(REPLY)]) as server:
+            options = {"base_url": server.base_url, "api_key_env": "MY_KEY"}
+            assert number == asyncio.run(talk())
 
 
 def test_calls_of_tools_are_of_the_answer() -> None:

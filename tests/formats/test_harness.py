@@ -12,7 +12,7 @@ from pytest_lmeval import Completion
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
-from pytest_lmeval.formats.harness.index import index_of, search
+from pytest_lmeval.formats.harness.names import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.task import Tools, render

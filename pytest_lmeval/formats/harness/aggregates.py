@@ -1,21 +1,77 @@
-"""From the values of all documents to one number and its standard error, metric by metric, as the harness has them."""
+"""Values of metrics: as JSON and in [0, 1], and of all documents to one number and its standard error.
+
+Aggregations are those of the harness; measures of gold labels and predictions are those of scikit-learn.
+"""
 
 from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.harness.labels import binary_f1, matthews
 
 Values = Sequence[Any]
 ITERATIONS = 100_000
 _CHUNK = 1000
 _CORPUS = ("bleu", "chrf", "chrf++", "ter")
 _CORPUS_ITERATIONS = 100
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_KEY = "number"
+
+
+def encoded(value: Any) -> Any:
+    """Return ``value`` as JSON; raise ScoringError where a metric returned what JSON does not have."""
+    if isinstance(value, bool | str | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {_KEY: str(value)}
+    if isinstance(value, list | tuple):
+        return [encoded(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): encoded(each) for key, each in value.items()}
+    if hasattr(value, "tolist"):  # of numpy, a number or an array
+        return encoded(value.tolist())
+    raise ScoringError(f"a metric returned {type(value).__name__}: expected numbers, texts, lists or mappings")
+
+
+def decoded(value: Any) -> Any:
+    """Return what :func:`encoded` was given; lists are tuples."""
+    if isinstance(value, list):
+        return tuple(decoded(each) for each in value)
+    if isinstance(value, Mapping):
+        if value.keys() == {_KEY} and value[_KEY] in _NOT_FINITE:
+            return _NOT_FINITE[value[_KEY]]
+        return {key: decoded(each) for key, each in value.items()}
+    return value
+
+
+def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
+    """Return a number in [0, 1] that rises where the metric gets better, and how it was made; "" for the metric's own.
+
+    Of a sum of log-probabilities and a size it is ``exp(sum / size)``. Raise ScoringError for what is no number.
+    """
+    plain = encoded(value)
+    if isinstance(plain, list) and len(plain) == 2:
+        first, second = plain
+        if isinstance(second, list) and isinstance(first, int):
+            return 1 - _squared(first, second) / 2, "1 - squared distance / 2"
+        if isinstance(first, float) and isinstance(second, int):
+            return math.exp(min(0.0, first / second)) if second else 0.0, "exp(ll / size)"
+        return float(first == second), "equal"
+    if isinstance(plain, int | float):
+        number = float(plain)
+        if 0.0 <= number <= 1.0:
+            return (number, "") if higher_is_better else (1 - number, "1 - value")
+        if not higher_is_better and number < 0:  # a log-probability that becomes a perplexity
+            return math.exp(number), "exp(ll)"
+        bounded = 0.5 + number / (2 * (1 + abs(number)))
+        return (bounded if higher_is_better else 1 - bounded), "value / (1 + |value|), from 0 to 1"
+    raise ScoringError(f"the metric that decides is {value!r:.80}, no number: name another one with the key metric")
 
 
 def mean(values: Values) -> float:
@@ -23,73 +79,69 @@ def mean(values: Values) -> float:
     return sum(values) / len(values)
 
 
-def nanmean(values: Values) -> float:
-    """Return the mean of the values that are numbers; not a number without one."""
+def _nanmean(values: Values) -> float:
     numbers = [value for value in values if not math.isnan(value)]
     return math.fsum(numbers) / len(numbers) if numbers else math.nan
-
-
-def _median(values: Values) -> float:
-    return sorted(values)[len(values) // 2]  # type: ignore[no-any-return]  # whatever is sorted
-
-
-def _perplexity(values: Values) -> float:
-    return math.exp(-mean(values))
 
 
 def _ratio(values: Values) -> float:
     return sum(pair[0] for pair in values) / sum(pair[1] for pair in values)  # type: ignore[no-any-return]  # numbers
 
 
-def _weighted_perplexity(values: Values) -> float:
-    return math.exp(-_ratio(values))
+def _squared(gold: Any, shares: Sequence[float]) -> float:
+    """Return the squared distance, in [0, 2], of probabilities from those of the right choice."""
+    return float(sum((share - (place == gold)) ** 2 for place, share in enumerate(shares)))
 
 
-def _bits_per_byte(values: Values) -> float:
-    return -_ratio(values) / math.log(2)
+def f1_of(pairs: Values, label: Any) -> float:
+    """Return the F1 of ``label``, in [0, 1]: 2 TP / (2 TP + FP + FN), 0 where it is neither gold nor predicted."""
+    hits = sum(gold == label == predicted for gold, predicted in pairs)
+    either = sum((gold == label) + (predicted == label) for gold, predicted in pairs)
+    return 2 * hits / either if either else 0.0
 
 
-def _brier(values: Values) -> float:
-    """Return the mean squared distance of the probabilities from those of the right choice, in [0, 2]."""
-    return mean([sum((p - (place == gold)) ** 2 for place, p in enumerate(shares)) for gold, shares in values])
+def _binary_f1(pairs: Values) -> float:
+    """Return the F1 of the label 1; raise ValueError where there are more labels than two."""
+    labels = {label for pair in pairs for label in pair}
+    if len(labels) > 2 or (len(labels) == 2 and 1 not in labels):
+        raise ValueError(f"f1 is of the labels 0 and 1; the labels are {', '.join(sorted(map(str, labels)))}")
+    return f1_of(pairs, 1)
 
 
-def _f1(values: Values) -> float:
-    return binary_f1([(gold, guess) for gold, guess in values])
+def _matthews(pairs: Values) -> float:
+    """Return Matthews' correlation of golds and predictions, in [-1, 1]; 0 where either is constant."""
+    n = len(pairs)
+    golds, predicted = Counter(gold for gold, _ in pairs), Counter(guess for _, guess in pairs)
+    hits = sum(gold == guess for gold, guess in pairs)
+    shared = sum(golds[label] * predicted[label] for label in golds)
+    spread = (n * n - sum(k * k for k in golds.values())) * (n * n - sum(k * k for k in predicted.values()))
+    return (hits * n - shared) / math.sqrt(spread) if spread else 0.0
 
 
-def _mcc(values: Values) -> float:
-    return matthews([(gold, guess) for gold, guess in values])
-
-
-def _corpus(name: str) -> Callable[[Values], float]:
-    def score(values: Values) -> float:
-        try:
-            sacrebleu = import_module("sacrebleu")
-        except ImportError:
-            raise ScoringError(f"the metric {name} needs sacrebleu: pip install sacrebleu") from None
-        golds = [[gold] if isinstance(gold, str) else gold for gold, _ in values]
-        guesses = [guess[0] if isinstance(guess, list) else guess for _, guess in values]
-        kind = "chrf" if name == "chrf++" else name
-        more = {"word_order": 2} if name == "chrf++" else {}
-        of_corpus = getattr(sacrebleu, f"corpus_{kind}")
-        return float(of_corpus(guesses, [*zip(*golds, strict=True)], **more).score)
-
-    return score
+def _of_corpus(name: str, values: Values) -> float:
+    try:
+        sacrebleu = import_module("sacrebleu")
+    except ImportError:
+        raise ScoringError(f"the metric {name} needs sacrebleu: pip install sacrebleu") from None
+    golds = [[gold] if isinstance(gold, str) else gold for gold, _ in values]
+    guesses = [guess[0] if isinstance(guess, list | tuple) else guess for _, guess in values]
+    more = {"word_order": 2} if name == "chrf++" else {}
+    score = getattr(sacrebleu, f"corpus_{name.removesuffix('++')}")
+    return float(score(guesses, [*zip(*golds, strict=True)], **more).score)
 
 
 AGGREGATIONS: Mapping[str, Callable[[Values], float]] = {
     "mean": mean,
-    "nanmean": nanmean,
-    "median": _median,
-    "perplexity": _perplexity,
-    "weighted_perplexity": _weighted_perplexity,
-    "bits_per_byte": _bits_per_byte,
-    "brier_score": _brier,
-    "f1": _f1,
-    "matthews_corrcoef": _mcc,
+    "nanmean": _nanmean,
+    "median": lambda values: sorted(values)[len(values) // 2],
+    "perplexity": lambda values: math.exp(-mean(values)),
+    "weighted_perplexity": lambda values: math.exp(-_ratio(values)),
+    "bits_per_byte": lambda values: -_ratio(values) / math.log(2),
+    "brier_score": lambda values: mean([_squared(gold, shares) for gold, shares in values]),
+    "f1": _binary_f1,
+    "matthews_corrcoef": _matthews,
     "bypass": lambda values: 999.0,
-    **{name: _corpus(name) for name in _CORPUS},
+    **{name: partial(_of_corpus, name) for name in _CORPUS},
 }
 _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "nanmean", *_CORPUS})
 
@@ -105,13 +157,12 @@ def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> f
         return _deviation(values) / math.sqrt(len(values))
     if name not in _BOOTSTRAPPED:
         return None
-    aggregation = AGGREGATIONS[name]
     drawn: list[float] = []
     iterations = min(iterations, _CORPUS_ITERATIONS) if name in _CORPUS else iterations
     size = min(_CHUNK, iterations)
     for seed in range(iterations // size):
         chance = random.Random(seed)
-        drawn += [aggregation(chance.choices(values, k=len(values))) for _ in range(size)]
+        drawn += [AGGREGATIONS[name](chance.choices(values, k=len(values))) for _ in range(size)]
     return _deviation(drawn)
 
 

@@ -1,20 +1,27 @@
-"""The keys of one task, checked: what each means is written where it is used."""
+"""The keys of one task: read from its file over those that it includes, and checked.
+
+What a key means is written where it is used; functions are references until they are called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, nearest
-from pytest_lmeval.formats.harness.document import FunctionRef
-from pytest_lmeval.frozen import dataclass
+import yaml  # type: ignore[import-untyped]  # it has no types of its own
 
+from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.numbers import is_number
+
+MAX_BYTES = 4 << 20
 OUTPUT_TYPES = ("loglikelihood", "loglikelihood_rolling", "generate_until", "multiple_choice")
+_DEFAULTS = {"output_type": "generate_until", "target_delimiter": " ", "fewshot_delimiter": "\n\n"}
 # Keys that decide nothing about a run's scores.
-_IGNORED = frozenset(
-    {"task_alias", "tag", "group", "group_alias", "metadata", "should_decontaminate", "doc_to_decontamination_query"}
+_IGNORED = (
+    *("task_alias", "tag", "group", "group_alias", "metadata"),
+    *("should_decontaminate", "doc_to_decontamination_query"),
 )
 _REFUSED = {
     "class": "a task that is a Python class of the harness",
@@ -24,27 +31,125 @@ _REFUSED = {
     "unsafe_code": "a metric that runs code of a model outside of a sandbox",
     "use_prompt": "a prompt of promptsource",
 }
-_SHOTS = ("sampler", "split", "process_docs", "fewshot_indices", "samples", "doc_to_text", "doc_to_choice")
-_SHOT_KEYS = frozenset({*_SHOTS, "doc_to_target", "gen_prefix", "fewshot_delimiter", "target_delimiter"})
+# What few-shot examples have of the task, unless fewshot_config has another.
+_OF_TASK = (
+    *("process_docs", "doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix"),
+    *("fewshot_delimiter", "target_delimiter"),
+)
+_SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
+# Names of the same limit; the first that is given counts.
+_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
+_DEFAULT_LIMIT = 256
+_YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef:
+    """A function by its name in a module: a file in ``folder``, else an installed module."""
+
+    folder: Path
+    module: str
+    name: str
+
+    @property
+    def file(self) -> Path:
+        """The module's file, if it is in ``folder``."""
+        return self.folder.joinpath(*self.module.split(".")).with_suffix(".py")
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("task", "dataset_path", "output_type", "target_delimiter", "fewshot_delimiter"), (str,)),
     **dict.fromkeys(("training_split", "validation_split", "test_split", "fewshot_split"), (str,)),
+    **dict.fromkeys(("description", "gen_prefix"), (str,)),
     **dict.fromkeys(("process_docs", "process_results"), (FunctionRef,)),
     **dict.fromkeys(("num_fewshot", "repeats"), (int,)),
     **dict.fromkeys(("generation_kwargs", "dataset_kwargs", "fewshot_config"), (dict,)),
     **dict.fromkeys(("metric_list", "filter_list"), (list,)),
     "dataset_name": (str, int, float, bool),
-    "description": (str, FunctionRef),
-    "gen_prefix": (str,),
     "doc_to_text": (str, int, FunctionRef),
     "doc_to_target": (str, int, list, FunctionRef),
     "doc_to_choice": (str, list, dict, FunctionRef),
 }
 
 
+def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Return the keys of the file at ``path`` over those of its includes; raise RecordRefused that names the file.
+
+    Scalars are those of YAML 1.1, as the harness's own loader reads them: ``no`` is false, ``1_000`` a thousand.
+    """
+    path = path.resolve()
+    if path in including:
+        chain = " includes ".join(each.name for each in (*including[including.index(path) :], path))
+        raise RecordRefused("bad_value", "include", f"a circle: {chain}")
+    try:
+        document = parse_document(path.read_bytes(), path)
+    except OSError as error:
+        raise RecordRefused("bad_value", "include", f"{path.name}: cannot be read: {error.strerror}") from None
+    merged: dict[str, Any] = {}
+    included = document.pop("include", [])
+    for name in included if isinstance(included, list) else [included]:
+        if not isinstance(name, str) or not name:
+            raise RecordRefused("bad_type", "include", f"expected the name of a file, got {name!r:.80}")
+        merged |= read_document(path.parent / name, (*including, path))
+        # The members of a file are its own.
+        merged.pop("task_list", None)
+    return merged | document
+
+
+def parse_document(data: bytes, path: Path) -> dict[str, Any]:
+    """Return what ``data``, the content of the file at ``path``, holds, without what it includes."""
+    if len(data) > MAX_BYTES:
+        raise RecordRefused("bad_value", "_document", f"{path.name}: more than {MAX_BYTES:,} bytes")
+    try:
+        document = yaml.load(data, Loader=_yaml_loader(path.parent))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path.name}:{mark.line + 1}: column {mark.column + 1}: " if mark else f"{path.name}: "
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise RecordRefused("bad_yaml", "_document", f"{place}{problem}") from None
+    if not isinstance(document, dict):
+        kind = type(document).__name__
+        raise RecordRefused("bad_type", "_document", f"{path.name}: expected keys with values, got {kind}")
+    return {str(key): value for key, value in document.items()}
+
+
+def _yaml_loader(folder: Path) -> Any:
+    def function(loader: Any, node: Any) -> FunctionRef:
+        module, _, name = str(loader.construct_scalar(node)).rpartition(".")
+        if not module or not name:
+            raise ValueError(f"!function expects MODULE.NAME, got {node.value!r:.80}")
+        return FunctionRef(folder, module, name)
+
+    class Loader(_YamlLoader):  # type: ignore[misc]  # the base is one of two, of which one may be missing
+        """The safe loader, and the one tag that these files have besides."""
+
+    Loader.add_constructor("!function", function)
+    return Loader
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, a value as a list of one, none or an empty text as an empty list."""
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON, functions as their names: what a hash or a report takes."""
+    if isinstance(value, FunctionRef):
+        return f"!function {value}"
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One task: ``given`` are its keys, includes and overrides merged, of which those here have defaults.
+    """One task: ``given`` are its keys, includes and overrides merged.
 
     ``file`` is where the task is, ``root`` the folder whose modules its functions may import; ``groups`` are those that
     it was reached by.
@@ -53,93 +158,101 @@ class Config:
     name: str
     file: Path
     root: Path
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any]
     groups: tuple[str, ...] = ()
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of ``key``; one that is null counts as left out."""
         value = self.given.get(key)
-        return default if value is None else value
+        return _DEFAULTS.get(key, default) if value is None else value
 
     @property
     def output_type(self) -> str:
         """What is asked: one of :data:`OUTPUT_TYPES`."""
-        return str(self.get("output_type", "generate_until"))
+        return str(self.get("output_type"))
 
     @property
-    def shots(self) -> Mapping[str, Any]:
-        """The settings of few-shot examples: those of the task unless ``fewshot_config`` has others."""
-        own = {
-            key: self.get(key)
-            for key in ("process_docs", "doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix")
-        }
-        own |= {"split": self.get("fewshot_split"), "fewshot_delimiter": self.fewshot_delimiter}
-        return {**own, "target_delimiter": self.target_delimiter, **self.get("fewshot_config", {})}
-
-    @property
-    def target_delimiter(self) -> str:
-        """What is between a question and its answer."""
-        return str(self.get("target_delimiter", " "))
-
-    @property
-    def fewshot_delimiter(self) -> str:
-        """What is between two examples."""
-        return str(self.get("fewshot_delimiter", "\n\n"))
+    def shots(self) -> dict[str, Any]:
+        """The settings of few-shot examples."""
+        own = {key: self.get(key) for key in _OF_TASK}
+        return {**own, "split": self.get("fewshot_split"), **self.get("fewshot_config", {})}
 
     @property
     def functions(self) -> list[FunctionRef]:
         """Every function that the task names."""
         return [*_functions(self.given)]
 
+    @property
     def has_choices(self) -> bool:
-        """Tell whether the task has options to choose from."""
+        """Whether the task has options to choose from."""
         return self.get("doc_to_choice") is not None
+
+
+def _functions(value: Any) -> Iterator[FunctionRef]:
+    if isinstance(value, FunctionRef):
+        yield value
+    elif isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _functions(each)
 
 
 def check_config(config: Config) -> None:
     """Raise RecordRefused for the first key that is unknown, of a wrong type, or not supported."""
     for key, reason in _REFUSED.items():
         if config.get(key) not in (None, False):
-            raise RecordRefused("not_supported", key, f"{config.name}: {reason} is not supported")
+            raise RecordRefused("not_supported", key, f"{reason} is not supported")
     for key, value in config.given.items():
-        if key in _REFUSED or key in _IGNORED or value is None:
-            continue
-        if key not in _TYPES:
-            hint = nearest(key, [*_TYPES, *_IGNORED], "expected one of")
-            raise RecordRefused("unknown_field", key, f"{config.name}: unknown key{hint}")
-        _check_type(config.name, key, value)
+        if not (key in _REFUSED or key in _IGNORED or value is None):
+            _check_type(key, value)
     if config.output_type not in OUTPUT_TYPES:
-        choices = ", ".join(OUTPUT_TYPES)
-        raise RecordRefused("bad_value", "output_type", f"{config.name}: {config.output_type!r}; one of {choices}")
+        raise RecordRefused("bad_value", "output_type", f"{config.output_type!r}; one of {', '.join(OUTPUT_TYPES)}")
     if config.get("dataset_path") is None:
-        raise RecordRefused("missing_required", "dataset_path", f"{config.name}: expected the name of a data set")
-    _check_counts(config)
-
-
-def _check_counts(config: Config) -> None:
+        raise RecordRefused("missing_required", "dataset_path", "expected the name of a data set")
     for key, least in (("num_fewshot", 0), ("repeats", 1)):
         if config.get(key, least) < least:
-            raise RecordRefused("bad_value", key, f"{config.name}: expected {least} or more, got {config.get(key)}")
-    unknown = sorted(config.get("fewshot_config", {}).keys() - _SHOT_KEYS)
-    if unknown:
+            raise RecordRefused("bad_value", key, f"expected {least} or more, got {config.get(key)}")
+    if unknown := sorted(config.get("fewshot_config", {}).keys() - _SHOT_KEYS):
         hint = nearest(str(unknown[0]), _SHOT_KEYS, "expected one of")
-        raise RecordRefused("unknown_field", f"fewshot_config.{unknown[0]}", f"{config.name}: unknown key{hint}")
+        raise RecordRefused("unknown_field", f"fewshot_config.{unknown[0]}", f"unknown key{hint}")
 
 
-def _check_type(name: str, key: str, value: Any) -> None:
-    expected = _TYPES[key]
+def _check_type(key: str, value: Any) -> None:
+    expected = _TYPES.get(key)
+    if expected is None:
+        hint = nearest(key, [*_TYPES, *_IGNORED], "expected one of")
+        raise RecordRefused("unknown_field", key, f"unknown key{hint}")
     is_flag = isinstance(value, bool) and bool not in expected
     if not isinstance(value, expected) or is_flag:
         kinds = " or ".join({"FunctionRef": "!function"}.get(kind.__name__, kind.__name__) for kind in expected)
-        raise RecordRefused("bad_type", key, f"{name}: expected {kinds}, got {value!r:.80}")
+        raise RecordRefused("bad_type", key, f"expected {kinds}, got {value!r:.80}")
 
 
-def _functions(value: Any) -> Iterator[FunctionRef]:
-    if isinstance(value, FunctionRef):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _functions(each)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for each in value:
-            yield from _functions(each)
+def generation_of(config: Config) -> dict[str, Any]:
+    """Return the fields of each request for a text: ``stop``, ``max_tokens``, and ``options``; a greedy one has none.
+
+    Raise RecordRefused for a value of ``generation_kwargs`` that cannot be.
+    """
+
+    def refused(key: str, expected: str, got: Any) -> RecordRefused:
+        return RecordRefused("bad_value", f"generation_kwargs.{key}", f"expected {expected}, got {got!r:.80}")
+
+    given = dict(config.get("generation_kwargs", {}))
+    until = given.pop("until", None)
+    stop = [config.get("fewshot_delimiter")] if until is None else until if isinstance(until, list) else [until]
+    if not all(isinstance(each, str) for each in stop):
+        raise refused("until", "texts", until)
+    limits = [each for each in [given.pop(name, None) for name in _LIMITS] if each is not None]
+    limit = limits[0] if limits else _DEFAULT_LIMIT
+    if not is_number(limit) or limit < 1:
+        raise refused("max_gen_toks", "a number from 1", limit)
+    temperature = given.pop("temperature", 0.0)
+    if not is_number(temperature) or temperature < 0:
+        raise refused("temperature", "a number from 0", temperature)
+    if given.pop("do_sample", None) is False or not temperature:
+        # What else there is may change a greedy answer, too: beams, penalties.
+        options = {name: value for name, value in given.items() if name not in _OF_DRAWING}
+    else:
+        options = {"temperature": float(temperature), **given}
+    if options.get("num_beams") == 1:
+        del options["num_beams"]
+    return {"stop": tuple(stop), "max_tokens": int(limit), "options": options}

@@ -1,65 +1,209 @@
-"""The data of a task: a folder of files first, then the hub."""
+"""The data of a task: a folder of files first, then the hub; and rows as functions of task files know them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows, read_rows
 from pytest_lmeval.data.splits import digest_of
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.harness.config import Config
-from pytest_lmeval.formats.harness.rows import RowSet
 from pytest_lmeval.frozen import dataclass
 
+Row = dict[str, Any]
+_WITHOUT_EFFECT = frozenset(
+    {"num_proc", "desc", "load_from_cache_file", "keep_in_memory", "batch_size", "features", "cache_file_name"}
+)
 _LOADERS = ("json", "csv", "parquet")
-_IGNORED = frozenset({"trust_remote_code", "data_files", "revision"})
+_DATASET_OPTIONS = frozenset({"trust_remote_code", "data_files", "revision"})
+_METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, rename_columns, add_column, to_list"
+
+
+class RowSet(Sequence[Row]):
+    """Rows in order, with the methods of ``datasets.Dataset``: each returns new rows and changes none.
+
+    Rows that are read are copies.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._rows = [dict(row) for row in rows]
+        # As in a table: what one row lacks is None in it.
+        names = dict.fromkeys(name for row in self._rows for name in row)
+        if any(len(row) != len(names) for row in self._rows):
+            self._rows = [{name: row.get(name) for name in names} for row in self._rows]
+        self.column_names = [*names]
+
+    @classmethod
+    def from_list(cls, rows: Sequence[Mapping[str, Any]], **_: Any) -> RowSet:
+        """Return the rows of a list."""
+        return cls(rows)
+
+    @classmethod
+    def from_dict(cls, columns: Mapping[str, Sequence[Any]], **_: Any) -> RowSet:
+        """Return the rows of columns of one length."""
+        return cls(dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """The names of the columns; their types are not known."""
+        return dict.fromkeys(self.column_names)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(dict, self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a row, for a name a column, for a slice or a list of places their columns."""
+        if isinstance(index, str):
+            return [row[index] for row in self._rows]
+        if isinstance(index, slice | list | range):
+            chosen = self._rows[index] if isinstance(index, slice) else [self._rows[place] for place in index]
+            return {name: [row[name] for row in chosen] for name in self.column_names}
+        return dict(self._rows[index])
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"rows of a task file have no {name!r}; they have {_METHODS}")
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *,
+        with_indices: bool = False,
+        batched: bool = False,
+        remove_columns: Sequence[str] | str = (),
+        fn_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> RowSet:
+        """Return each row with what ``function`` makes of it over its columns; of batches, of all rows at once."""
+        _check("map", options)
+        more = dict(fn_kwargs or {})
+        if batched:
+            columns = self[:]
+            made = function(columns, **more)
+            size = len(next(iter(made.values()), ()))
+            dropped = {*made, *([remove_columns] if isinstance(remove_columns, str) else remove_columns or ())}
+            kept = {name: of for name, of in columns.items() if name not in dropped and len(of) == size}
+            return RowSet.from_dict({**kept, **made})
+        of_rows = [function(*given, **more) for given in self._numbered(with_indices)]
+        own = self.remove_columns(remove_columns or ())
+        return RowSet({**row, **_as_stored(made)} for row, made in zip(own, of_rows, strict=True))
+
+    def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **options: Any) -> RowSet:
+        """Return the rows that ``function`` is true of."""
+        _check("filter", options)
+        given = self._numbered(with_indices)
+        return self._of(row for row, each in zip(self._rows, given, strict=True) if function(*each))
+
+    def select(self, indices: Iterable[int], **_: Any) -> RowSet:
+        """Return the rows at ``indices``."""
+        return self._of(self._rows[place] for place in indices)
+
+    def shuffle(self, seed: int | None = None, **options: Any) -> RowSet:
+        """Return the rows in the order that the ``datasets`` library draws for ``seed``; raise ValueError for None."""
+        _check("shuffle", options)
+        if seed is None:
+            raise ValueError("shuffle without a seed gives another order in every run: give it a seed")
+        from pytest_lmeval.data.shuffle import permutation
+
+        return self.select(permutation(seed, len(self._rows)))
+
+    def sort(self, column: str, reverse: bool = False, **_: Any) -> RowSet:
+        """Return the rows in the order of a column."""
+        return self._of(sorted(self._rows, key=lambda row: row[column], reverse=reverse))
+
+    def remove_columns(self, names: Sequence[str] | str) -> RowSet:
+        """Return the rows without these columns."""
+        dropped = {names} if isinstance(names, str) else set(names)
+        return RowSet({key: value for key, value in row.items() if key not in dropped} for row in self._rows)
+
+    def rename_column(self, old: str, new: str) -> RowSet:
+        """Return the rows with a column of another name."""
+        return self.rename_columns({old: new})
+
+    def rename_columns(self, names: Mapping[str, str]) -> RowSet:
+        """Return the rows with columns of other names."""
+        return RowSet({names.get(key, key): value for key, value in row.items()} for row in self._rows)
+
+    def add_column(self, name: str, column: Sequence[Any]) -> RowSet:
+        """Return the rows with one column more."""
+        return RowSet({**row, name: value} for row, value in zip(self._rows, column, strict=True))
+
+    def to_list(self) -> list[Row]:
+        """Return the rows as a list."""
+        return [*self]
+
+    def _numbered(self, with_indices: bool) -> Iterator[tuple[Any, ...]]:
+        """Yield what a function is called with for each row: the row, and its place if it wants that."""
+        return ((row, place) if with_indices else (row,) for place, row in enumerate(self))
+
+    def _of(self, rows: Iterable[Row]) -> RowSet:
+        made = RowSet(rows)
+        made.column_names = made.column_names or list(self.column_names)
+        return made
+
+
+def _check(method: str, options: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option that could change the rows: those for speed and progress change nothing."""
+    unknown = sorted(options.keys() - _WITHOUT_EFFECT)
+    if unknown:
+        raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
+
+
+def _as_stored(made: Mapping[str, Any] | None) -> Row:
+    given = {} if made is None else made
+    return {key: [*value] if isinstance(value, tuple) else value for key, value in given.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the splits of a data set are; ``facts`` say so in the board: path, sha256 or revision."""
+    """Where the splits of a data set are: ``files``, or if None on the hub."""
 
-    folder: Path | None
-    files: Mapping[str, Sequence[Path]]
+    files: Mapping[str, Sequence[Path]] | None
     path: str
-    name: str | None
-    revision: str | None
+    name: str | None = None
+    revision: str | None = None
 
     def split(self, name: str) -> tuple[RowSet, str]:
         """Return the rows of a split, and a hash of them; raise RecordRefused, with the choices, without such a one."""
-        files = self.files.get(name)
-        if files:
-            return _read(files)
-        if self.folder is not None or self.files:
+        if self.files is None:
+            from pytest_lmeval.data import hub
+
+            rows = hub.load(self.path, self.name, split=name, revision=self.revision)
+            return RowSet(rows), str(getattr(rows, "_fingerprint", ""))
+        if not self.files.get(name):
             there = ", ".join(sorted(self.files)) or "none"
             raise RecordRefused("bad_value", "dataset", f"{self.path}: no split {name!r}; there is {there}")
-        from pytest_lmeval.data import hub
-
-        rows = hub.load(self.path, self.name, split=name, revision=self.revision)
-        return RowSet(rows), str(getattr(rows, "_fingerprint", ""))
+        parts = [*map(_read, self.files[name])]
+        return RowSet(row for rows, _ in parts for row in rows), digest_of(data for _, data in parts)
 
 
 def source_of(config: Config, data: Path | None) -> Source:
     """Return where the data of a task are: below the folder ``data``, in files that the task names, or on the hub."""
     path, name = str(config.get("dataset_path")), config.get("dataset_name")
+    name = None if name is None else str(name)
     options = config.get("dataset_kwargs", {})
-    unknown = sorted(set(options) - _IGNORED)
-    if unknown:
-        known = ", ".join(sorted(_IGNORED))
-        detail = f"{config.name}: {unknown[0]!r} is not supported; {known} are"
+    if unknown := sorted(set(options) - _DATASET_OPTIONS):
+        detail = f"{unknown[0]!r} is not supported; {', '.join(sorted(_DATASET_OPTIONS))} are"
         raise RecordRefused("not_supported", "dataset_kwargs", detail)
-    folder = _folder(data, path, None if name is None else str(name))
+    folder = _folder(data, path, name)
     if folder is not None:
         files: dict[str, list[Path]] = {}
         for file in sorted(folder.iterdir()):
             if file.suffix in SUFFIXES:
                 files.setdefault(file.stem, []).append(file)
-        return Source(folder, files, path, name, None)
+        return Source(files, path)
     if path in _LOADERS:
-        return Source(config.file.parent, _named(config, options.get("data_files")), path, name, None)
-    return Source(None, {}, path, None if name is None else str(name), options.get("revision"))
+        return Source(_named(config.file.parent, options.get("data_files")), path)
+    return Source(None, path, name, options.get("revision"))
 
 
 def _folder(data: Path | None, path: str, name: str | None) -> Path | None:
@@ -74,38 +218,26 @@ def _folder(data: Path | None, path: str, name: str | None) -> Path | None:
     return found
 
 
-def _named(config: Config, given: Any) -> dict[str, list[Path]]:
-    named = given if isinstance(given, dict) else {"train": given}
+def _named(folder: Path, given: Any) -> dict[str, list[Path]]:
     files = {}
-    for split, names in named.items():
-        paths = [config.file.parent / str(each) for each in (names if isinstance(names, list) else [names])]
+    for split, names in (given if isinstance(given, dict) else {"train": given}).items():
+        paths = [folder / str(each) for each in (names if isinstance(names, list) else [names])]
         missing = next((each for each in paths if not each.is_file() or each.suffix not in (*SUFFIXES, ".json")), None)
         if given is None or missing is not None:
-            kinds = ", ".join(SUFFIXES)
-            detail = f"{config.name}: {missing or 'data_files'}: expected local files ({kinds}) beside the task"
+            detail = f"{missing or 'data_files'}: expected local files ({', '.join(SUFFIXES)}) beside the task"
             raise RecordRefused("bad_value", "dataset_kwargs", detail)
         files[str(split)] = paths
     return files
 
 
-def _read(files: Sequence[Path]) -> tuple[RowSet, str]:
-    rows: list[dict[str, Any]] = []
-    contents = []
-    for file in files:
-        try:
-            found, data = _rows(file)
-        except BadRows as bad:
-            raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
-        except OSError as error:
-            raise RecordRefused("bad_value", "dataset", f"{file.name} cannot be read: {error.strerror}") from None
-        rows += found
-        contents.append(data)
-    return RowSet(rows), digest_of(contents)
-
-
-def _rows(file: Path) -> tuple[list[dict[str, Any]], bytes]:
-    if file.suffix != ".json":
-        return read_rows(file)
-    # What the loader json reads has a record a line, whatever its suffix.
-    data = file.read_bytes()
-    return parse_rows(file.with_suffix(".jsonl"), data), data
+def _read(file: Path) -> tuple[list[Row], bytes]:
+    try:
+        if file.suffix != ".json":
+            return read_rows(file)
+        # What the loader json reads has a record a line, whatever its suffix.
+        data = file.read_bytes()
+        return parse_rows(file.with_suffix(".jsonl"), data), data
+    except BadRows as bad:
+        raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
+    except OSError as error:
+        raise RecordRefused("bad_value", "dataset", f"{file.name} cannot be read: {error.strerror}") from None

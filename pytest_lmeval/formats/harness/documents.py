@@ -1,16 +1,24 @@
-"""What a task makes of one row: its text, target and choices, and the texts around them."""
+"""What a task makes of one row: its text, target and choices, and the texts around them.
+
+Templates are those of declarative tasks, with a filter more and their last line ends kept.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.harness.config import Config
-from pytest_lmeval.formats.harness.document import FunctionRef
-from pytest_lmeval.formats.harness.functions import called, function_of
-from pytest_lmeval.formats.harness.templates import template_of
+from jinja2.exceptions import TemplateSyntaxError
+
+from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.formats.declarative.templates.environment import BUDGET, make_environment
+from pytest_lmeval.formats.declarative.templates.filters import MAX_CHARS, LimitReached, RenderBudget
+from pytest_lmeval.formats.declarative.templates.rewrite import guard
+from pytest_lmeval.formats.harness.config import Config, FunctionRef
+from pytest_lmeval.formats.harness.functions import function_of
 
 Row = Mapping[str, Any]
 
@@ -24,55 +32,46 @@ class Documents:
     def __init__(self, config: Config, columns: Collection[str]) -> None:
         self._config = config
         self._columns = frozenset(columns)
-        self._has_choices = config.has_choices()
+        self._has_choices = config.has_choices
         self._functions: dict[FunctionRef, Callable[..., Any]] = {}
 
     def text(self, row: Row, spec: Any = None) -> Any:
         """Return the question: text, or the number of a choice where the choices are the inputs."""
-        spec = self._config.get("doc_to_text") if spec is None else spec
-        if not isinstance(spec, str) or spec in self._columns:
-            return self._value(row, spec, "doc_to_text")
-        return self._number(template_of(spec).render(row))
+        return self._value(row, "doc_to_text", spec, self._number)
 
     def target(self, row: Row, spec: Any = None) -> Any:
         """Return the answer: text, the number of a choice, or a list of either where several are right."""
-        spec = self._config.get("doc_to_target") if spec is None else spec
-        if not isinstance(spec, str) or spec in self._columns:
-            return self._value(row, spec, "doc_to_target")
-        text = template_of(spec).render(row)
-        if len(text) >= 2 and text[0] == "[" and text[-1] == "]":
-            return _literal(text, text)
-        return self._number(text)
+        return self._value(row, "doc_to_target", spec, self._listed)
 
     def choices(self, row: Row, spec: Any = None) -> list[str]:
         """Return the options; raise RecordRefused where there is no list of texts."""
         spec = self._config.get("doc_to_choice") if spec is None else spec
         if isinstance(spec, dict):
             found: Any = [*spec.values()]
-        elif isinstance(spec, str) and spec not in self._columns:
-            text = template_of(spec).render(row)
-            found = _literal(text, None)
         else:
-            found = self._value(row, spec, "doc_to_choice")
+            found = self._value(row, "doc_to_choice", spec, lambda text: _literal(text, None))
         if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
             raise RecordRefused("bad_value", "doc_to_choice", f"expected a list of texts, got {found!r:.80}")
         return [*found]
 
-    def field(self, row: Row, spec: str | None) -> str | None:
-        """Return a column, or a template filled: ``description`` and ``gen_prefix``; None for None."""
-        if spec is None:
-            return None
-        return str(row[spec]) if spec in self._columns else template_of(spec).render(row)
+    def field(self, row: Row, spec: str | None) -> str:
+        """Return a column, or a template filled: ``description`` and ``gen_prefix``; an empty text for None."""
+        return "" if spec is None else str(row[spec]) if spec in self._columns else template_of(spec)(row)
 
     def call(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
         """Return what one of the task's functions does; raise ScoringError where it raises."""
-        function = self._functions.get(ref) or function_of(ref, self._config.root)
-        self._functions[ref] = function
-        return called(f"{ref.module}.{ref.name}", function, *given, **named)
+        if ref not in self._functions:
+            self._functions[ref] = function_of(ref, self._config.root)
+        try:
+            return self._functions[ref](*given, **named)
+        except Exception as error:
+            raise ScoringError(f"{ref}: {type(error).__name__}: {str(error)[:500]}") from error
 
-    def _value(self, row: Row, spec: Any, key: str) -> Any:
+    def _value(self, row: Row, key: str, spec: Any, read: Callable[[str], Any]) -> Any:
+        """Return what ``spec``, by default that of the task, is of ``row``; ``read`` takes the text of a template."""
+        spec = self._config.get(key) if spec is None else spec
         if isinstance(spec, str):
-            return row[spec]
+            return row[spec] if spec in self._columns else read(template_of(spec)(row))
         if isinstance(spec, FunctionRef):
             return self.call(spec, dict(row))
         if spec is None:
@@ -82,9 +81,53 @@ class Documents:
     def _number(self, text: str) -> Any:
         return _literal(text, text) if text.isdigit() and self._has_choices else text
 
+    def _listed(self, text: str) -> Any:
+        is_list = len(text) >= 2 and text[0] == "[" and text[-1] == "]"
+        return _literal(text, text) if is_list else self._number(text)
+
 
 def _literal(text: str, otherwise: Any) -> Any:
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return otherwise
+
+
+@lru_cache(maxsize=4096)
+def template_of(source: str) -> Callable[[Row], str]:
+    """Return what fills the template ``source`` with a row; raise RecordRefused where either does not fit."""
+    if "{" not in source and "\r" not in source:  # as it is: many descriptions are
+        return lambda row: source
+    environment = _environment()
+    try:
+        parsed = environment.parse(source)
+        parsed.set_environment(environment)
+        code = environment.compile(guard(parsed), name=None, filename="<template>")
+    except TemplateSyntaxError as error:
+        raise RecordRefused("bad_value", "template", f"line {error.lineno} of the template: {error.message}") from None
+    compiled = environment.template_class.from_code(environment, code, environment.globals)
+
+    def filled(row: Row) -> str:
+        try:
+            context = compiled.new_context({**row, BUDGET: RenderBudget()})
+            text: str = "".join(compiled.root_render_func(context))
+            if len(text) > MAX_CHARS:
+                raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        except Exception as error:
+            shown = " ".join(source.split())[:80]
+            raise RecordRefused("bad_value", "template", f"{shown!r}: {type(error).__name__}: {error}") from None
+        return text
+
+    return filled
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    environment = make_environment()
+    environment.keep_trailing_newline = True
+    environment.filters["regex_replace"] = _regex_replace
+    return environment
+
+
+def _regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
+    return re.sub(pattern, repl, text, count=count)

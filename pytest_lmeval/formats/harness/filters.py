@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
-from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.formats.harness.config import FunctionRef
 from pytest_lmeval.formats.harness.documents import Row
 
 Filter = Callable[[Any, Row], Any]
@@ -28,27 +28,25 @@ def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str
         return {"none": [_FILTERS["take_first"]]}
     if not given:
         raise RecordRefused("missing_required", "filter_list", "expected a name and its list filter")
-    names = [str(each["name"]) for each in map(_checked, given)]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise RecordRefused("bad_value", "filter_list", f"two pipelines are called {twice!r}")
-    steps = ([_filter(step, call) for step in each["filter"]] for each in given)
-    return dict(zip(names, steps, strict=True))
-
-
-def _checked(given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, dict) or not isinstance(given.get("filter"), list) or "name" not in given:
-        raise RecordRefused("bad_value", "filter_list", f"expected name and a list filter, got {given!r:.80}")
-    return given
+    found: dict[str, list[Filter]] = {}
+    for each in given:
+        if not isinstance(each, dict) or not isinstance(each.get("filter"), list) or "name" not in each:
+            raise RecordRefused("bad_value", "filter_list", f"expected name and a list filter, got {each!r:.80}")
+        if (name := str(each["name"])) in found:
+            raise RecordRefused("bad_value", "filter_list", f"two pipelines are called {name!r}")
+        found[name] = [_filter(step, call) for step in each["filter"]]
+    return found
 
 
 def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     if not isinstance(step, dict) or "function" not in step:
         raise RecordRefused("bad_value", "filter_list", f"expected a function, got {step!r:.80}")
     name, options = step["function"], {key: value for key, value in step.items() if key != "function"}
-    if name == "custom" and isinstance(options.get("filter_fn"), FunctionRef):
-        return partial(_custom, call, options["filter_fn"])
+    own = options.get("filter_fn")
+    if name == "custom" and isinstance(own, FunctionRef):
+        return partial(_own, own, partial(call, own))
     if isinstance(name, FunctionRef):
-        return partial(_own, call, name, options)
+        return partial(_own, name, lambda given, rows: call(name, **options).apply(given, rows))
     if name not in _FILTERS:
         hint = nearest(str(name), [*_FILTERS, "custom"], "expected one of")
         raise RecordRefused("not_supported", "filter_list", f"unknown filter {str(name)!r:.80}{hint}")
@@ -60,19 +58,11 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     return partial(_FILTERS[name], **options) if options else _FILTERS[name]
 
 
-def _custom(call: Callable[..., Any], ref: FunctionRef, given: Any, row: Row) -> Any:
-    return _only(ref, call(ref, [given], [dict(row)]))
-
-
-def _own(call: Callable[..., Any], ref: FunctionRef, options: Mapping[str, Any], given: Any, row: Row) -> Any:
-    """Return what a filter that is a class of the task's own makes of the responses."""
-    return _only(ref, call(ref, **options).apply([given], [dict(row)]))
-
-
-def _only(ref: FunctionRef, made: Any) -> Any:
-    found = [*made]
+def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
+    """Return what a filter of the task's own makes of the responses; it takes those of several documents."""
+    found = [*function([given], [dict(row)])]
     if len(found) != 1:
-        raise ScoringError(f"{ref.module}.{ref.name} returned {len(found)} lists of responses for one document")
+        raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")
     return found[0]
 
 
@@ -139,10 +129,6 @@ def _take_first_k(given: Any, row: Row, k: int) -> Any:
     return given[:k]
 
 
-def _majority(given: Any, row: Row) -> Any:
-    return [Counter(given).most_common(1)[0][0]]
-
-
 def _mapped(response: Any, mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None) -> Any:
     return (mapping_dict or {}).get(response, default_value)
 
@@ -153,21 +139,10 @@ def _tags(response: Any, fallback: Sequence[str] = ("invalid",), **_: Any) -> An
 
 
 _LABELS = {
-    "person": "PER",
-    "location": "LOC",
-    "organization": "ORG",
-    "counties": "LOC",
-    "places": "LOC",
-    "people": "PER",
-    "persons": "PER",
-    "company": "ORG",
-    "country": "LOC",
-    "continent": "LOC",
-    "time": "DATE",
-    "date": "DATE",
-    "per": "PER",
-    "loc": "LOC",
-    "org": "ORG",
+    **dict.fromkeys(("person", "people", "persons", "per"), "PER"),
+    **dict.fromkeys(("location", "counties", "places", "country", "continent", "loc"), "LOC"),
+    **dict.fromkeys(("organization", "company", "org"), "ORG"),
+    **dict.fromkeys(("time", "date"), "DATE"),
 }
 
 
@@ -185,14 +160,10 @@ def _spans(response: str) -> str:
     return " $ ".join(found)
 
 
-def _first(given: Any, row: Row) -> Any:
-    return given[0]
-
-
 _FILTERS: dict[str, Callable[..., Any]] = {
-    "take_first": _first,
+    "take_first": lambda given, row: given[0],
     "take_first_k": _take_first_k,
-    "majority_vote": _majority,
+    "majority_vote": lambda given, row: [Counter(given).most_common(1)[0][0]],
     "regex": _each(_regex),
     "regex_pos": _each(_tags),
     "multi_choice_regex": _multi_choice,

@@ -18,12 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.harness.config import FunctionRef
 
 _SUBSTITUTES = f"{__package__}.substitutes"
 _PREFIX = "lmeval_harness_"
 _TASKS = "lm_eval.tasks"
+SUBSTITUTED = ("lm_eval", "datasets")
+"""The packages with substitutes for what functions of tasks import of them."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -41,7 +43,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         place = root.joinpath(*rest)
         file = place.with_name(f"{place.name}.py") if rest else place
         if rest and file.is_file():
-            return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file), package))
+            return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
         if place.is_dir():
             spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations = [str(place)]
@@ -52,14 +54,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 class _Loader(importlib.machinery.SourceFileLoader):
     """Loads a module with other modules instead of those that it imports of the harness."""
 
-    def __init__(self, name: str, path: str, package: str) -> None:
-        super().__init__(name, path)
-        self._package = package
-
     def get_code(self, fullname: str) -> Any:
         """Return the module's code; nothing is written beside a task file."""
-        data = self.get_data(self.path)
-        tree = _Imports(self._package).visit(ast.parse(data, self.path))
+        tree = _Imports(fullname.partition(".")[0]).visit(ast.parse(self.get_data(self.path), self.path))
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
 
@@ -83,8 +80,8 @@ class _Imports(ast.NodeTransformer):
 
     def _import(self, alias: ast.alias) -> list[ast.stmt]:
         top = alias.name.partition(".")[0]
-        if top in ("lm_eval", "datasets"):
-            name = self._own_name(alias.name) if alias.asname else f"{_SUBSTITUTES}.{top}"
+        if top in SUBSTITUTED:
+            name = _own_name(alias.name, self._package) if alias.asname else f"{_SUBSTITUTES}.{top}"
             return [ast.Import([ast.alias(name, alias.asname or top)])]
         if not self._guarded and _is_missing(top):
             return [_placeholder(alias.asname or top, alias.name)]
@@ -95,16 +92,17 @@ class _Imports(ast.NodeTransformer):
         top = name.partition(".")[0]
         if node.level:
             return node
-        if top in ("lm_eval", "datasets"):
-            return ast.ImportFrom(self._own_name(name), node.names, 0)
+        if top in SUBSTITUTED:
+            return ast.ImportFrom(_own_name(name, self._package), node.names, 0)
         if not self._guarded and _is_missing(top):
             return [_placeholder(alias.asname or alias.name, f"{name}.{alias.name}") for alias in node.names]
         return node
 
-    def _own_name(self, name: str) -> str:
-        if name == _TASKS or name.startswith(f"{_TASKS}."):
-            return self._package + name.removeprefix(_TASKS)
-        return f"{_SUBSTITUTES}.{name}"
+
+def _own_name(name: str, package: str) -> str:
+    """Return the module that takes the place of one of the harness or ``datasets``; its tasks are those of a root."""
+    is_task = name == _TASKS or name.startswith(f"{_TASKS}.")
+    return package + name.removeprefix(_TASKS) if is_task else f"{_SUBSTITUTES}.{name}"
 
 
 def _is_missing(top: str) -> bool:
@@ -133,21 +131,17 @@ def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
         names = ", ".join(name for name in vars(module) if not name.startswith("_"))[:200]
         raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}; it has {names}")
     if not callable(found):
-        raise RecordRefused("bad_type", "!function", f"{ref.module}.{ref.name} is no function")
+        raise RecordRefused("bad_type", "!function", f"{ref} is no function")
     return found  # type: ignore[no-any-return]  # whatever can be called
 
 
 def _module(ref: FunctionRef, root: Path) -> ModuleType:
     folder = ref.folder if not ref.folder.is_relative_to(root) else root
-    file = ref.folder.joinpath(*ref.module.split(".")).with_suffix(".py")
+    name, file = ref.module, ref.file
     if file.is_file():
         name = ".".join([_registered(folder), *file.relative_to(folder).with_suffix("").parts])
-    else:
-        name = ref.module
-        if name.partition(".")[0] in ("lm_eval", "datasets"):
-            name = (
-                _registered(folder) + name.removeprefix(_TASKS) if name.startswith(_TASKS) else f"{_SUBSTITUTES}.{name}"
-            )
+    elif name.partition(".")[0] in SUBSTITUTED:
+        name = _own_name(name, _registered(folder))
     try:
         return importlib.import_module(name)
     except Exception as error:
@@ -163,18 +157,10 @@ def _registered(folder: Path) -> str:
     return package
 
 
-def called(name: str, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """Return what ``function``, the task's own, does; raise ScoringError that names it where it raises."""
-    try:
-        return function(*given, **named)
-    except Exception as error:
-        raise ScoringError(f"{name}: {type(error).__name__}: {str(error)[:500]}") from error
-
-
-def source_digest(refs: Sequence[FunctionRef], root: Path) -> str:
+def source_digest(refs: Sequence[FunctionRef]) -> str:
     """Return a hash of the files of ``refs``: an edited function is another task."""
     digest = hashlib.sha256()
-    for file in sorted({ref.folder.joinpath(*ref.module.split(".")).with_suffix(".py") for ref in refs}):
+    for file in sorted({ref.file for ref in refs}):
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()

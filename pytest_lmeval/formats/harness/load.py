@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
-from pytest_lmeval.formats.harness.config import Config, check_config
-from pytest_lmeval.formats.harness.dataset import source_of
-from pytest_lmeval.formats.harness.document import FunctionRef, plain
+from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, plain
+from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
-from pytest_lmeval.formats.harness.filters import pipelines
+from pytest_lmeval.formats.harness.filters import Filter, pipelines
 from pytest_lmeval.formats.harness.functions import source_digest
-from pytest_lmeval.formats.harness.generation import generation_of
-from pytest_lmeval.formats.harness.index import index_of, installed_root
-from pytest_lmeval.formats.harness.making import Maker
-from pytest_lmeval.formats.harness.measures import Measurer, measures_of
-from pytest_lmeval.formats.harness.prompts import ContextBuilder, Shots
-from pytest_lmeval.formats.harness.resolve import Resolver
-from pytest_lmeval.formats.harness.rows import RowSet
+from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
+from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
+from pytest_lmeval.formats.harness.prompts import Maker, Shots
 from pytest_lmeval.formats.harness.settings import HarnessSettings, given_settings, settings_of
 from pytest_lmeval.formats.harness.task import HarnessTask
 from pytest_lmeval.formats.python.examples import Examples
@@ -32,19 +26,19 @@ from pytest_lmeval.formats.yaml.document import line_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import RecordError
 
+_Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
+
 
 def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
     """Return the tasks that the key ``harness`` of a parsed YAML file names, or what is wrong with it."""
     try:
         given = given_settings(document)
-        root = _root(source, given.get("from"))
-        resolver = Resolver(index_of(root))
+        resolver = Resolver(index_of(_root(source, given.get("from"))))
         for name in given["tasks"]:
             resolver.want(name)
         wanted = settings_of(given, source.path.parent, resolver.configs)
     except RecordRefused as refused:
-        line = line_of(document, refused.field)
-        return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
+        return _refused(refused, line_of(document, refused.field))
     return _loaded(source, resolver, wanted)
 
 
@@ -55,9 +49,13 @@ def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
     try:
         resolver.add(source.path)
     except RecordRefused as refused:
-        return LoadedFile((), (RecordError(1, None, refused.rule, refused.field, refused.detail),))
+        return _refused(refused, 1)
     data = source.path.parent / "data"
     return _loaded(source, resolver, HarnessSettings(data=data if data.is_dir() else None))
+
+
+def _refused(refused: RecordRefused, line: int) -> LoadedFile:
+    return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
 
 
 def _root(source: TaskSource, given: str | None) -> Path:
@@ -72,8 +70,10 @@ def _root(source: TaskSource, given: str | None) -> Path:
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
     tasks, errors = [], []
     for config in resolver.configs.values():
+        # What its row notes of the groups with metrics that the task is in.
+        groups = {name: of for name, of in resolver.groups.items() if of["metrics"] and config.name in of["tasks"]}
         try:
-            task = replace(make_task(source, config, wanted), groups=_groups(resolver, config.name))
+            task = make_task(source, config, wanted, groups)
             examples: Any = task.examples
             errors += examples.check(partial(source.options.used, task.name))
             if task.examples:
@@ -81,56 +81,46 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
         except (RecordRefused, ScoringError) as fault:
             rule, where = getattr(fault, "rule", "bad_value"), getattr(fault, "field", "_function")
             detail = getattr(fault, "detail", str(fault))
-            detail = detail if detail.startswith(config.name) else f"{config.name}: {detail}"
+            detail = detail if detail.startswith((f"{config.name} ", f"{config.name}:")) else f"{config.name}: {detail}"
             errors.append(RecordError(1, config.name, rule, where, detail))
     return LoadedFile(tuple(tasks), errors, draws_few_shots=True)
 
 
-def _groups(resolver: Resolver, task: str) -> dict[str, Any]:
-    """Return the groups with metrics that a task is in, as notes of its row."""
-    return {
-        group.name: {"tasks": [*group.tasks], "metrics": [dict(each) for each in group.metrics]}
-        for group in resolver.groups
-        if group.metrics and task in group.tasks
-    }
+def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
+    """Return metrics, pipelines and the fields of requests; raise RecordRefused for a key that cannot be.
 
-
-def make_task(source: TaskSource, config: Config, wanted: HarnessSettings) -> HarnessTask:
-    """Return the task of ``config``; raise RecordRefused or ScoringError for what it lacks."""
+    ``call`` calls a function of the task's own.
+    """
     check_config(config)
-    _check_trust(source, config)
-    measures = measures_of(config)
-    data = source_of(config, wanted.data)
-    split = config.get("test_split") or config.get("validation_split")
-    if split is None:
-        raise RecordRefused("missing_required", "test_split", f"{config.name}: expected test_split or validation_split")
-    rows, sha256 = data.split(split)
+    return measures_of(config), pipelines(config.get("filter_list"), call), generation_of(config)
+
+
+def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, groups: Mapping[str, Any]) -> HarnessTask:
+    """Return the task of ``config``; raise RecordRefused or ScoringError for what it lacks."""
     reader = Documents(config, ())
-    docs = _processed(reader, config.get("process_docs"), rows)
-    if not len(docs):
-        raise RecordRefused("bad_value", "dataset", f"{config.name}: the split {split!r} has no document")
+    measures, steps, generation = checked_parts(config, reader.call)
+    _check_trust(source, config)
+    data = source_of(config, wanted.data)
+    docs, sha256 = _documents(config, reader, data)
     documents = Documents(config, getattr(docs, "column_names", None) or [*docs[0]])
     listed = [*docs]
-    first = listed[0]
-    has_inputs = config.has_choices() and isinstance(documents.text(first), int)
-    has_targets = isinstance(documents.target(first), list)
-    builder = ContextBuilder(config, documents, wanted.system, wanted.chat, has_inputs)
-    count = config.get("num_fewshot", 0)
+    has_inputs = config.has_choices and isinstance(documents.text(listed[0]), int)
+    has_targets = isinstance(documents.target(listed[0]), list)
     given = source.options.num_fewshot
+    count = config.get("num_fewshot", 0)
     count = count if given is None or config.get("num_fewshot") == 0 else given
     shots = _shots(config, reader, data, count)
-    steps = pipelines(config.get("filter_list"), documents.call)
     decisive = _decisive(config, wanted, [measure.name for measure in measures], [*steps])
     facts = {
         "task": plain({key: value for key, value in config.given.items() if key != "metadata"}),
-        "functions": source_digest(config.functions, config.root),
+        "functions": source_digest(config.functions),
         "metric": decisive,
     }
     own = wanted.of_examples(config.name)
     if own and max(own) >= len(listed):
         detail = f"{config.name} has {len(listed)} documents, from 0 on"
         raise RecordRefused("bad_value", f"harness.examples.{config.name}.{max(own)}", detail)
-    maker = Maker(config, documents, builder, shots, listed, decisive, own)
+    maker = Maker(config, documents, shots, listed, decisive, own, wanted.system, wanted.chat, has_inputs)
     content = json.dumps([facts, sha256, count, wanted.chat, wanted.system], sort_keys=True, default=str)
     return HarnessTask(
         name=config.name,
@@ -140,62 +130,72 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings) -> Ha
         documents=documents,
         measurer=Measurer(config, documents, measures, has_inputs, has_targets),
         pipelines=steps,
-        generation=generation_of(config),
+        generation=generation,
         decisive=decisive,
         rows=listed,
         facts=facts,
         examples=Examples(maker.make, range(len(listed)), 1),
         dataset={"path": str(config.get("dataset_path")), "sha256": sha256, "revision": data.revision},
-        iterations=wanted.iterations,
+        iterations=wanted.bootstrap,
+        groups=groups,
     )
 
 
 def _check_trust(source: TaskSource, config: Config) -> None:
     if config.functions and not (source.options.trusts(source.path) and source.options.trusts(config.file)):
-        ref = config.functions[0]
-        detail = f"{config.name}: !function {ref.module}.{ref.name} is Python outside of the trusted paths"
+        detail = f"!function {config.functions[0]} is Python outside of the trusted paths"
         raise RecordRefused("not_trusted", "!function", detail)
 
 
-def _processed(reader: Documents, ref: Any, rows: RowSet) -> Any:
-    made = rows if ref is None else reader.call(ref, rows)
+def _documents(config: Config, reader: Documents, data: Source) -> tuple[Sequence[Any], str]:
+    split = config.get("test_split") or config.get("validation_split")
+    if split is None:
+        raise RecordRefused("missing_required", "test_split", "expected test_split or validation_split")
+    rows, sha256 = data.split(split)
+    docs = _processed(reader, config.get("process_docs"), rows)
+    if not len(docs):
+        raise RecordRefused("bad_value", "dataset", f"the split {split!r} has no document")
+    return docs, sha256
+
+
+def _processed(reader: Documents, ref: FunctionRef | None, rows: RowSet) -> Sequence[Any]:
+    return rows if ref is None else _rows("process_docs", "rows", reader.call(ref, rows))
+
+
+def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
     if not isinstance(made, Sequence) or not all(isinstance(row, Mapping) for row in made):
-        raise RecordRefused("bad_type", "process_docs", f"expected rows, got {made!r:.80}")
+        raise RecordRefused("bad_type", key, f"expected {expected}, got {made!r:.80}")
     return made
 
 
-def _shots(config: Config, reader: Documents, data: Any, count: int) -> Shots:
+def _shots(config: Config, reader: Documents, data: Source, count: int) -> Shots:
     settings = config.shots
     sampler = settings.get("sampler", "default")
     if sampler not in ("default", "first_n"):
         raise RecordRefused("not_supported", "fewshot_config.sampler", f"{sampler!r}; one of default, first_n")
-    drops_itself = settings.get("split") == config.get("test_split")
-    if count == 0:
-        return Shots(sampler, (), 0, drops_itself)
-    return Shots(sampler, [*_pool(config, reader, data)], count, drops_itself)
+    pool = _pool(config, reader, data) if count else ()
+    return Shots(sampler, pool, count, settings.get("split") == config.get("test_split"))
 
 
-def _pool(config: Config, reader: Documents, data: Any) -> Any:
+def _pool(config: Config, reader: Documents, data: Source) -> Sequence[Any]:
     settings = config.shots
     if settings.get("split"):
-        return _processed(reader, settings.get("process_docs"), data.split(settings["split"])[0])
+        return _processed(reader, settings["process_docs"], data.split(settings["split"])[0])
     samples = settings.get("samples")
     if samples is not None:
         given = reader.call(samples) if isinstance(samples, FunctionRef) else samples
-        if not isinstance(given, Sequence) or not all(isinstance(row, Mapping) for row in given):
-            raise RecordRefused("bad_type", "fewshot_config.samples", f"expected a list of rows, got {given!r:.80}")
-        return given
+        return _rows("fewshot_config.samples", "a list of rows", given)
     splits = [config.get(f"{kind}_split") for kind in ("training", "validation", "test")]
     return _processed(reader, config.get("process_docs"), data.split(next(filter(None, splits)))[0])
 
 
 def _decisive(config: Config, wanted: HarnessSettings, metrics: Sequence[str], filters: Sequence[str]) -> str:
-    chosen = wanted.metrics.get(config.name)
+    chosen = wanted.metric.get(config.name)
     if chosen is None:
         return f"{metrics[0]},{filters[0]}"
     name = chosen if "," in chosen else f"{chosen},{filters[0]}"
     known = [f"{metric},{each}" for metric in metrics for each in filters]
     if name not in known:
         hint = nearest(name, known, "expected one of")
-        raise RecordRefused("bad_value", "harness.metric", f"{config.name}: {chosen!r}{hint}")
+        raise RecordRefused("bad_value", "harness.metric", f"{chosen!r}{hint}")
     return name

@@ -5,25 +5,23 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS
-from pytest_lmeval.formats.harness.config import Config
-from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.probability import softmax
 
-# The aggregation of each metric unless the task has another.
+RIGHT_OR_WRONG = frozenset({"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"})
+# The aggregation of each metric that is no mean, unless the task has another.
 _DEFAULTS = {
-    **dict.fromkeys(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"), "mean"),
     **{name: name for name in ("perplexity", "bits_per_byte", "brier_score", "f1", "bypass")},
     **{name: name for name in ("bleu", "chrf", "chrf++", "ter")},
+    **dict.fromkeys(("word_perplexity", "byte_perplexity"), "weighted_perplexity"),
     "mcc": "matthews_corrcoef",
-    "word_perplexity": "weighted_perplexity",
-    "byte_perplexity": "weighted_perplexity",
 }
 _LOWER_IS_BETTER = frozenset(
     {"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"}
@@ -41,7 +39,7 @@ _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, 
 _PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
-RIGHT_OR_WRONG = frozenset({"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"})
+_NOWHERE = -100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +59,31 @@ def measures_of(config: Config) -> list[HarnessMetric]:
     if given is None:
         given = [{"metric": name} for name in _KNOWN[config.output_type][: _USUAL[config.output_type]]]
     if not given:
-        raise RecordRefused("missing_required", "metric_list", f"{config.name}: expected a metric")
+        raise RecordRefused("missing_required", "metric_list", "expected a metric")
     return [_measure(config, each) for each in given]
 
 
 def _measure(config: Config, given: Any) -> HarnessMetric:
     if not isinstance(given, dict) or "metric" not in given:
-        raise RecordRefused("missing_required", "metric_list", f"{config.name}: expected metric, got {given!r:.80}")
-    metric = given["metric"]
-    name = metric.name if isinstance(metric, FunctionRef) else str(metric)
-    is_own = isinstance(metric, FunctionRef) or config.get("process_results") is not None
-    known = _KNOWN[config.output_type]
-    if config.output_type == "generate_until" and isinstance(given.get("aggregation"), FunctionRef):
+        raise RecordRefused("missing_required", "metric_list", f"expected metric, got {given!r:.80}")
+    metric, kind = given["metric"], config.output_type
+    own = metric if isinstance(metric, FunctionRef) else None
+    name = own.name if own else str(metric)
+    known = _KNOWN[kind]
+    if kind == "generate_until" and isinstance(given.get("aggregation"), FunctionRef):
         known = (*known, *_PASSED_ON)
     # Metrics of another library are never called where options are chosen: the harness leaves them out.
-    if not is_own and name not in known and not (given.get("hf_evaluate") and config.output_type != "generate_until"):
-        reason = f"{config.output_type} has no metric {name!r}{nearest(name, known, 'expected one of')}"
-        raise RecordRefused("not_supported", "metric_list", f"{config.name}: {reason}")
+    is_left_out = given.get("hf_evaluate") and kind != "generate_until"
+    if not (own or name in known or is_left_out or config.get("process_results") is not None):
+        reason = f"{kind} has no metric {name!r}{nearest(name, known, 'expected one of')}"
+        raise RecordRefused("not_supported", "metric_list", reason)
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
     aggregation = given.get("aggregation", _DEFAULTS.get(name, "mean"))
     if isinstance(aggregation, str) and aggregation not in AGGREGATIONS:
-        hint = nearest(aggregation, [*AGGREGATIONS], "expected one of")
-        raise RecordRefused("not_supported", "metric_list", f"{config.name}: unknown aggregation{hint}")
-    higher = given.get("higher_is_better", name not in _LOWER_IS_BETTER)
-    return HarnessMetric(name, metric if isinstance(metric, FunctionRef) else None, options, aggregation, bool(higher))
+        hint = nearest(aggregation, AGGREGATIONS, "expected one of")
+        raise RecordRefused("not_supported", "metric_list", f"unknown aggregation{hint}")
+    higher = bool(given.get("higher_is_better", name not in _LOWER_IS_BETTER))
+    return HarnessMetric(name, own, options, aggregation, higher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +98,12 @@ class Measurer:
 
     def of(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
         """Return the value of each metric for ``row``; ``results`` are what a pipeline made of each request."""
-        own = self.config.get("process_results")
+        own, kind = self.config.get("process_results"), self.config.output_type
         if own is not None:
             found = self.documents.call(own, dict(row), [*results])
             if not isinstance(found, Mapping):
-                raise ScoringError(f"{own.module}.{own.name} returned {found!r:.80}: expected metrics and their values")
+                raise ScoringError(f"{own} returned {found!r:.80}: expected metrics and their values")
             return {str(name): value for name, value in found.items()}
-        kind = self.config.output_type
-        names = {measure.name for measure in self.measures}
         if kind == "generate_until":
             return self._generated(row, results[0])
         if kind == "multiple_choice":
@@ -118,30 +115,30 @@ class Measurer:
             words, size = len(re.split(r"\s+", text)), len(text.encode("utf-8"))
             found = {"word_perplexity": (results[0], words)}
             found |= dict.fromkeys(("byte_perplexity", "bits_per_byte"), (results[0], size))
+        names = {measure.name for measure in self.measures}
         return {name: value for name, value in found.items() if name in names}
 
     def _chosen(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
         choices = self.documents.choices(row)
         totals = [total for total, _ in results[: len(choices)]]
         greedy = [is_greedy for _, is_greedy in results]
-        best = best_of(totals)
-        gold = self._gold(row, choices)
-        right = (lambda place: place in gold) if self.has_targets else (lambda place: place == gold)
+        best, gold = _best(totals), self._gold(row, choices)
         golds = gold if isinstance(gold, list) else [gold]
-        shares = softmax(totals)
+
+        def right(place: int) -> float:
+            return float(place in gold if self.has_targets else place == gold)
+
         found = {
-            "acc": float(right(best)),
-            "acc_norm": float(right(best_of(_divided(totals, map(len, choices))))),
-            "acc_bytes": float(right(best_of(_divided(totals, (len(each.encode("utf-8")) for each in choices))))),
+            "acc": right(best),
+            "acc_norm": right(_best(_divided(totals, map(len, choices)))),
+            "acc_bytes": right(_best(_divided(totals, (len(each.encode("utf-8")) for each in choices)))),
             "exact_match": int(any(greedy[place] for place in golds if place != _NOWHERE)),
-            "f1": (gold, best),
-            "mcc": (gold, best),
-            "brier_score": (gold, shares),
+            **dict.fromkeys(("f1", "mcc"), (gold, best)),
+            "brier_score": (gold, softmax(totals)),
         }
         if len(results) == 2 * len(choices):
-            alone = [total for total, _ in results[len(choices) :]]
-            gains = [total - without for total, without in zip(totals, alone, strict=True)]
-            found["acc_mutual_info"] = float(best_of(gains) == gold)
+            gains = [total - alone for total, (alone, _) in zip(totals, results[len(choices) :], strict=True)]
+            found["acc_mutual_info"] = float(_best(gains) == gold)
         return found
 
     def _gold(self, row: Row, choices: Sequence[str]) -> Any:
@@ -154,24 +151,21 @@ class Measurer:
 
     def _generated(self, row: Row, result: Any) -> dict[str, Any]:
         gold = self.documents.target(row)
-        if self.config.has_choices():
+        if self.config.has_choices:
             gold = self.documents.choices(row)[gold]
         elif self.has_targets:
             gold = [*gold] if isinstance(gold, list | tuple) else [gold]
         elif type(gold) is not type(result) and not isinstance(result, list):
             gold = type(result)(gold)
+        golds = gold if self.has_targets and isinstance(gold, list) else [gold]
         found: dict[str, Any] = {}
         for measure in self.measures:
+            values = [self._value(measure, each, result) for each in golds]
             if self.has_targets:
-                value: Any = self._any(measure, gold if isinstance(gold, list) else [gold], result)
-            else:
-                value = self._value(measure, gold, result)
-            found |= value if isinstance(value, dict) else {measure.name: value}
+                each_own = [value.get(measure.name) if isinstance(value, dict) else value for value in values]
+                values = [float(any(each_own))]
+            found |= values[0] if isinstance(values[0], dict) else {measure.name: values[0]}
         return found
-
-    def _any(self, measure: HarnessMetric, golds: Sequence[Any], result: Any) -> float:
-        values = [self._value(measure, gold, result) for gold in golds]
-        return float(any(value.get(measure.name) if isinstance(value, dict) else value for value in values))
 
     def _value(self, measure: HarnessMetric, gold: Any, result: Any) -> Any:
         if measure.function is not None:
@@ -189,16 +183,13 @@ class Measurer:
         return _match_share(gold, result, measure.options)
 
 
-_NOWHERE = -100
-
-
-def best_of(values: Sequence[float]) -> int:
+def _best(values: Sequence[float]) -> int:
     """Return the place of the highest value, the first of equals; where one is not a number, of the first of those."""
     strange = next((place for place, value in enumerate(values) if math.isnan(value)), None)
     return max(range(len(values)), key=values.__getitem__) if strange is None else strange
 
 
-def _divided(totals: Sequence[float], sizes: Any) -> list[float]:
+def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
     # An option without a character can only be the best of all.
     return [
         total / size if size else (math.nan if total == 0 else math.copysign(math.inf, total))
@@ -208,12 +199,10 @@ def _divided(totals: Sequence[float], sizes: Any) -> list[float]:
 
 def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
     """Return whether both texts are equal after ``options``; of a list of results the share that is."""
-    unknown = next((name for name in options if name not in _MATCH_OPTIONS), None)
-    if unknown is not None:
+    if unknown := next((name for name in options if name not in _MATCH_OPTIONS), None):
         raise ScoringError(f"exact_match: unknown option{nearest(unknown, _MATCH_OPTIONS, 'expected one of')}")
     results = result if isinstance(result, list) else [result]
-    hits = [bool(_cleaned(gold, options) == _cleaned(each, options)) for each in results]
-    return sum(hits) / len(hits)
+    return sum(bool(_cleaned(gold, options) == _cleaned(each, options)) for each in results) / len(results)
 
 
 def _cleaned(text: Any, options: Mapping[str, Any]) -> Any:

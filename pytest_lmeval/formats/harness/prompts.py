@@ -1,19 +1,22 @@
-"""The context of one row: description, few-shot examples, the question; as text, or as the messages of a chat."""
+"""From one document to its example: few-shot examples, the prompt as text or as a chat, and what is asked for."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.types import Message
+from pytest_lmeval.leaderboard.groups import shown
+from pytest_lmeval.types import Example, Generate, Message
 
 SEED = 1234
+_Pairs = tuple[list[list[str]], list[int | None]]
+"""Contexts and continuations, and of each the number of its context; None where it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +35,14 @@ class Shots:
         self._sampler, self._pool, self._count, self._drops_itself = sampler, [*pool], count, drops_itself
         self._random = random.Random(SEED)
         self._drawn: list[Sequence[Row]] = []
-        self._rows: Sequence[Row] = ()
 
     def of(self, rows: Sequence[Row], place: int) -> Sequence[Row]:
         """Return the examples of the row at ``place``; those of all rows up to it are drawn."""
         while len(self._drawn) <= place:
-            self._drawn.append(self._draw(rows[len(self._drawn)]))
+            self._drawn.append(self._draw(rows[len(self._drawn)]) if self._count else ())
         return self._drawn[place]
 
     def _draw(self, row: Row) -> Sequence[Row]:
-        if self._count == 0:
-            return ()
         others = [each for each in self._pool if each != row] if self._drops_itself else self._pool
         if self._sampler == "first_n":
             chosen: Sequence[Row] = others[: self._count]
@@ -51,11 +51,7 @@ class Shots:
         else:
             # One more is drawn than is needed, for the row itself may be among them.
             chosen = [each for each in self._sample(self._pool, self._count + 1) if each != row][: self._count]
-            if len(chosen) < self._count:
-                chosen = self._sample(others, self._count)
-        if len(chosen) < self._count:
-            raise RecordRefused("bad_value", "num_fewshot", f"{self._count}; there are {len(others)} to draw from")
-        return chosen
+        return chosen if len(chosen) == self._count else self._sample(others, self._count)
 
     def _sample(self, pool: Sequence[Row], count: int) -> Sequence[Row]:
         if count > len(pool):
@@ -64,31 +60,105 @@ class Shots:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextBuilder:
-    """Builds contexts; ``chat`` is ``off``, ``multiturn`` or ``single``, ``system`` an instruction ahead of all."""
+class Maker:
+    """Makes the examples of one task; the few-shot examples of one depend on the rows before it.
+
+    ``chat`` is ``off``, ``multiturn`` or ``single``, ``system`` an instruction ahead of all; ``has_inputs``: the
+    choices are the inputs. ``own`` is what single examples tell the gate, by their places.
+    """
 
     config: Config
     documents: Documents
+    shots: Shots
+    rows: Sequence[Row]
+    decisive: str
+    own: Mapping[int, Mapping[str, Any]]
     system: str = ""
     chat: str = "off"
     has_inputs: bool = False
 
-    def contexts(self, row: Row, shots: Sequence[Row]) -> list[list[ContextPart]]:
+    def make(self, place: int) -> Example:
+        """Return the example of the row at ``place``; raise RecordRefused where the task does not fit it."""
+        try:
+            return self._made(place)
+        except ScoringError as error:  # of a function of the task
+            raise RecordRefused("bad_value", "_function", str(error)) from None
+
+    def _made(self, place: int) -> Example:
+        row, kind = self.rows[place], self.config.output_type
+        target = self.documents.target(row)
+        metadata: dict[str, Any] = {**self.own.get(place, {}), "place": place, "pairs": []}
+        if self.config.get("repeats", 1) > 1:
+            metadata["repeats"] = 1  # its repeats are of one score: a run with --lm-repeats is refused
+        text = ""
+        messages: tuple[Message, ...] = ()
+        if kind == "loglikelihood_rolling":
+            metadata["pairs"] = [["", str(target)]]
+        else:
+            contexts = self._contexts(row, self.shots.of(self.rows, place))
+            talks = [_messages_of(parts, self.chat) for parts in contexts] if self.chat != "off" else []
+            text, messages = _text_of(contexts[0]), talks[0] if talks else ()
+            if kind != "generate_until":
+                metadata["pairs"], owners = self._pairs(row, target, [*map(_text_of, contexts)])
+                if talks:
+                    metadata["talks"] = [
+                        [] if owner is None else [[each.role, each.content] for each in talks[owner]]
+                        for owner in owners
+                    ]
+        return Example(
+            str(place),
+            Generate(messages).text if messages else text,
+            self._targets(row, target),
+            shown(self.decisive),
+            metadata=metadata,
+            line=1,
+            messages=messages,
+            place=place,
+        )
+
+    def _targets(self, row: Row, target: Any) -> tuple[str, ...]:
+        if self.config.has_choices and isinstance(target, int) and not isinstance(target, bool):
+            choices = self.documents.choices(row)
+            return (choices[target],) if 0 <= target < len(choices) else (str(target),)
+        return tuple(map(str, target)) if isinstance(target, list) else (str(target),)
+
+    def _pairs(self, row: Row, target: Any, texts: Sequence[str]) -> _Pairs:
+        config = self.config
+        if config.output_type == "loglikelihood":
+            return [[texts[0], str(target)]], [0]
+        delimiter = config.get("target_delimiter")
+        if self.chat != "off":
+            prefix = config.get("gen_prefix")
+            delimiter = delimiter if prefix and not prefix[-1].isspace() else ""
+        choices = self.documents.choices(row)
+        if not choices:
+            raise RecordRefused("bad_value", "doc_to_choice", "expected an option, got an empty list")
+        owners: list[int | None]
+        if self.has_inputs:
+            pairs, owners = [[text, f"{delimiter}{target}"] for text in texts], [*range(len(texts))]
+        else:
+            pairs, owners = [[texts[0], delimiter + choice] for choice in choices], [0] * len(choices)
+        if any(each.get("metric") == "acc_mutual_info" for each in config.get("metric_list", ())):
+            pairs += [["", delimiter + choice] for choice in choices]
+            owners += [None] * len(choices)
+        return pairs, owners
+
+    def _contexts(self, row: Row, shots: Sequence[Row]) -> list[list[ContextPart]]:
         """Return the parts of each context: one, or one for each choice where the choices are the inputs."""
         documents, config = self.documents, self.config
-        description = documents.field(row, config.get("description", "")) or ""
-        first = joined(self.system, description, config.fewshot_delimiter)
+        first = _joined(self.system, documents.field(row, config.get("description")), config.get("fewshot_delimiter"))
         parts = [ContextPart("system", first)] if first else []
+        settings = config.shots
         for shot in shots:
-            parts += self._shot(shot)
+            parts += self._shot(shot, settings)
         prefix = documents.field(row, config.get("gen_prefix"))
         if self.has_inputs:
-            return [[*parts, *_turn(each, None, prefix, "", "")] for each in documents.choices(row)]
-        question = _text(documents.text(row), "doc_to_text")
-        return [[*parts, *_turn(question, None, prefix, config.target_delimiter, "")]]
+            return [[*parts, *_turn(each, "", prefix, "", "")] for each in documents.choices(row)]
+        question = _as_text(documents.text(row), "doc_to_text")
+        return [[*parts, *_turn(question, "", prefix, config.get("target_delimiter"), "")]]
 
-    def _shot(self, shot: Row) -> Iterator[ContextPart]:
-        settings, documents = self.config.shots, self.documents
+    def _shot(self, shot: Row, settings: Mapping[str, Any]) -> Iterator[ContextPart]:
+        documents = self.documents
         question = documents.text(shot, settings["doc_to_text"])
         answer = documents.target(shot, settings["doc_to_target"])
         choices = documents.choices(shot, settings["doc_to_choice"]) if settings["doc_to_choice"] is not None else None
@@ -100,48 +170,42 @@ class ContextBuilder:
             answer = answer[0]
         prefix = documents.field(shot, settings["gen_prefix"])
         delimiters = settings["target_delimiter"], settings["fewshot_delimiter"]
-        return _turn(_text(question, "doc_to_text"), _text(answer, "doc_to_target"), prefix, *delimiters)
+        return _turn(_as_text(question, "doc_to_text"), _as_text(answer, "doc_to_target"), prefix, *delimiters)
 
 
-def text_of(parts: Sequence[ContextPart]) -> str:
-    """Return a context as plain text."""
+def _text_of(parts: Sequence[ContextPart]) -> str:
     return "".join(part.text + part.delimiter for part in parts)
 
 
-def messages_of(parts: Sequence[ContextPart], chat: str) -> tuple[Message, ...]:
+def _messages_of(parts: Sequence[ContextPart], chat: str) -> tuple[Message, ...]:
     """Return a context as messages; of ``single`` all turns but a beginning of the answer are one."""
     if chat == "single":
-        parts = _single(parts)
+        before = [part for part in parts[:1] if part.role == "system"]
+        after = [part for part in parts[-1:] if part.role == "assistant"]
+        turns = [*parts[len(before) : len(parts) - len(after)]]
+        turns[-1] = replace(turns[-1], delimiter="")
+        parts = [*before, ContextPart("user", _text_of(turns)), *after]
     return tuple(Message(part.role, part.text) for part in parts)
 
 
-def _single(parts: Sequence[ContextPart]) -> list[ContextPart]:
-    before = [part for part in parts[:1] if part.role == "system"]
-    after = [part for part in parts[-1:] if part.role == "assistant"]
-    turns = [*parts[len(before) : len(parts) - len(after)]]
-    turns[-1] = replace(turns[-1], delimiter="")
-    return [*before, ContextPart("user", text_of(turns)), *after]
-
-
-def _turn(question: str, answer: str | None, prefix: str | None, delimiter: str, end: str) -> Iterator[ContextPart]:
-    has_answer = answer is not None and answer != ""
-    follows = has_answer and not prefix
-    between = bool(prefix) and bool(question) and not (question[-1].isspace() or str(prefix)[0].isspace())
-    yield ContextPart("user", question, delimiter if follows or between else "")
-    if answer is not None and has_answer:
-        yield ContextPart("assistant", joined(prefix, answer, " "), end)
+def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> Iterator[ContextPart]:
+    """Yield a question and its answer; where that is empty, the prefix that the model goes on from."""
+    between = prefix and question and not (question[-1].isspace() or prefix[0].isspace())
+    yield ContextPart("user", question, delimiter if between or (answer and not prefix) else "")
+    if answer:
+        yield ContextPart("assistant", _joined(prefix, answer, " "), end)
     elif prefix:
         yield ContextPart("assistant", prefix)
 
 
-def joined(first: str | None, second: str | None, delimiter: str) -> str:
+def _joined(first: str, second: str, delimiter: str) -> str:
     """Return both texts, with ``delimiter`` between them unless one is empty or a blank is at the seam."""
     if not first or not second:
-        return first or second or ""
+        return first or second
     return first + ("" if first[-1].isspace() or second[0].isspace() else delimiter) + second
 
 
-def _text(value: Any, key: str) -> str:
+def _as_text(value: Any, key: str) -> str:
     if not isinstance(value, str):
         raise RecordRefused("bad_type", key, f"expected text, got {value!r:.80}")
     return value

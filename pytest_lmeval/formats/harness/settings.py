@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats.checks import gate_fields
+from pytest_lmeval.formats.harness.aggregates import ITERATIONS
 from pytest_lmeval.frozen import dataclass
 
 _KEYS: Mapping[str, type] = {
@@ -24,17 +25,17 @@ _OF_EXAMPLE = ("quarantine", "must_pass", "cluster")
 
 @dataclass(frozen=True, slots=True)
 class HarnessSettings:
-    """What holds for all tasks of a file.
+    """What holds for all tasks of a file, by its keys.
 
-    ``data`` is a folder, ``metrics`` has the deciding metric of single tasks, ``examples`` what single examples tell
-    the gate, by ``TASK.DOCUMENT``.
+    ``data`` is a folder, ``metric`` the deciding metric of single tasks, ``examples`` what single examples tell the
+    gate, by ``TASK.DOCUMENT``.
     """
 
     chat: str = "off"
     system: str = ""
     data: Path | None = None
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    iterations: int = 100_000
+    metric: Mapping[str, str] = field(default_factory=dict)
+    bootstrap: int = ITERATIONS
     examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_examples(self, task: str) -> dict[int, Mapping[str, Any]]:
@@ -53,12 +54,9 @@ def given_settings(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(given, dict) or not isinstance(given.get("tasks"), list) or not given["tasks"]:
         raise RecordRefused("missing_required", "harness", "expected a list tasks")
     for key, value in given.items():
-        if key not in _KEYS:
-            hint = nearest(str(key), _KEYS, "expected one of")
-            raise RecordRefused("unknown_field", f"harness.{key}", f"unknown key{hint}")
+        _check_key("harness", key, _KEYS)
         if not isinstance(value, _KEYS[key]):
-            detail = f"expected {_KEYS[key].__name__}, got {value!r:.80}"
-            raise RecordRefused("bad_type", f"harness.{key}", detail)
+            raise RecordRefused("bad_type", f"harness.{key}", f"expected {_KEYS[key].__name__}, got {value!r:.80}")
     if isinstance(given.get("bootstrap"), bool) or given.get("bootstrap", 0) < 0:
         raise RecordRefused("bad_value", "harness.bootstrap", f"expected a number from 0, got {given['bootstrap']!r}")
     if given.get("chat", "off") not in _CHATS:
@@ -71,33 +69,30 @@ def settings_of(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) ->
     data = folder / given["data"] if "data" in given else None
     if data is not None and not data.is_dir():
         raise RecordRefused("bad_value", "harness.data", f"{given['data']}: no such folder beside this file")
-    metrics, examples = given.get("metric", {}), given.get("examples", {})
-    _check_metrics(metrics, tasks)
-    _check_examples(examples, tasks)
-    iterations = given.get("bootstrap", 100_000)
-    return HarnessSettings(given.get("chat", "off"), given.get("system", ""), data, metrics, iterations, examples)
-
-
-def _check_metrics(metrics: Mapping[str, Any], tasks: Iterable[str]) -> None:
-    for name, metric in metrics.items():
+    for name, metric in given.get("metric", {}).items():
+        where = f"harness.metric.{name}"
         if name not in tasks:
             hint = nearest(str(name), tasks, "expected one of")
-            raise RecordRefused("bad_value", f"harness.metric.{name}", f"no task of this file{hint}")
+            raise RecordRefused("bad_value", where, f"no task of this file{hint}")
         if not isinstance(metric, str):
-            detail = f"expected 'METRIC' or 'METRIC,FILTER', got {metric!r:.80}"
-            raise RecordRefused("bad_type", f"harness.metric.{name}", detail)
-
-
-def _check_examples(examples: Mapping[str, Any], tasks: Iterable[str]) -> None:
-    for name, given in examples.items():
+            raise RecordRefused("bad_type", where, f"expected 'METRIC' or 'METRIC,FILTER', got {metric!r:.80}")
+    for name, example in given.get("examples", {}).items():
         where = f"harness.examples.{name}"
         task, _, place = str(name).rpartition(".")
         if task not in tasks or not place.isdecimal():
             detail = f"expected TASK.NUMBER of a task of this file{nearest(task, tasks, 'there is')}"
             raise RecordRefused("bad_value", where, detail)
-        if not isinstance(given, dict):
-            raise RecordRefused("bad_type", where, f"expected {', '.join(_OF_EXAMPLE)}, got {given!r:.80}")
-        if unknown := next((key for key in given if key not in _OF_EXAMPLE), None):
-            hint = nearest(str(unknown), _OF_EXAMPLE, "expected one of")
-            raise RecordRefused("unknown_field", f"{where}.{unknown}", f"unknown key{hint}")
-        gate_fields(given, where)
+        if not isinstance(example, dict):
+            raise RecordRefused("bad_type", where, f"expected {', '.join(_OF_EXAMPLE)}, got {example!r:.80}")
+        for key in example:
+            _check_key(where, key, _OF_EXAMPLE)
+        gate_fields(example, where)
+    return HarnessSettings(
+        **{key: each for key, each in given.items() if key not in ("from", "tasks")} | {"data": data}
+    )
+
+
+def _check_key(where: str, key: Any, known: Iterable[str]) -> None:
+    if key not in known:
+        hint = nearest(str(key), known, "expected one of")
+        raise RecordRefused("unknown_field", f"{where}.{key}", f"unknown key{hint}")

@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import ScoringError, UsageError
-from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, standard_error
-from pytest_lmeval.formats.harness.config import Config
-from pytest_lmeval.formats.harness.document import FunctionRef
+from pytest_lmeval.formats.harness.aggregates import (
+    AGGREGATIONS,
+    ITERATIONS,
+    decoded,
+    encoded,
+    gate_value,
+    standard_error,
+)
+from pytest_lmeval.formats.harness.config import Config, FunctionRef, listed
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.filters import Filter
-from pytest_lmeval.formats.harness.generation import Generation
 from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
-from pytest_lmeval.formats.harness.values import decoded, encoded, gate_value
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, shown
@@ -44,7 +49,7 @@ class HarnessTask(Task):
 
     An example's ``metadata`` has ``place``, its row's number, and ``pairs``, the contexts and continuations of
     log-likelihoods. ``decisive`` is the metric and filter that is the example's score; ``facts`` go into hashes of
-    content.
+    content; ``generation`` are the fields of requests for texts.
     """
 
     name: str
@@ -54,14 +59,14 @@ class HarnessTask(Task):
     documents: Documents
     measurer: Measurer
     pipelines: Mapping[str, Sequence[Filter]]
-    generation: Generation
+    generation: Mapping[str, Any]
     decisive: str
     rows: Sequence[Row]
     facts: Mapping[str, Any]
     examples: Sequence[Example] = field()
     dataset: Mapping[str, Any] = field()
     aggregates: bool = True
-    iterations: int = 100_000
+    iterations: int = ITERATIONS
     groups: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -72,9 +77,8 @@ class HarnessTask(Task):
     @property
     def keywords(self) -> tuple[str, ...]:
         """What ``-k`` finds its items by: groups, tags, output type."""
-        tags = self.config_of.get("tag", ())
-        named = (tags,) if isinstance(tags, str) else tuple(map(str, tags))
-        return (*self.config_of.groups, *named, self.config_of.output_type)
+        config = self.config_of
+        return (*config.groups, *map(str, listed(config.get("tag"))), config.output_type)
 
     @property
     def needs(self) -> str:
@@ -84,33 +88,29 @@ class HarnessTask(Task):
     def prepared(self, adapter: Any) -> HarnessTask:
         """Return the task; raise UsageError where ``adapter`` would answer otherwise than the task asks."""
         taken = getattr(adapter, "request_options", ())
-        asked = {} if self.needs else self.generation.options
+        asked = {} if self.needs else self.generation["options"]
         lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
         if lacking:
-            shown_options = ", ".join(f"{name}={asked[name]}" for name in lacking)
-            raise UsageError(
-                f"task {self.name!r} asks with {shown_options}, which the adapter does not take for a request"
-            )
+            given = ", ".join(f"{name}={asked[name]}" for name in lacking)
+            raise UsageError(f"task {self.name!r} asks with {given}, which the adapter does not take for a request")
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the requests of one document, in the order in which its metrics want their answers."""
-        kind = self.config_of.output_type
+        kind, pairs = self.config_of.output_type, example.metadata["pairs"]
+        of = (self.name, example.id)
         if kind == "generate_until":
-            return [self._generate(example, prompt, repeat) for repeat in range(self.config_of.get("repeats", 1))]
+            repeats = range(self.config_of.get("repeats", 1))
+            return [Generate(prompt, *of, repeat, **self.generation) for repeat in repeats]
         if kind == "loglikelihood_rolling":
-            (text,) = example.metadata["pairs"]
-            return [LogLikelihood("", text[1], self.name, example.id, rolling=True)]
-        requests = [
-            LogLikelihood(*pair, self.name, example.id, messages, moves_blanks=True)
-            for messages, pair in _grouped(example)
-        ]
+            return [LogLikelihood("", pairs[0][1], *of, rolling=True)]
+        talks = example.metadata.get("talks") or [()] * len(pairs)
         # Options that read the same are asked for once.
-        return [*{(each.context, each.continuation, each.messages): each for each in requests}.values()]
-
-    def _generate(self, example: Example, prompt: Prompt, repeat: int) -> Generate:
-        how = self.generation
-        return Generate(prompt, self.name, example.id, repeat, how.stop, how.limit, how.options)
+        requests = {}
+        for talk, (context, text) in zip(talks, pairs, strict=True):
+            messages = tuple(Message(*each) for each in talk)
+            requests[context, text, messages] = LogLikelihood(context, text, *of, messages, moves_blanks=True)
+        return [*requests.values()]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return what the answers are worth: every metric of every filter, and in [0, 1] the one that decides."""
@@ -119,7 +119,7 @@ class HarnessTask(Task):
         values: dict[str, Any] = {}
         prediction = ""
         for name, steps in self.pipelines.items():
-            filtered = [_filtered(steps, given, row) for given in answers]
+            filtered = [reduce(lambda given, step: step(given, row), steps, answer) for answer in answers]
             values |= {f"{metric},{name}": value for metric, value in self.measurer.of(row, filtered).items()}
             if name == self.decisive.rpartition(",")[2] and isinstance(filtered[0], str):
                 prediction = filtered[0]
@@ -187,21 +187,6 @@ class HarnessTask(Task):
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the document: what pairs by id share with a run that the harness itself made."""
         return {"document": self.rows[example.metadata["place"]]}
-
-
-def _grouped(example: Example) -> list[tuple[tuple[Message, ...], tuple[str, str]]]:
-    pairs = example.metadata["pairs"]
-    talks = example.metadata.get("talks") or [()] * len(pairs)
-    return [
-        (tuple(Message(*each) for each in talk), (context, text))
-        for talk, (context, text) in zip(talks, pairs, strict=True)
-    ]
-
-
-def _filtered(steps: Sequence[Filter], given: Any, row: Row) -> Any:
-    for step in steps:
-        given = step(given, row)
-    return given
 
 
 def _is_share(value: Any) -> bool:

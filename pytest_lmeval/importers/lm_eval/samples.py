@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.formats.harness.aggregates import encoded, gate_value
 from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG
 from pytest_lmeval.formats.harness.task import DETAILS
-from pytest_lmeval.formats.harness.values import encoded, gate_value
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import content_hash_of, scoring_hash_of

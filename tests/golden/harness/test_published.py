@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.formats.harness.index import index_of
-from pytest_lmeval.formats.harness.resolve import Resolver
+from pytest_lmeval.formats.harness.names import Resolver, index_of
 from tests.golden.harness.installed import NEEDS_HARNESS, PYTHON, ROWS, laid_out, published_root
 from tests.golden.harness.test_harness_records import HERE, WAYS, assert_close, check, check_groups, loaded, recorded
 from tests.needs import needs_file

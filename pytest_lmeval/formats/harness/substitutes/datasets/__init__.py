@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from pytest_lmeval.formats.harness.rows import RowSet
+from pytest_lmeval.formats.harness.dataset import RowSet
 
 __all__ = ["Dataset", "DatasetDict"]
 

@@ -12,9 +12,9 @@ eval_logger = logging.getLogger("pytest_lmeval.harness")
 
 def apply_template(template: str, doc: Mapping[str, Any]) -> str:
     """Return ``template`` filled with the columns of ``doc``."""
-    from pytest_lmeval.formats.harness.templates import template_of
+    from pytest_lmeval.formats.harness.documents import template_of
 
-    return template_of(template).render(doc)
+    return template_of(template)(doc)
 
 
 def general_detokenize(string: str) -> str:
@@ -33,7 +33,7 @@ def softmax(values: Iterable[float]) -> list[float]:
 
 def weighted_f1_score(items: Iterable[tuple[Any, Any]]) -> float:
     """Return the mean of the F1 of each gold label, weighted by how often it is gold."""
-    from pytest_lmeval.formats.harness.labels import f1_of
+    from pytest_lmeval.formats.harness.aggregates import f1_of
 
     pairs = [*items]
     golds = [gold for gold, _ in pairs]

@@ -1,0 +1,291 @@
+"""From the names of tasks, groups and tags to the files that have them, and to the keys of all tasks beneath.
+
+The files are found by a search through bytes: most folders have thousands of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.formats.harness.config import Config, listed, parse_document, read_document
+from pytest_lmeval.frozen import dataclass
+
+_LINE = re.compile(rb"^[\"']?(task|group|tag|class|include)[\"']?[ \t]*:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_ENTRY = re.compile(rb"\r?\n[ \t]*-[ \t]+(.*?)[ \t\r]*(?=\n|$)")
+_QUOTE = rb"[\"']?"
+# A name as it is, or in quotes of which it has none within.
+_PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
+_SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
+_VERSION = 3
+
+_GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"})
+_METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
+_Keys = Mapping[str, Any]
+_Above = tuple[str, ...]
+"""The groups that a name was reached by, the outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The paths of tasks and of groups by name, and the names of each tag's tasks, sorted."""
+
+    root: Path
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def matching(self, name: str) -> list[str]:
+        """Return the names that ``name``, perhaps with ``*`` or ``?`` in it, calls; raise RecordRefused for none."""
+        known = (self.tasks, self.groups, self.tags)
+        if any(name in names for names in known):
+            return [name]
+        if any(mark in name for mark in "*?["):
+            found = sorted(each for names in (self.tasks, self.groups) for each in names if fnmatchcase(each, name))
+            if found:
+                return found
+        hint = did_you_mean(name, [*self.tasks, *self.groups, *self.tags])
+        where = f"no task, group or tag of {self.root} is called {name!r}"
+        raise RecordRefused("bad_value", "harness.tasks", f"{where};{hint}" if hint else where)
+
+
+def installed_root() -> Path | None:
+    """Return the folder of the tasks of the installed lm-eval, which is not imported; None without one."""
+    spec = find_spec("lm_eval")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    folder = Path(places[0]) / "tasks" if places else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def index_of(root: Path) -> Index:
+    """Return the index of the folder ``root``.
+
+    It is kept in the user's cache, and what was found in a file as long as its path, size and time are the same.
+    """
+    root = root.resolve()
+    kept = _kept(root)
+    before = kept.get("files", {})
+    files: dict[str, Any] = {}
+    for path, size, changed in sorted(_files(str(root))):
+        entry = before.get(path)
+        files[path] = entry if entry and entry[:2] == [size, changed] else [size, changed, search(_bytes(path))]
+    if files != before:
+        kept = {"files": files, "names": _names({path: entry[2] for path, entry in files.items()})}
+        _keep(root, kept)
+    return Index(root, **kept.get("names", {}))
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Resolves names by an index: ``configs`` and ``groups`` are what was found, in order.
+
+    A group has ``tasks``, the names of those beneath it, and ``metrics``, what it says of their metrics.
+    """
+
+    index: Index
+    configs: dict[str, Config] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+
+    def want(self, wanted: Any) -> None:
+        """Add what ``wanted`` calls: a name, perhaps with a pattern, a mapping with overrides, or a group."""
+        given = {"task": wanted} if isinstance(wanted, str) else wanted
+        if isinstance(given, dict) and "group" not in given and isinstance(given.get("task"), str):
+            for name in self.index.matching(given["task"]):
+                self._named(name, _without(given, "task"), ())
+        elif isinstance(given, dict) and isinstance(given.get("group"), str) and "task" in given:
+            name = given["group"]
+            if name in self.index.groups or name in self.groups:
+                detail = f"there is another group {name!r}: choose another name"
+                raise RecordRefused("bad_value", "harness.tasks", detail)
+            self._group(name, given, {}, ())
+        else:
+            detail = f"expected a name, or task and overrides, got {wanted!r:.80}"
+            raise RecordRefused("bad_value", "harness.tasks", detail)
+
+    def add(self, path: Path) -> None:
+        """Add the task or the group of one file."""
+        document = read_document(path)
+        name = document.get("task")
+        if "class" not in document and "group" in document:
+            self._group(str(document["group"]), document, {}, ())
+        elif isinstance(name, str):
+            self._task(name, path, document, ())
+        else:
+            raise RecordRefused("missing_required", "task", f"{path.name}: expected the name of a task or a group")
+
+    def _named(self, name: str, more: _Keys, above: _Above) -> list[str]:
+        index = self.index
+        if name in index.groups:
+            if name in above:
+                raise RecordRefused("bad_value", "task", f"the group {name} is a member of itself")
+            return self._group(name, read_document(Path(index.groups[name])), more, above)
+        if name in index.tasks:
+            path = Path(index.tasks[name])
+            return self._task(name, path, {**read_document(path), **more}, above)
+        return [found for task in index.tags[name] for found in self._named(task, more, above)]
+
+    def _task(self, name: str, path: Path, keys: _Keys, above: _Above) -> list[str]:
+        given = {**keys, "task": name}
+        before = self.configs.get(name)
+        groups = tuple(dict.fromkeys([*(before.groups if before else ()), *above]))
+        if before is not None and before.given != given:
+            ways = " and ".join([*before.groups, *above][:2]) or "this file"
+            raise RecordRefused("bad_value", "task", f"{name} is asked for twice, with different keys: by {ways}")
+        self.configs[name] = Config(name, path, self.index.root, given, groups)
+        return [name]
+
+    def _group(self, name: str, document: _Keys, more: _Keys, above: _Above) -> list[str]:
+        over = {**_without(document, *_GROUP_KEYS), **more}
+        members = document.get("task")
+        if not isinstance(members, list) or not members:
+            raise RecordRefused("bad_value", "task", f"the group {name} has no members")
+        self.groups[name] = {}  # a group comes before those within it
+        tasks = [found for each in members for found in self._member(each, name, over, (*above, name))]
+        self.groups[name] = {"tasks": [*dict.fromkeys(tasks)], "metrics": [*_metrics(name, document)]}
+        return tasks
+
+    def _member(self, given: Any, group: str, over: _Keys, above: _Above) -> list[str]:
+        index = self.index
+        keys = {"task": given} if isinstance(given, str) else given
+        if not isinstance(keys, dict) or not ("task" in keys or "group" in keys):
+            raise RecordRefused("bad_value", "task", f"{group}: expected a name, task or group, got {given!r:.80}")
+        kind = "group" if "group" in keys else "task"
+        name, more = str(keys[kind]), {**over, **_without(keys, kind)}
+        if name in index.groups or (kind == "task" and (name in index.tasks or name in index.tags)):
+            return self._named(name, more, above)
+        if kind == "group":
+            return self._group(f"{group}::{name}", keys, over, above)
+        if isinstance(given, str):
+            raise RecordRefused("bad_value", "task", f"the group {group} has the member {name!r}, which does not exist")
+        return self._task(f"{group}::{name}", Path(index.groups.get(group, index.root)), {**keys, **over}, above)
+
+
+def _without(keys: _Keys, *names: str) -> dict[str, Any]:
+    return {key: value for key, value in keys.items() if key not in names}
+
+
+def _metrics(group: str, document: _Keys) -> Iterator[dict[str, Any]]:
+    for each in listed(document.get("aggregate_metric_list") or None):
+        if not isinstance(each, dict) or "metric" not in each or set(each) - _METRIC_KEYS:
+            known = ", ".join(sorted(_METRIC_KEYS))
+            raise RecordRefused("bad_value", "aggregate_metric_list", f"{group}: expected {known}, got {each!r:.80}")
+        if each.get("aggregation", "mean") != "mean":
+            raise RecordRefused("not_supported", "aggregate_metric_list", f"{group}: only the aggregation mean is")
+        yield dict(each)
+
+
+def search(data: bytes) -> dict[str, Any]:
+    """Return what names a file's bytes hold at the root; a file of unusual form is parsed for it."""
+    if data.lstrip().startswith(b"{"):
+        return _parsed(data)
+    found: dict[str, Any] = {}
+    for line in _LINE.finditer(data):
+        key, value = line[1].decode(), line[2]
+        entries = [value] if value else _entries(data, line.end())
+        if key == "class":
+            found[key] = True
+        # The members of a group may be mappings: that they are there is enough.
+        elif all(map(_PLAIN.fullmatch, entries)) or (key == "task" and not value):
+            texts = [each.decode("utf-8", "replace").strip("\"' \t") for each in entries]
+            found[key] = texts[0] if value else texts
+        else:
+            return _parsed(data)
+    return found
+
+
+def _entries(data: bytes, place: int) -> list[bytes]:
+    entries = []
+    while (entry := _ENTRY.match(data, place)) is not None:
+        entries.append(entry[1])
+        place = entry.end()
+    return entries
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        document = parse_document(data, Path("file"))
+    except RecordRefused:
+        return {}
+    names = ("task", "group", "tag", "include")
+    found = {key: document[key] for key in names if isinstance(document.get(key), str | list)}
+    return {**found, "class": True} if "class" in document else found
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of every file that may be YAML: templates have no suffix."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=True):
+                if entry.name not in _SKIPPED:
+                    yield from _files(entry.path)
+            elif entry.name.endswith((".yaml", "_yaml", ".yml")) or "." not in entry.name:
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError:
+        return b""
+
+
+def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return tasks, groups and tags as the index has them: the first file of a name counts."""
+    tasks: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    tags: dict[str, set[str]] = {}
+    for path in found:
+        whole = _whole(path, found, ()) if path.endswith(".yaml") else {}
+        name, group = whole.get("task"), whole.get("group")
+        if "class" not in whole and isinstance(group, str):
+            groups.setdefault(group, path)
+        elif isinstance(name, str) and name not in tasks:
+            tasks[name] = path
+            for tag in listed(whole.get("tag")):
+                tags.setdefault(str(tag), set()).add(name)
+    return {"tasks": tasks, "groups": groups, "tags": {tag: sorted(names) for tag, names in tags.items()}}
+
+
+def _whole(path: str, found: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a file and its includes have; one outside of the folder has nothing to add."""
+    if path not in found or path in above:
+        return {}
+    whole: dict[str, Any] = {}
+    for name in listed(found[path].get("include")):
+        whole |= _whole(os.path.normpath(os.path.join(os.path.dirname(path), str(name))), found, (*above, path))
+    return whole | _without(found[path], "include")
+
+
+def _cache_file(root: Path) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    name = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return Path(base) / "pytest-lmeval" / f"harness-{name}.json"
+
+
+def _kept(root: Path) -> dict[str, Any]:
+    try:
+        kept = json.loads(_cache_file(root).read_text("utf-8"))
+        return {key: dict(kept[key]) for key in ("files", "names")} if kept["version"] == _VERSION else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _keep(root: Path, kept: Mapping[str, Any]) -> None:
+    file = _cache_file(root)
+    # A cache that cannot be written costs time alone.
+    with suppress(OSError, ValueError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps({"version": _VERSION, **kept}).encode())

@@ -132,8 +132,8 @@ def _yaml_loader(folder: Path) -> Any:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a list as it is, a value as a list of one, none or an empty text as an empty list."""
-    return value if isinstance(value, list) else [] if value in (None, "") else [value]
+    """Return a list as it is, a value as a list of one, an empty value as an empty list."""
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def plain(value: Any) -> Any:

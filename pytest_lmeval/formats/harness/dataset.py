@@ -37,12 +37,10 @@ class RowSet(Sequence[Row]):
 
     @classmethod
     def from_list(cls, rows: Sequence[Mapping[str, Any]], **_: Any) -> RowSet:
-        """Return the rows of a list."""
         return cls(rows)
 
     @classmethod
     def from_dict(cls, columns: Mapping[str, Sequence[Any]], **_: Any) -> RowSet:
-        """Return the rows of columns of one length."""
         return cls(dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
 
     @property
@@ -52,7 +50,6 @@ class RowSet(Sequence[Row]):
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
         return len(self._rows)
 
     def __len__(self) -> int:
@@ -104,7 +101,6 @@ class RowSet(Sequence[Row]):
         return self._of(row for row, each in zip(self._rows, given, strict=True) if function(*each))
 
     def select(self, indices: Iterable[int], **_: Any) -> RowSet:
-        """Return the rows at ``indices``."""
         return self._of(self._rows[place] for place in indices)
 
     def shuffle(self, seed: int | None = None, **options: Any) -> RowSet:
@@ -117,28 +113,22 @@ class RowSet(Sequence[Row]):
         return self.select(permutation(seed, len(self._rows)))
 
     def sort(self, column: str, reverse: bool = False, **_: Any) -> RowSet:
-        """Return the rows in the order of a column."""
         return self._of(sorted(self._rows, key=lambda row: row[column], reverse=reverse))
 
     def remove_columns(self, names: Sequence[str] | str) -> RowSet:
-        """Return the rows without these columns."""
         dropped = {names} if isinstance(names, str) else set(names)
         return RowSet({key: value for key, value in row.items() if key not in dropped} for row in self._rows)
 
     def rename_column(self, old: str, new: str) -> RowSet:
-        """Return the rows with a column of another name."""
         return self.rename_columns({old: new})
 
     def rename_columns(self, names: Mapping[str, str]) -> RowSet:
-        """Return the rows with columns of other names."""
         return RowSet({names.get(key, key): value for key, value in row.items()} for row in self._rows)
 
     def add_column(self, name: str, column: Sequence[Any]) -> RowSet:
-        """Return the rows with one column more."""
         return RowSet({**row, name: value} for row, value in zip(self._rows, column, strict=True))
 
     def to_list(self) -> list[Row]:
-        """Return the rows as a list."""
         return [*self]
 
     def _numbered(self, with_indices: bool) -> Iterator[tuple[Any, ...]]:

@@ -45,6 +45,9 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     own = options.get("filter_fn")
     if name == "custom" and isinstance(own, FunctionRef):
         return partial(_own, own, partial(call, own))
+    if name == "custom":
+        detail = f"the filter custom: expected filter_fn, a !function, got {own!r:.80}"
+        raise RecordRefused("bad_value", "filter_list", detail)
     if isinstance(name, FunctionRef):
         return partial(_own, name, lambda given, rows: call(name, **options).apply(given, rows))
     if name not in _FILTERS:

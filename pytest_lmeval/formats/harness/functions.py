@@ -37,18 +37,17 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """Return how to load a module of a root: a file, or a folder as a package without a file."""
         package, *rest = name.split(".")
-        root = self.roots.get(package)
-        if root is None:
+        if package not in self.roots:
             return None
-        place = root.joinpath(*rest)
-        file = place.with_name(f"{place.name}.py") if rest else place
+        place = self.roots[package].joinpath(*rest)
+        file = place.with_name(f"{place.name}.py")
         if rest and file.is_file():
             return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
-        if place.is_dir():
-            spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [str(place)]
-            return spec
-        return None
+        if not place.is_dir():
+            return None
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(place)]
+        return spec
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
+from pytest_lmeval.formats.checks import gate_fields
+from pytest_lmeval.formats.harness.aggregates import ITERATIONS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, plain
 from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
@@ -18,25 +21,55 @@ from pytest_lmeval.formats.harness.functions import source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
 from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
-from pytest_lmeval.formats.harness.settings import HarnessSettings, given_settings, settings_of
 from pytest_lmeval.formats.harness.task import HarnessTask
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import line_of
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import RecordError
 
+_KEYS: Mapping[str, type] = {
+    **dict.fromkeys(("from", "chat", "system", "data"), str),
+    "tasks": list,
+    "metric": dict,
+    "bootstrap": int,
+    "examples": dict,
+}
+_CHATS = ("off", "multiturn", "single")
+_OF_EXAMPLE = ("quarantine", "must_pass", "cluster")
 _Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessSettings:
+    """What holds for all tasks of a file, by its keys.
+
+    ``data`` is a folder, ``metric`` the deciding metric of single tasks, ``examples`` what single examples tell the
+    gate, by ``TASK.DOCUMENT``.
+    """
+
+    chat: str = "off"
+    system: str = ""
+    data: Path | None = None
+    metric: Mapping[str, str] = field(default_factory=dict)
+    bootstrap: int = ITERATIONS
+    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of_examples(self, task: str) -> dict[int, Mapping[str, Any]]:
+        """Return what the examples of ``task`` tell the gate, by their places."""
+        named = ((name.rpartition("."), given) for name, given in self.examples.items())
+        return {int(place): given for (of, _, place), given in named if of == task}
 
 
 def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
     """Return the tasks that the key ``harness`` of a parsed YAML file names, or what is wrong with it."""
     try:
-        given = given_settings(document)
+        given = _given(document)
         resolver = Resolver(index_of(_root(source, given.get("from"))))
         for name in given["tasks"]:
             resolver.want(name)
-        wanted = settings_of(given, source.path.parent, resolver.configs)
+        wanted = _settings(given, source.path.parent, resolver.configs)
     except RecordRefused as refused:
         return _refused(refused, line_of(document, refused.field))
     return _loaded(source, resolver, wanted)
@@ -56,6 +89,60 @@ def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
 
 def _refused(refused: RecordRefused, line: int) -> LoadedFile:
     return LoadedFile((), (RecordError(line, None, refused.rule, refused.field, refused.detail),))
+
+
+def _given(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the value of the key ``harness``; raise RecordRefused for what is unknown, or of a wrong type."""
+    given = document["harness"]
+    given = {"tasks": given} if isinstance(given, list) else given
+    other = next((key for key in document if key != "harness"), None)
+    if other is not None:
+        raise RecordRefused("unknown_field", str(other), "such a file has no key beside 'harness'")
+    if not isinstance(given, dict) or not isinstance(given.get("tasks"), list) or not given["tasks"]:
+        raise RecordRefused("missing_required", "harness", "expected a list tasks")
+    for key, value in given.items():
+        _check_key("harness", key, _KEYS)
+        if not isinstance(value, _KEYS[key]):
+            raise RecordRefused("bad_type", f"harness.{key}", f"expected {_KEYS[key].__name__}, got {value!r:.80}")
+    if isinstance(given.get("bootstrap"), bool) or given.get("bootstrap", 0) < 0:
+        raise RecordRefused("bad_value", "harness.bootstrap", f"expected a number from 0, got {given['bootstrap']!r}")
+    if given.get("chat", "off") not in _CHATS:
+        raise RecordRefused("bad_value", "harness.chat", f"{given['chat']!r}; one of {', '.join(_CHATS)}")
+    return given
+
+
+def _settings(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) -> HarnessSettings:
+    """Return the settings that a file in ``folder`` gives to ``tasks``; raise RecordRefused for others' names."""
+    data = folder / given["data"] if "data" in given else None
+    if data is not None and not data.is_dir():
+        raise RecordRefused("bad_value", "harness.data", f"{given['data']}: no such folder beside this file")
+    for name, metric in given.get("metric", {}).items():
+        where = f"harness.metric.{name}"
+        if name not in tasks:
+            hint = nearest(str(name), tasks, "expected one of")
+            raise RecordRefused("bad_value", where, f"no task of this file{hint}")
+        if not isinstance(metric, str):
+            raise RecordRefused("bad_type", where, f"expected 'METRIC' or 'METRIC,FILTER', got {metric!r:.80}")
+    for name, example in given.get("examples", {}).items():
+        where = f"harness.examples.{name}"
+        task, _, place = str(name).rpartition(".")
+        if task not in tasks or not place.isdecimal():
+            detail = f"expected TASK.NUMBER of a task of this file{nearest(task, tasks, 'there is')}"
+            raise RecordRefused("bad_value", where, detail)
+        if not isinstance(example, dict):
+            raise RecordRefused("bad_type", where, f"expected {', '.join(_OF_EXAMPLE)}, got {example!r:.80}")
+        for key in example:
+            _check_key(where, key, _OF_EXAMPLE)
+        gate_fields(example, where)
+    return HarnessSettings(
+        **{key: each for key, each in given.items() if key not in ("from", "tasks")} | {"data": data}
+    )
+
+
+def _check_key(where: str, key: Any, known: Iterable[str]) -> None:
+    if key not in known:
+        hint = nearest(str(key), known, "expected one of")
+        raise RecordRefused("unknown_field", f"{where}.{key}", f"unknown key{hint}")
 
 
 def _root(source: TaskSource, given: str | None) -> Path:

@@ -15,7 +15,9 @@ from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.probability import softmax
 
-RIGHT_OR_WRONG = frozenset({"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"})
+# Of a text these pass the target and the result on, to an aggregation of the task's own.
+_PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
+RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
 # The aggregation of each metric that is no mean, unless the task has another.
 _DEFAULTS = {
     **{name: name for name in ("perplexity", "bits_per_byte", "brier_score", "f1", "bypass")},
@@ -30,13 +32,11 @@ _PAIRS = frozenset({"bleu", "chrf", "chrf++", "ter", "f1", "mcc"})
 _KNOWN = {
     "loglikelihood": ("perplexity", "acc"),
     "loglikelihood_rolling": ("word_perplexity", "byte_perplexity", "bits_per_byte"),
-    "multiple_choice": ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "f1", "mcc", "brier_score"),
+    "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
 # Of each output type the first so many are the metrics of a task that names none.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
-# Of a text these pass the target and the result on, to an aggregation of the task's own.
-_PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
 _NOWHERE = -100

@@ -29,7 +29,6 @@ _QUOTE = rb"[\"']?"
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 _VERSION = 3
-
 _GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"})
 _METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
 _Keys = Mapping[str, Any]
@@ -48,13 +47,11 @@ class Index:
 
     def matching(self, name: str) -> list[str]:
         """Return the names that ``name``, perhaps with ``*`` or ``?`` in it, calls; raise RecordRefused for none."""
-        known = (self.tasks, self.groups, self.tags)
-        if any(name in names for names in known):
+        if name in self.tasks or name in self.groups or name in self.tags:
             return [name]
-        if any(mark in name for mark in "*?["):
-            found = sorted(each for names in (self.tasks, self.groups) for each in names if fnmatchcase(each, name))
-            if found:
-                return found
+        is_pattern = any(mark in name for mark in "*?[")
+        if is_pattern and (found := sorted(each for each in {**self.tasks, **self.groups} if fnmatchcase(each, name))):
+            return found
         hint = did_you_mean(name, [*self.tasks, *self.groups, *self.tags])
         where = f"no task, group or tag of {self.root} is called {name!r}"
         raise RecordRefused("bad_value", "harness.tasks", f"{where};{hint}" if hint else where)
@@ -63,9 +60,8 @@ class Index:
 def installed_root() -> Path | None:
     """Return the folder of the tasks of the installed lm-eval, which is not imported; None without one."""
     spec = find_spec("lm_eval")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    folder = Path(places[0]) / "tasks" if places else None
-    return folder if folder is not None and folder.is_dir() else None
+    folders = (Path(place) / "tasks" for place in (spec and spec.submodule_search_locations) or ())
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def index_of(root: Path) -> Index:
@@ -235,11 +231,9 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except OSError:
-        return b""
+    with suppress(OSError), open(path, "rb") as stream:
+        return stream.read()
+    return b""
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

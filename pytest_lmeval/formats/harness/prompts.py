@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
@@ -17,15 +16,8 @@ from pytest_lmeval.types import Example, Generate, Message
 SEED = 1234
 _Pairs = tuple[list[list[str]], list[int | None]]
 """Contexts and continuations, and of each the number of its context; None where it is empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextPart:
-    """One message, and the ``delimiter`` that follows it in plain text."""
-
-    role: str
-    text: str
-    delimiter: str = ""
+_Part = tuple[Message, str]
+"""One message, and the delimiter that follows it in plain text."""
 
 
 class Shots:
@@ -143,11 +135,11 @@ class Maker:
             owners += [None] * len(choices)
         return pairs, owners
 
-    def _contexts(self, row: Row, shots: Sequence[Row]) -> list[list[ContextPart]]:
+    def _contexts(self, row: Row, shots: Sequence[Row]) -> list[list[_Part]]:
         """Return the parts of each context: one, or one for each choice where the choices are the inputs."""
         documents, config = self.documents, self.config
         first = _joined(self.system, documents.field(row, config.get("description")), config.get("fewshot_delimiter"))
-        parts = [ContextPart("system", first)] if first else []
+        parts = [(Message("system", first), "")] if first else []
         settings = config.shots
         for shot in shots:
             parts += self._shot(shot, settings)
@@ -157,7 +149,7 @@ class Maker:
         question = _as_text(documents.text(row), "doc_to_text")
         return [[*parts, *_turn(question, "", prefix, config.get("target_delimiter"), "")]]
 
-    def _shot(self, shot: Row, settings: Mapping[str, Any]) -> Iterator[ContextPart]:
+    def _shot(self, shot: Row, settings: Mapping[str, Any]) -> Iterator[_Part]:
         documents = self.documents
         question = documents.text(shot, settings["doc_to_text"])
         answer = documents.target(shot, settings["doc_to_target"])
@@ -173,29 +165,27 @@ class Maker:
         return _turn(_as_text(question, "doc_to_text"), _as_text(answer, "doc_to_target"), prefix, *delimiters)
 
 
-def _text_of(parts: Sequence[ContextPart]) -> str:
-    return "".join(part.text + part.delimiter for part in parts)
+def _text_of(parts: Sequence[_Part]) -> str:
+    return "".join(message.content + delimiter for message, delimiter in parts)
 
 
-def _messages_of(parts: Sequence[ContextPart], chat: str) -> tuple[Message, ...]:
+def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
     """Return a context as messages; of ``single`` all turns but a beginning of the answer are one."""
+    messages = [message for message, _ in parts]
     if chat == "single":
-        before = [part for part in parts[:1] if part.role == "system"]
-        after = [part for part in parts[-1:] if part.role == "assistant"]
-        turns = [*parts[len(before) : len(parts) - len(after)]]
-        turns[-1] = replace(turns[-1], delimiter="")
-        parts = [*before, ContextPart("user", _text_of(turns)), *after]
-    return tuple(Message(part.role, part.text) for part in parts)
+        start = int(messages[0].role == "system")
+        end = len(parts) - (messages[-1].role == "assistant")
+        text = _text_of(parts[start : end - 1]) + messages[end - 1].content
+        messages[start:end] = [Message("user", text)]
+    return tuple(messages)
 
 
-def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> Iterator[ContextPart]:
+def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> Iterator[_Part]:
     """Yield a question and its answer; where that is empty, the prefix that the model goes on from."""
     between = prefix and question and not (question[-1].isspace() or prefix[0].isspace())
-    yield ContextPart("user", question, delimiter if between or (answer and not prefix) else "")
-    if answer:
-        yield ContextPart("assistant", _joined(prefix, answer, " "), end)
-    elif prefix:
-        yield ContextPart("assistant", prefix)
+    yield Message("user", question), delimiter if between or (answer and not prefix) else ""
+    if answer or prefix:
+        yield Message("assistant", _joined(prefix, answer, " ")), end if answer else ""
 
 
 def _joined(first: str, second: str, delimiter: str) -> str:

@@ -11,14 +11,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import ScoringError, UsageError
-from pytest_lmeval.formats.harness.aggregates import (
-    AGGREGATIONS,
-    ITERATIONS,
-    decoded,
-    encoded,
-    gate_value,
-    standard_error,
-)
+from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, decoded, encoded, gate_value, standard_error
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, listed
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.filters import Filter
@@ -63,11 +56,11 @@ class HarnessTask(Task):
     decisive: str
     rows: Sequence[Row]
     facts: Mapping[str, Any]
+    iterations: int
+    groups: Mapping[str, Any]
     examples: Sequence[Example] = field()
     dataset: Mapping[str, Any] = field()
     aggregates: bool = True
-    iterations: int = ITERATIONS
-    groups: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:

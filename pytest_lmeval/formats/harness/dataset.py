@@ -90,14 +90,14 @@ class RowSet(Sequence[Row]):
             dropped = {*made, *([remove_columns] if isinstance(remove_columns, str) else remove_columns or ())}
             kept = {name: of for name, of in columns.items() if name not in dropped and len(of) == size}
             return RowSet.from_dict({**kept, **made})
-        of_rows = [function(*given, **more) for given in self._numbered(with_indices)]
+        of_rows = [function(*given, **more) for given in _called_with(self, with_indices)]
         own = self.remove_columns(remove_columns or ())
         return RowSet({**row, **_as_stored(made)} for row, made in zip(own, of_rows, strict=True))
 
     def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **options: Any) -> RowSet:
         """Return the rows that ``function`` is true of."""
         _check("filter", options)
-        given = self._numbered(with_indices)
+        given = _called_with(self, with_indices)
         return self._of(row for row, each in zip(self._rows, given, strict=True) if function(*each))
 
     def select(self, indices: Iterable[int], **_: Any) -> RowSet:
@@ -131,14 +131,15 @@ class RowSet(Sequence[Row]):
     def to_list(self) -> list[Row]:
         return [*self]
 
-    def _numbered(self, with_indices: bool) -> Iterator[tuple[Any, ...]]:
-        """Yield what a function is called with for each row: the row, and its place if it wants that."""
-        return ((row, place) if with_indices else (row,) for place, row in enumerate(self))
-
     def _of(self, rows: Iterable[Row]) -> RowSet:
         made = RowSet(rows)
         made.column_names = made.column_names or list(self.column_names)
         return made
+
+
+def _called_with(rows: RowSet, with_indices: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield what a function is called with for each row: the row, and its place if it wants that."""
+    return ((row, place) if with_indices else (row,) for place, row in enumerate(rows))
 
 
 def _check(method: str, options: Mapping[str, Any]) -> None:

@@ -57,6 +57,21 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
         {},
         "not_supported filter_list: t: unknown filter 'regx'; did you mean",
     ),
+    "custom filter without a function": (
+        {"t.yaml": TASK + "filter_list: [{name: x, filter: [{function: custom}]}]\n"},
+        {},
+        "bad_value filter_list: t: the filter custom: expected filter_fn, a !function, got None",
+    ),
+    "description that is a function": (
+        {"t.yaml": TASK + "description: !function f.g\n", "f.py": "def g(row):\n    return 'x'\n"},
+        {},
+        "bad_type description: t: expected str, got FunctionRef(",
+    ),
+    "wrong key and no data": (
+        {"t.yaml": TASK.replace("made/rows", "json") + "generation_kwargs: {until: 3}\n"},
+        {},
+        "bad_value generation_kwargs.until: t: expected texts, got 3",
+    ),
     "unknown metric": (
         {"t.yaml": TASK + "metric_list: [{metric: rouge}]\n"},
         {},
@@ -152,6 +167,11 @@ def test_what_is_wrong_is_refused_by_name_with_the_reason(tmp_path: Path) -> Non
         if not any(says in text for text in texts):
             missed[name] = texts
     assert {} == missed
+
+
+def test_a_tag_that_is_no_text_is_a_keyword_too(tmp_path: Path) -> None:
+    (task,) = load(tmp_path, {"t.yaml": TASK + "tag: 2024\n"}).tasks
+    assert ("2024", "generate_until") == task.keywords
 
 
 def test_functions_are_called_in_trusted_folders_alone(tmp_path: Path) -> None:

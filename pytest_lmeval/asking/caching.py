@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ class CacheSettings:
 
 
 class Cache:
-    """The cache of one process's part of a run; counts what it saved.
+    """The cache of one process's part of a run; counts what it saved. Safe to use from several threads.
 
     ``reading`` is how texts are read: think tags. What ``scrubber`` knows is taken off what is kept.
     """
@@ -49,6 +50,7 @@ class Cache:
         self.saved_cost = 0.0
         self.oldest: float | None = None
         self._left_out: dict[str, None] = {}
+        self._counting = threading.Lock()
 
     def of(self, adapter: Any) -> CachedAnswers | None:
         """Return the cached answers of ``adapter``; None of one whose answers are not the request's alone."""
@@ -62,9 +64,15 @@ class Cache:
 
     def take(self, kept: Kept) -> None:
         """Count an answer that is used."""
-        self.hits += 1
-        self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
-        self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
+        with self._counting:
+            self.hits += 1
+            self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
+            self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
+
+    def miss(self) -> None:
+        """Count an answer that it does not hold."""
+        with self._counting:
+            self.misses += 1
 
     def facts(self) -> dict[str, Any]:
         """Return what the manifest says of the cache; numbers are of this process."""
@@ -100,7 +108,7 @@ class CachedAnswers:
             self._cache.take(kept)
             # Nothing was paid for it now. What it took in tokens, and was worth, is as it was.
             return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
-        self._cache.misses += 1
+        self._cache.miss()
         if self._mode == "read-only":
             return AdapterError(f"not in the cache, and --lm-cache-mode=read-only asks no model: {_whose(request)}")
         return None
@@ -137,7 +145,7 @@ class NoAnswers(CachedAnswers):
 
     def find(self, request: Request) -> Answer | None:
         """Return the error that no model is asked."""
-        self._cache.misses += 1
+        self._cache.miss()
         return AdapterError(
             f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -39,6 +41,7 @@ class Budget:
         self._max_cost_seen: float | None = None
         self._in_flight = 0
         self._stopped = ""
+        self._waiting: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
     @property
@@ -65,6 +68,21 @@ class Budget:
             spent = f"{self._spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {most:.6g}"
             raise BudgetSpent(f"stopped by --lm-max-cost: {spent}")
 
+    def admit(self, wake: Callable[[], None]) -> bool:
+        """Let a request that is wanted now go, and return True; else have ``wake`` called once when that may change.
+
+        Raise BudgetSpent where it will not: nothing is on its way.
+        """
+        with self._lock:
+            if self.allows(1):
+                self._in_flight += 1
+                return True
+            if self.is_waiting:
+                self._waiting.append(wake)
+                return False
+            self.check(1)
+            raise BudgetSpent("stopped by --lm-max-cost")
+
     def commit(self, requests: int) -> None:
         """Note that requests are on their way."""
         with self._lock:
@@ -72,13 +90,12 @@ class Budget:
 
     def release(self) -> None:
         """Note that one of them is not asked after all."""
-        with self._lock:
-            self._in_flight -= 1
+        with self._one_less():
+            return
 
     def settle(self, answer: Answer) -> None:
         """Note what came of one of them."""
-        with self._lock:
-            self._in_flight -= 1
+        with self._one_less():
             if isinstance(answer, AdapterError) or answer.cached:
                 return
             cost = answer.cost if isinstance(answer, Completion) else None
@@ -89,6 +106,18 @@ class Budget:
             if not cost and isinstance(answer, Completion) and not answer.prompt_tokens:
                 return  # such as a list of models: it says nothing of what others cost
             self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
+
+    @contextmanager
+    def _one_less(self) -> Iterator[None]:
+        """Hold the lock while one request less is on its way, and wake who waits for that."""
+        with self._lock:
+            self._in_flight -= 1
+            waiting, self._waiting = self._waiting, []
+            try:
+                yield
+            finally:
+                for wake in waiting:
+                    wake()
 
 
 class Unreachable(AdapterError):

@@ -123,7 +123,7 @@ class Sender:
         self._new_transport = new_transport
         self._inbox = inbox
         self._cache = cache
-        self._lock = threading.Lock()
+        self._lock, self._replacing = threading.Lock(), threading.Lock()
         self._transport = new_transport()
 
     @property
@@ -133,22 +133,26 @@ class Sender:
 
     def send(self, jobs: Sequence[Job]) -> None:
         """Send what of the jobs is not known already."""
-        rest = [
-            rest
-            for job in jobs
-            if (rest := job if self._cache is None and not job.known else self._unknown(job)) is not None
-        ]
+        rest = []
+        for job in jobs:
+            left = job if self._cache is None and not job.known else self._unknown(job)
+            if left is not None:
+                rest.append(left)
         if rest:
             with self._lock:
                 self._transport.submit(rest)
 
     def look_after(self) -> None:
         """Replace the transport where it hangs."""
-        if self._transport.is_stuck():
-            waiting = self._transport.abandon()
-            with self._lock:
-                self._transport = self._new_transport()
-                self._transport.submit(waiting)
+        if not self._transport.is_stuck():
+            return
+        # Of several threads that wait for an answer, one replaces it. A thread that sends may hang in the transport.
+        with self._replacing:
+            if self._transport.is_stuck():
+                waiting = self._transport.abandon()
+                with self._lock:
+                    self._transport = self._new_transport()
+                    self._transport.submit(waiting)
 
     def close(self) -> None:
         """Stop the transport."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -18,42 +17,67 @@ from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, UsageError
-from pytest_lmeval.functions.example import ExampleState, cut, place
+from pytest_lmeval.functions.example import CURRENT, ExampleState, close_answered, close_failed, place
 from pytest_lmeval.functions.loop import Loop
-from pytest_lmeval.functions.steps import Step, usage_of
-from pytest_lmeval.hashes import request_hash, with_ordinal
+from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.hashes import with_ordinal
 from pytest_lmeval.records.answers import KnownAnswers, Recall
 from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
 Prompt = str | Sequence[Message | Mapping[str, Any]]
+Note = Callable[[str, str, Exchange], None]
+"""Is called with the task and the id of an example, and what was asked in it and answered."""
+Outcome = Answer | BaseException
 _Result = TypeVar("_Result")
 _OF_TOOLS = ("name", "description", "parameters")
 
 
+class _Seat:
+    """Where a thread waits: for its turn, and then for what became of its request."""
+
+    __slots__ = ("_gate", "outcome")
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    def wake(self) -> None:
+        """Let the thread go on, once for each time that it waits."""
+        self._gate.release()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Tell whether it was woken within that time."""
+        return self._gate.acquire(timeout=timeout_s)
+
+
 class Asker:
-    """Asks a model on behalf of examples, within the run's limits; it lives in ``loop``.
+    """Asks a model on behalf of examples, within the run's limits: of coroutines in ``loop``, and of threads.
 
     What ``known`` holds an answer to is not asked, once for each time that it was; ``note`` is called with every other
-    answer. Requests of one turn of the loop are sent in one message; those for a batch adapter are gathered, for 5 ms
-    or until there are as many as a batch has.
+    answer, in the thread of whoever asked. Requests of one turn of the loop are sent in one message, as are those of
+    threads that come while another thread sends; those for a batch adapter are gathered, for 5 ms or until there are as
+    many as a batch has, unless nobody else can ask.
     """
 
     def __init__(
-        self, engine: Engine, loop: Loop, known: KnownAnswers | None, note: Callable[[Exchange], None], key: str = ""
+        self, engine: Engine, loop: Loop, known: KnownAnswers | None, note: Note | None, key: str = ""
     ) -> None:
         self.engine = engine
         self.name, self.key = adapter_name(engine.adapter), key
         self._loop = loop
         self._known = known
         self._note = note
+        # Guards the three below.
+        self._lock = threading.Lock()
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
         self._gathered: list[Job] = []
-        self._arrived: deque[Job] = deque()
+        self._sending = threading.Lock()
+        self._arrived: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._is_woken = False
-        self._settled = asyncio.Event()
         self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
@@ -62,7 +86,7 @@ class Asker:
         Options that the adapter does not take are an error, unless ``sent`` is what it is asked instead of the
         request: see :meth:`taken`. May be awaited in any event loop.
         """
-        if self._loop.is_here():
+        if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)
         return await asyncio.wrap_future(self._loop.submit(self._ask(request, sent)))
 
@@ -77,33 +101,52 @@ class Asker:
 
     def ask_blocking(self, request: Generate) -> Completion:
         """Do as :meth:`ask` and wait; for any thread but the loop's."""
-        future: Future[Completion] = self._loop.submit(self._ask(request))
-        while True:
-            try:
-                return future.result(_LOOK_S)
-            except NotYet:
-                if future.done():
-                    raise
-                self.engine.look_after()
-
-    async def _ask(self, request: Generate, sent: Generate | None = None) -> Completion:
-        if self.engine.caches:
-            request = with_ordinal(request, self._seen.setdefault((request.task, request.id), Counter()))
-            sent = None if sent is None else replace(sent, nth=request.nth)
-        if self._known is not None and (known := self._recalled(self._known, request)) is not None:
+        known, request, sent = self._prepared(request)
+        if known is not None:
             return known
-        if request.options and sent is None and ANY_OPTION not in self._options:
-            sent = self._with_options_taken(request)
+        seat, budget = _Seat(), self.engine.budget
+        while budget is not None and not budget.admit(seat.wake):
+            self._wait(seat)
+        first = self._gather(seat, sent)
+        if self.engine.streams:
+            self._send_all()
+        elif first is not None:
+            self._send_in_time(first, seat)
+        if seat.outcome is None:
+            self._wait(seat)
+        return self._finished(request, seat.outcome)
+
+    async def _ask(self, request: Generate, sent: Generate | None) -> Completion:
+        known, request, sent = self._prepared(request, sent)
+        if known is not None:
+            return known
         if self.engine.budget is not None:
             await self._turn(self.engine.budget)
-        answer = await self._answer(request if sent is None else sent)
-        if self.engine.budget is not None:
-            self._settle(self.engine.budget, answer)
-        if isinstance(answer, AdapterError):
-            raise answer
-        assert isinstance(answer, Completion)
-        self._note(Exchange(request, answer))
-        return answer
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        if (first := self._gather(future, sent)) is not None:
+            # At least one turn: every message to another thread or process costs more than a request does.
+            loop.call_later(0 if self.engine.streams else _GATHER_S, self._send, first)
+        return self._finished(request, await future)
+
+    def _prepared(
+        self, request: Generate, sent: Generate | None = None
+    ) -> tuple[Completion | None, Generate, Generate]:
+        """Return the answer if it is known, the request by the name that its answer is kept under, and what to send."""
+        # An example may ask from several threads.
+        with self._lock:
+            example = (request.task, request.id)
+            if self.engine.caches:
+                request = with_ordinal(request, self._seen.setdefault(example, Counter()))
+                sent = None if sent is None else replace(sent, nth=request.nth)
+            if self._known is not None:
+                if example not in self._recalls:
+                    self._recalls[example] = self._known.of(*example)
+                if (known := self._recalls[example].take(request)) is not None:
+                    return known, request, request
+        if request.options and sent is None and ANY_OPTION not in self._options:
+            sent = self._with_options_taken(request)
+        return None, request, request if sent is None else sent
 
     def _with_options_taken(self, request: Generate) -> Generate:
         """Return a request without the wishes that the adapter does not take; raise AdapterError for other options."""
@@ -114,54 +157,98 @@ class Asker:
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
         return sent
 
-    def _settle(self, budget: Budget, answer: Answer) -> None:
-        try:
-            budget.settle(answer)
-        finally:
-            self._settled.set()
-
-    def _recalled(self, known: KnownAnswers, request: Generate) -> Completion | None:
-        example = (request.task, request.id)
-        if example not in self._recalls:
-            self._recalls[example] = known.of(*example)
-        return self._recalls[example].take(request)
+    def _finished(self, request: Generate, outcome: Outcome | None) -> Completion:
+        """Note an answer and return it; raise what there is instead."""
+        if isinstance(outcome, BaseException):
+            raise outcome
+        assert isinstance(outcome, Completion)
+        if self._note is not None:
+            self._note(request.task, request.id, Exchange(request, outcome))
+        return outcome
 
     async def _turn(self, budget: Budget) -> None:
-        while not budget.allows(1):
-            if not budget.is_waiting:
-                budget.check(1)
-                raise BudgetSpent("stopped by --lm-max-cost")
-            self._settled.clear()
-            try:
-                # Requests of other tasks settle without a word to this loop.
-                await asyncio.wait_for(self._settled.wait(), _LOOK_S)
-            except TimeoutError:
-                continue
-        budget.commit(1)
+        loop, settled = asyncio.get_running_loop(), asyncio.Event()
 
-    async def _answer(self, request: Generate) -> Answer:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
-        if not self._gathered:
-            # At least one turn: every message to another thread or process costs more than a request does.
-            loop.call_later(0 if self.engine.streams else _GATHER_S, self._flush)
-        if self.engine.streams or not self._gathered:
-            self._gathered.append(Job())
-        # Its answers are found by the futures that wait for them.
-        self._gathered[-1].add(future, [request])
-        if len(self._gathered[-1].requests) >= self.engine.together:
-            self._flush()
-        return await future
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settled.set)
 
-    def _flush(self) -> None:
-        gathered, self._gathered = self._gathered, []
-        if gathered:
+        while not budget.admit(wake):
+            await settled.wait()
+            settled.clear()
+
+    def _wait(self, seat: _Seat) -> None:
+        while not seat.wait(_LOOK_S):
+            if self._loop.is_closing:
+                raise AdapterError(f"the run ended before {self.name} answered")
+            self.engine.look_after()
+
+    def _gather(self, waiting: asyncio.Future[Outcome] | _Seat, request: Generate) -> Job | None:
+        """Put a request among those that are sent next; return its job if it is the first, and has to be sent in time.
+
+        Where they are as many as are worth it they are sent.
+        """
+        with self._lock:
+            is_first = not self._gathered
+            # Its answers are found by those who wait for them.
+            if is_first or self.engine.streams:
+                job = Job([request], {waiting: slice(0, 1)})
+                self._gathered.append(job)
+            else:
+                job = self._gathered[-1]
+                job.add(waiting, [request])
+            is_full = len(job.requests) >= self.engine.together
+        if is_full:
+            self._send()
+        return job if is_first and not is_full else None
+
+    def _send(self, first: Job | None = None) -> None:
+        """Send what is gathered, if it still begins with ``first``; None: whatever it is."""
+        with self._lock:
+            if not self._gathered or first not in (None, self._gathered[0]):
+                return
+            gathered, self._gathered = self._gathered, []
+        try:
             self.engine.ask(gathered, self._arrive)
+        except Exception as error:  # they are several people's: each has to learn of it
+            for job in gathered:
+                job.failure = error
+                self._arrive(job)
+
+    def _send_all(self) -> None:
+        """Send what is gathered; what other threads add meanwhile is sent by the one that sends."""
+        while self._gathered and self._sending.acquire(blocking=False):
+            try:
+                self._send()
+            finally:
+                self._sending.release()
+
+    def _send_in_time(self, first: Job, seat: _Seat) -> None:
+        """Send what is gathered with ``first`` once others had the time to ask, if there are any."""
+        try:
+            state = CURRENT.get()
+            if state is None or not state.is_alone:
+                seat.wait(_GATHER_S)
+        finally:
+            self._send(first)
 
     def _arrive(self, job: Job) -> None:
-        # In a thread of the engine's. One message wakes the loop for all that arrives until it turns.
-        self._arrived.append(job)
-        if not self._is_woken:
+        # In a thread of the engine's.
+        with self._lock:
+            waiting: dict[Any, slice] = job.spans
+            job.spans = {}
+        outcomes = (job.answers or ()) if job.failure is None else [job.failure] * len(waiting)
+        # Of a run that was ended there are fewer.
+        for one, outcome in zip(waiting, outcomes, strict=False):
+            if self.engine.budget is not None:
+                outcome = _settled(self.engine.budget, outcome)
+            if isinstance(one, _Seat):
+                one.outcome = outcome
+                one.wake()
+            else:
+                self._arrived.append((one, outcome))
+        # One message wakes the loop for all that arrives until it turns.
+        if self._arrived and not self._is_woken:
             self._is_woken = True
             try:
                 self._loop.events.call_soon_threadsafe(self._hand_out)
@@ -171,70 +258,25 @@ class Asker:
     def _hand_out(self) -> None:
         self._is_woken = False
         while self._arrived:
-            job = self._arrived.popleft()
-            future: Any
-            for future, span in job.spans.items():
-                if future.done():
-                    self._settle_unclaimed(job, span)
-                elif job.failure is not None:
-                    future.set_exception(job.failure)
-                else:
-                    assert job.answers is not None
-                    future.set_result(job.answers[span.start])
+            future, outcome = self._arrived.popleft()
+            if not future.done():
+                future.set_result(outcome)
 
-    def _settle_unclaimed(self, job: Job, span: slice) -> None:
-        """Count what an answer cost that nobody waits for any more: its request was cancelled."""
-        budget = self.engine.budget
-        if budget is None:
-            return
-        if job.failure is None:
-            assert job.answers is not None
-            with suppress(BudgetSpent):  # the next request meets it
-                self._settle(budget, job.answers[span.start])
-        else:
-            budget.release()
-            self._settled.set()
+
+def _settled(budget: Budget, outcome: Outcome) -> Outcome:
+    """Return what became of a request once its cost is counted, also where nobody waits for it any more."""
+    if isinstance(outcome, Completion | AdapterError):
+        try:
+            budget.settle(outcome)
+        except BudgetSpent as error:
+            return error
+    else:
+        budget.release()
+    return outcome
 
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]
 """Work that yields whom to ask what, and is sent the answer: ``lm`` awaits or waits for it."""
-
-
-def open_request(
-    state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
-) -> tuple[Generate, Step]:
-    """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
-    request = Generate(prompt, state.task, state.id, state.repeat, **options)
-    return request, open_step(state, "request", adapter, request)
-
-
-def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Note the answer to a step's request, and return it."""
-    step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
-    step.output = answer.output
-    step.thoughts = answer.thoughts
-    step.served_by = answer.served_by
-    step.cached = answer.cached
-    step.usage = usage_of(answer)
-    return answer
-
-
-def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
-    """Note that a step's request has no answer; unless it may fail or was cancelled, the example is an error for it."""
-    step.ms = state.now_ms - step.start_ms
-    step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
-    step.error = "" if step.cancelled else str(error) or type(error).__name__
-    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not step.may_fail):
-        state.fail(error)
-
-
-def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
-    """Return a new step of an example, for a request of its."""
-    shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
-    key, may_fail = request_hash([request]), state.may_fail > 0
-    step = Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail)
-    state.steps.append(step)
-    return step
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:

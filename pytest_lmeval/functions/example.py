@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import math
@@ -10,14 +11,16 @@ import sys
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any, Protocol
 
-from pytest_lmeval.errors import LmevalError, ScoringError, UsageError
-from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError, ScoringError, UsageError
+from pytest_lmeval.functions.steps import Step, usage_of
+from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.text import portable_path
+from pytest_lmeval.types import Completion, Generate, Message
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
@@ -28,6 +31,10 @@ _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 class Watcher(Protocol):
     """Is called when an example begins and ends."""
+
+    @property
+    def running(self) -> Collection[ExampleState]:
+        """Those that have begun and not ended."""
 
     def began(self, state: ExampleState) -> None:
         """Note that an example runs."""
@@ -46,8 +53,8 @@ class ExampleState:
     ``unanswered`` what is wrong if it ends now: a simulated user waits for an answer.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
-    made. ``reasons`` say of scores, by name, why they are what they are. ``on_late`` is called with what used the
-    example after its end, ``watcher`` when it begins and ends.
+    made. ``thread`` is the identifier of the thread that it runs in. ``reasons`` say of scores, by name, why they are
+    what they are. ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class ExampleState:
         self.has_ended = False
         self.broken = ""
         self.is_taken = False
+        self.thread = 0
         self._promised: dict[object, tuple[str, str, int]] = {}
         self._on_late = on_late
         self._watcher = watcher
@@ -84,6 +92,7 @@ class ExampleState:
     def begin(self, *, beside: bool) -> None:
         """Start the example's clock."""
         self.is_beside = beside
+        self.thread = threading.get_ident()
         self._started = time.perf_counter()
         if self._watcher is not None:
             self._watcher.began(self)
@@ -95,6 +104,12 @@ class ExampleState:
             self.left = self._undone()
         if self._watcher is not None:
             self._watcher.ended(self)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it runs at its turn, in the calling thread, and no other example does."""
+        others = self._watcher is not None and len(self._watcher.running) > 1
+        return not (self.is_beside or others) and self.thread == threading.get_ident()
 
     @property
     def now_ms(self) -> float:
@@ -204,6 +219,43 @@ class ExampleState:
             self.fail(error)
             raise error
         return kept
+
+
+def open_request(
+    state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
+) -> tuple[Generate, Step]:
+    """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
+    request = Generate(prompt, state.task, state.id, state.repeat, **options)
+    return request, open_step(state, "request", adapter, request)
+
+
+def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
+    """Note the answer to a step's request, and return it."""
+    step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
+    step.output = answer.output
+    step.thoughts = answer.thoughts
+    step.served_by = answer.served_by
+    step.cached = answer.cached
+    step.usage = usage_of(answer)
+    return answer
+
+
+def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
+    """Note that a step's request has no answer; unless it may fail or was cancelled, the example is an error for it."""
+    step.ms = state.now_ms - step.start_ms
+    step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
+    step.error = "" if step.cancelled else str(error) or type(error).__name__
+    if isinstance(error, BudgetSpent) or (isinstance(error, AdapterError) and not step.may_fail):
+        state.fail(error)
+
+
+def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
+    """Return a new step of an example, for a request of its."""
+    shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
+    key, may_fail = request_hash([request]), state.may_fail > 0
+    step = Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail)
+    state.steps.append(step)
+    return step
 
 
 def as_json(value: object) -> tuple[Any, int]:

@@ -10,8 +10,8 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats import judged
 from pytest_lmeval.formats.rubric import about, response_format
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.functions.asker import Asker, Asking, answered, open_step
-from pytest_lmeval.functions.example import ExampleState, place
+from pytest_lmeval.functions.asker import Asker, Asking, answered
+from pytest_lmeval.functions.example import ExampleState, open_step, place
 from pytest_lmeval.leaderboard.details import RUBRIC_HEAD
 from pytest_lmeval.metrics.parts.replies import read_judgment, read_label
 from pytest_lmeval.metrics.parts.rubric import Rubric, reply_schema, tagged

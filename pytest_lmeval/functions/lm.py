@@ -9,16 +9,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.functions.asker import (
-    Asker,
-    Asking,
-    Prompt,
-    answered,
-    fields_of,
-    messages_of,
-    open_request,
-)
-from pytest_lmeval.functions.example import ExampleState, place
+from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, fields_of, messages_of
+from pytest_lmeval.functions.example import ExampleState, open_request, place
 from pytest_lmeval.functions.traced import Traced
 from pytest_lmeval.types import Completion
 

@@ -28,16 +28,17 @@ _Result = TypeVar("_Result")
 class Loop:
     """An event loop in a daemon thread, begun when it is first used.
 
-    ``before_steps`` is called in it each time before callbacks run.
+    ``before_steps`` is called in it each time before callbacks run. ``thread`` is that one once it
+    was begun, ``is_closing`` says that the run is over.
     """
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
         self._before_steps = before_steps
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
         self._beat_at = 0.0
         self._starting = threading.Lock()
-        self._is_closing = False
+        self.is_closing = False
 
     @property
     def events(self) -> asyncio.AbstractEventLoop:
@@ -46,18 +47,14 @@ class Loop:
             if self._loop is None:
                 self._loop = asyncio.SelectorEventLoop(_Selector(self._before_steps))
                 self._beat_at = time.monotonic()
-                self._thread = threading.Thread(target=self._run, name="lmeval-functions", daemon=True)
-                self._thread.start()
+                self.thread = threading.Thread(target=self._run, name="lmeval-functions", daemon=True)
+                self.thread.start()
             return self._loop
 
     def route_prints(self) -> None:
         """Keep what examples print from now on apart, while any may run in the loop."""
         if self._loop is not None:
             self._before_steps()
-
-    def is_here(self) -> bool:
-        """Tell whether the caller runs in it."""
-        return self._thread is threading.current_thread()
 
     def submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
         """Run ``work`` in the loop; may be called from any other thread."""
@@ -69,7 +66,7 @@ class Loop:
 
     def busy_at(self) -> str:
         """Return where the loop's thread is: ``file:line in function``, of the innermost code that is not installed."""
-        frame = sys._current_frames().get(self._thread.ident or 0) if self._thread is not None else None
+        frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
         while frame is not None:
             name = frame.f_code.co_filename
             if "site-packages" not in name and not name.startswith((sys.base_prefix, "<")):
@@ -79,18 +76,18 @@ class Loop:
 
     def close(self) -> None:
         """Cancel what is left and end the thread; one that hangs is left alone."""
-        if self._loop is None or self._thread is None:
+        self.is_closing = True
+        if self._loop is None or self.thread is None:
             return
-        self._is_closing = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=_GRACE_S)
+        self.thread.join(timeout=_GRACE_S)
 
     def _run(self) -> None:
         loop = self._loop
         assert loop is not None
         asyncio.set_event_loop(loop)
         self._beat()
-        while not self._is_closing:
+        while not self.is_closing:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt):

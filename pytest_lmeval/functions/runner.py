@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, ScoringError
@@ -18,6 +22,9 @@ from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.functions.loop import Loop
 
 _CANCELLED = "cancelled before it began: another example's code cancels all tasks of the loop (asyncio.all_tasks())"
+_IDLE_S = 1.0
+_Work = Callable[[], Any]
+_Queue = queue.SimpleQueue[Callable[[], _Work]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +57,21 @@ class Running:
 
 
 class Runner:
-    """Runs examples of one process, ``concurrency`` at a time in the loop."""
+    """Runs examples of one process, ``concurrency`` at a time in the loop, in threads those that block.
+
+    A thread runs the next function when it is done with one: there are as many as ran at once.
+    """
 
     def __init__(self, loop: Loop, concurrency: int) -> None:
         self._loop = loop
-        self._slots = asyncio.Semaphore(concurrency)
+        self._free = concurrency
+        self._queued: deque[Running] = deque()
+        self._idle: list[_Queue] = []
 
     def begin(self, examples: Sequence[Running]) -> None:
         """Begin examples in the loop, in this order; the loop is woken once for all."""
         if examples:
-            self._loop.events.call_soon_threadsafe(self._begin, examples)
+            self._loop.events.call_soon_threadsafe(self._start, examples)
 
     def cancel(self, examples: Sequence[Running], patience_s: float) -> list[Running]:
         """Cancel examples and wait for them; return those that did not end in time."""
@@ -68,11 +80,6 @@ class Runner:
         self._loop.events.call_soon_threadsafe(self._cancel, examples)
         until = time.monotonic() + patience_s
         return [example for example in examples if not example.done.wait(max(0.0, until - time.monotonic()))]
-
-    def look_after(self, example: Running) -> None:
-        """End the wait for an example whose task was cancelled before its first step, and so never got to its end."""
-        if example.task is not None and example.task.done() and not example.done.is_set():
-            _settle(example)
 
     def run_here(self, example: Running) -> None:
         """Run a ``def`` function in the calling thread."""
@@ -95,11 +102,17 @@ class Runner:
             example.outcomes.append(Outcome(state, error, time.perf_counter() - started))
         example.done.set()
 
-    def _begin(self, examples: Sequence[Running]) -> None:
+    def _start(self, examples: Sequence[Running] = ()) -> None:
+        """Put examples behind those that wait, and start as many as may run beside those that do."""
+        self._queued.extend(examples)
         loop = asyncio.get_running_loop()
-        for example in examples:
+        while self._queued and self._free:
+            example = self._queued.popleft()
             if not example.is_cancelled:
+                self._free -= 1
                 example.task = loop.create_task(self._run(example))
+                # A task that is cancelled before its first step runs nothing that could tell.
+                example.task.add_done_callback(partial(self._end, example))
 
     def _cancel(self, examples: Sequence[Running]) -> None:
         for example in examples:
@@ -108,49 +121,90 @@ class Runner:
             elif not example.task.done():
                 example.task.cancel()
 
+    def _end(self, example: Running, task: asyncio.Task[None]) -> None:
+        """Let nobody wait for an example any more; one that something else than the run cancelled has an error."""
+        if not example.outcomes and not example.is_cancelled:
+            example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
+        example.done.set()
+        self._free += 1
+        self._start()
+
     async def _run(self, example: Running) -> None:
+        for state in example.states:
+            example.lm.enter(state)
+            # Of its own task's context: nothing has to be put back.
+            CURRENT.set(state)
+            state.begin(beside=not example.at_turn)
+            started = time.perf_counter()
+            error = await self._error_of(example, state)
+            example.lm.leave()
+            seconds = time.perf_counter() - started
+            # A function may swallow its cancellation, or keep the loop from cancelling it.
+            if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
+                error = _too_long(example.timeout)
+            example.outcomes.append(Outcome(state, error, seconds))
+            if example.is_cancelled:
+                break
+
+    async def _error_of(self, example: Running, state: ExampleState) -> BaseException | None:
+        """Run the function once; return what it raised."""
         try:
-            async with self._slots:
-                for state in example.states:
-                    example.lm.enter(state)
-                    # Of its own task's context: nothing has to be put back.
-                    CURRENT.set(state)
-                    state.begin(beside=not example.at_turn)
-                    started = time.perf_counter()
-                    error = await _error_of(example, state)
-                    example.lm.leave()
-                    seconds = time.perf_counter() - started
-                    # A function may swallow its cancellation, or keep the loop from cancelling it.
-                    if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
-                        error = _too_long(example.timeout)
-                    example.outcomes.append(Outcome(state, error, seconds))
-                    if example.is_cancelled:
-                        break
-        finally:
-            _settle(example)
+            async with asyncio.timeout(example.timeout):
+                returned = await self._in_thread(example.call, state) if example.in_thread else example.call()
+                if inspect.isawaitable(returned) and not example.in_thread:
+                    returned = await returned
+                elif not example.in_thread:
+                    _check_that_it_ran(state)
+                if returned is not None:
+                    state.take(returned)
+        except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
+            return error
+        return None
 
+    async def _in_thread(self, call: Callable[[], Any], state: ExampleState) -> Any:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        context = contextvars.copy_context()
 
-def _settle(example: Running) -> None:
-    """Let nobody wait for an example any more; one that something else than the run cancelled has an error."""
-    if not example.outcomes and not example.is_cancelled:
-        example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
-    example.done.set()
+        def settle(returned: Any, error: BaseException | None) -> None:
+            if not done.done():
+                done.set_result((returned, error))
 
+        def work() -> _Work:
+            returned, error = None, None
+            state.thread = threading.get_ident()
+            try:
+                returned = context.run(call)
+            except BaseException as caught:
+                error = caught
+            return partial(loop.call_soon_threadsafe, settle, returned, error)
 
-async def _error_of(example: Running, state: ExampleState) -> BaseException | None:
-    """Run the function once; return what it raised."""
-    try:
-        async with asyncio.timeout(example.timeout):
-            returned = await _in_thread(example.call) if example.in_thread else example.call()
-            if inspect.isawaitable(returned) and not example.in_thread:
-                returned = await returned
-            elif not example.in_thread:
-                _check_that_it_ran(state)
-            if returned is not None:
-                state.take(returned)
-    except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
-        return error
-    return None
+        try:
+            thread = self._idle.pop()
+        except IndexError:
+            thread = queue.SimpleQueue()
+            # A daemon: one that hangs must not keep the process from ending, nor any other function waiting.
+            threading.Thread(target=self._serve, args=(thread,), name="lmeval-function", daemon=True).start()
+        thread.put(work)
+        returned, error = await done
+        if error is not None:
+            raise error
+        return returned
+
+    def _serve(self, queued: _Queue) -> None:
+        """Run one function after the other, until there was none for a while."""
+        while True:
+            try:
+                tell = queued.get(timeout=_IDLE_S)()
+            except queue.Empty:
+                with suppress(ValueError):  # it was taken just now
+                    self._idle.remove(queued)
+                    return
+            else:
+                self._idle.append(queued)
+                with suppress(RuntimeError):  # the run is over, and its loop closed
+                    tell()
+                del tell  # and what the function left behind
 
 
 def _check_that_it_ran(state: ExampleState) -> None:
@@ -164,31 +218,3 @@ def _check_that_it_ran(state: ExampleState) -> None:
 
 def _too_long(timeout: float) -> AdapterTimeout:
     return AdapterTimeout(f"the function took longer than {timeout:g} s (timeout= of eval_task)")
-
-
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    # A thread of its own, and a daemon: one that hangs must not keep the process from ending.
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(returned: Any, error: BaseException | None) -> None:
-        if not done.done():
-            done.set_result((returned, error))
-
-    def work() -> None:
-        returned, error = None, None
-        try:
-            returned = context.run(call)
-        except BaseException as caught:
-            error = caught
-        try:
-            loop.call_soon_threadsafe(settle, returned, error)
-        except RuntimeError:  # the run is over, and its loop closed
-            return
-
-    threading.Thread(target=work, name="lmeval-function", daemon=True).start()
-    returned, error = await done
-    if error is not None:
-        raise error
-    return returned

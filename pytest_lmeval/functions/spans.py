@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,11 @@ class Spans:
         self._late = 0
         self._before = 0
         self._is_closed = False
+
+    @property
+    def running(self) -> Collection[ExampleState]:
+        """The examples that have begun and not ended."""
+        return self._keys.keys()
 
     def began(self, state: ExampleState) -> None:
         """Note that an example runs; listen if there is a tracer provider by now."""

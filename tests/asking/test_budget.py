@@ -51,6 +51,22 @@ def test_a_failed_request_is_no_longer_on_its_way() -> None:
     assert budget.allows(1)
 
 
+def test_what_has_to_wait_is_woken_when_one_was_answered_or_not_asked_after_all() -> None:
+    budget, woken = Budget(2.0), list[str]()
+    assert budget.admit(lambda: woken.append("first"))
+    assert not budget.admit(lambda: woken.append("second"))
+    budget.settle(Completion("a", cost=1.0))
+    assert ["second"] == woken
+    assert budget.admit(lambda: woken.append("third"))
+    assert not budget.admit(lambda: woken.append("fourth"))
+    budget.release()
+    assert ["second", "fourth"] == woken
+    assert budget.admit(lambda: None)
+    budget.settle(Completion("b", cost=1.0))
+    with pytest.raises(BudgetSpent, match="2 of 2 is spent"):
+        budget.admit(lambda: None)
+
+
 def test_what_may_not_go_any_more_says_what_was_spent() -> None:
     budget = Budget(2.5)
     for _ in range(2):

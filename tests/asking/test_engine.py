@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import DEFAULT_BATCH_SIZE, Policy
+from pytest_lmeval.asking.transport import Inbox, Job, Sender
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.run.plan import plan_batches
 from pytest_lmeval.types import Completion, Generate, Response
@@ -179,3 +181,40 @@ def test_no_more_is_asked_ahead_than_the_next_batch() -> None:
         assert len(rendered) <= (key // 4 + 2) * 4
     engine.close()
     assert list(range(100)) == rendered
+
+
+def test_of_several_threads_that_wait_one_replaces_what_hangs() -> None:
+    made: list[Hanging] = []
+    both = threading.Barrier(2)
+
+    class Hanging:
+        wait = None
+
+        def __init__(self) -> None:
+            made.append(self)
+            self.submitted: list[Job] = []
+            self.looks = 0
+
+        def is_stuck(self) -> bool:
+            self.looks += 1
+            if self is made[0] and self.looks < 3:
+                both.wait(60)
+            return self is made[0]
+
+        def submit(self, jobs: Sequence[Job]) -> None:
+            self.submitted += jobs
+
+        def abandon(self) -> list[Job]:
+            return self.submitted
+
+        def close(self) -> None:
+            pass
+
+    sender, job = Sender(Hanging, Inbox(), None), Job([Generate("a")])
+    sender.send([job])
+    threads = [threading.Thread(target=sender.look_after) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [[job], [job]] == [each.submitted for each in made]

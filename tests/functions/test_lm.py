@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
-from pytest_lmeval.functions.asker import close_failed, messages_of, open_request
-from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.asker import messages_of
+from pytest_lmeval.functions.example import ExampleState, close_failed, open_request
 from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.types import Message, ToolCall
 from tests.tables import each_row

@@ -6,6 +6,8 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import pytest
@@ -147,3 +149,50 @@ def test_an_exit_ends_its_example_and_not_the_loop(loop: Loop) -> None:
     (outcome,) = run(loop, example(exits)).outcomes
     assert isinstance(outcome.error, SystemExit)
     assert run(loop, example(returns_text)).states[0].output == "said"
+
+
+def test_threads_are_kept_for_the_next_and_one_that_hangs_holds_up_nobody(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_lmeval.functions.runner._IDLE_S", PATIENCE_S)
+    runner, free, seen = Runner(loop, 2), threading.Event(), list[int]()
+    number: ContextVar[int] = ContextVar("number", default=0)
+
+    def notes() -> None:
+        seen.append(number.get())
+        number.set(1)
+        threads.add(threading.get_ident())
+
+    threads: set[int] = set()
+    hangs = example(lambda: free.wait(PATIENCE_S), in_thread=True)
+    runner.begin([hangs])
+    for _ in range(20):
+        noted = example(notes, in_thread=True)
+        runner.begin([noted])
+        assert noted.done.wait(PATIENCE_S)
+    assert 1 == len(threads)
+    assert not hangs.done.is_set()
+    # Each has a context of its own.
+    assert [0] * 20 == seen
+    free.set()
+    assert hangs.done.wait(PATIENCE_S)
+
+
+def test_as_many_run_at_a_time_as_the_concurrency_says_in_the_order_in_which_they_were_begun(loop: Loop) -> None:
+    running: list[int] = []
+    most, order = [0], list[int]()
+
+    async def one(number: int) -> None:
+        running.append(number)
+        order.append(number)
+        most.append(len(running))
+        await asyncio.sleep(0.001)
+        running.remove(number)
+
+    examples = [example(partial(one, number)) for number in range(20)]
+    runner = Runner(loop, 3)
+    runner.begin(examples[:10])
+    runner.begin(examples[10:])
+    assert all(each.done.wait(PATIENCE_S) for each in examples)
+    assert [*range(20)] == order
+    assert 3 == max(most)

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import AdapterError, LmevalError, UsageError
-from pytest_lmeval.functions.asker import Asker, close_answered, close_failed, open_request, open_step
+from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.clients.body import ClientRequest, refused
 from pytest_lmeval.functions.endpoint import Endpoint
-from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.example import ExampleState, close_answered, close_failed, open_request, open_step
 from pytest_lmeval.functions.steps import Step
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Generator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.private import is_capturing, log_handlers, wrap_captured
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.scoring.judge import Judge
-from pytest_lmeval.types import Exchange
 
 if TYPE_CHECKING:
     from pytest_lmeval.functions.endpoint import Endpoint
@@ -42,7 +42,7 @@ class Shared:
         self._endpoint: Endpoint | None = None
         self._making = threading.Lock()
         self.spans: Spans | None = None
-        self._running: set[ExampleState] = set()
+        self.running: set[ExampleState] = set()
         self._config = config
         self._keeper: LogKeeper | None = None
         self._filtered: list[logging.Handler] = []
@@ -76,14 +76,14 @@ class Shared:
     def began(self, state: ExampleState) -> None:
         """Note that an example runs; its spans are listened to once the project has imported OpenTelemetry."""
         self._listen()
-        self._running.add(state)
+        self.running.add(state)
         if self.spans is not None:
             self.spans.began(state)
 
     def ended(self, state: ExampleState) -> None:
         """Note that an example runs no longer."""
         self._listen()
-        self._running.discard(state)
+        self.running.discard(state)
         if self.spans is not None:
             self.spans.ended(state)
 
@@ -91,7 +91,7 @@ class Shared:
         if self.spans is None and _OTEL in sys.modules:
             from pytest_lmeval.functions.spans import Spans
 
-            self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self._running)
+            self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self.running)
 
     def release(self) -> None:
         """Note that one of the users is done; the last one's going ends all."""
@@ -234,11 +234,8 @@ def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None)
     if held is not None:
         known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
 
-    def note(exchange: Exchange) -> None:
-        if run.journal is not None:
-            request, name = exchange.request, "" if judge is None else judge.name
-            run.journal.note(request.task, request.id, exchange, key, name)
-
+    name = "" if judge is None else judge.name
+    note = None if run.journal is None else partial(run.journal.note, key=key, judge=name)
     return Asker(engine, loop, known, note, key)
 
 

@@ -211,9 +211,11 @@ class EvalSession:
         return [*counts, *others[:_MOST_NOTES], *left]
 
     def _end(self, items: Sequence[pytest.Item]) -> None:
+        running = []
         for item in items:
             self._lms.pop(item, None)
-        running = [self._running.pop(item) for item in items if item in self._running]
+            if (begun := self._running.pop(item, None)) is not None:
+                running.append(begun)
         if not running:
             return
         for stubborn in self._runner.cancel(running, _PATIENCE_S):
@@ -253,7 +255,6 @@ class EvalSession:
     def _wait_for(self, running: Running) -> None:
         engine = self._services.model.engine if self._services is not None else None
         while not running.done.wait(_LOOK_S):
-            self._runner.look_after(running)
             if engine is not None:
                 engine.look_after()
                 show_waiting(self._config, engine, min(len(self._running) + 1, self._concurrency))

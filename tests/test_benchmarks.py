@@ -136,3 +136,12 @@ def test_what_one_example_passes_through_is_counted_three_ways() -> None:
     assert "metrics/exact.py" in (listed["library"] & listed["pytest"]) - listed["function"]
     assert "plugin/asking/item.py" in listed["pytest"] - listed["library"]
     assert "functions/lm.py" in listed["function"] - listed["pytest"]
+
+
+def test_what_an_ask_takes_is_measured_in_four_ways() -> None:
+    done = run_benchmark("--examples=40", "--rounds=2", script="asks.py")
+    assert done.returncode == 0, done.stderr
+    places = ["in threads, 256 at a time, async", "in threads, 256 at a time, batches", "at its turn, async",
+              "at its turn, batches"]  # fmt: skip
+    assert places == [line.partition(":")[0] for line in done.stdout.splitlines()]
+    assert all(re.fullmatch(r".*: \d+ us \[\d+-\d+\]", line) for line in done.stdout.splitlines()), done.stdout

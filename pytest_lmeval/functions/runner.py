@@ -192,7 +192,7 @@ class Runner:
         return returned
 
     def _serve(self, queued: _Queue) -> None:
-        """Run one function after the other, until there was none for a while."""
+        """Run one function after the other, and end after a while without any."""
         while True:
             try:
                 tell = queued.get(timeout=_IDLE_S)()

@@ -170,7 +170,7 @@ def test_what_is_wrong_is_refused_by_name_with_the_reason(tmp_path: Path) -> Non
 
 
 def test_a_tag_that_is_no_text_is_a_keyword_too(tmp_path: Path) -> None:
-    (task,) = load(tmp_path, {"t.yaml": TASK + "tag: 2024\n"}).tasks
+    task: Any = load(tmp_path, {"t.yaml": TASK + "tag: 2024\n"}).tasks[0]
     assert ("2024", "generate_until") == task.keywords
 
 

@@ -111,8 +111,8 @@ def test_an_unknown_part_is_refused_with_the_choices() -> None:
 def test_two_models_in_one_run_are_measured_beside_one_alone() -> None:
     done = run_benchmark("--quick", script="models.py")
     assert 0 == done.returncode, done.stdout + done.stderr
-    one, two = table(done.stdout)
-    assert ("ideal", "one model alone") == (one["against"], two["against"])
+    one, two, item = table(done.stdout)
+    assert ("ideal", "one model alone", "as many items of one") == (one["against"], two["against"], item["against"])
     assert float(one["plugin"]) == float(two["reference"])
 
 

@@ -49,12 +49,15 @@ class AskedExamples:
 
     def missing(self, entrant: Entrant) -> list[Key]:
         """Return the examples that another run has a score for and this one has not."""
-        return [key for key in sorted(self.scored) if key not in entrant.scores and key[:2] not in entrant.excluded]
+        return sorted(key for key in self.scored.difference(entrant.scores) if key[:2] not in entrant.excluded)
 
     def total(self, entrant: Entrant) -> int:
         """Return how many examples the run should have a score for."""
+        everything = len(self.scored) + len(self.failed)
+        if not entrant.excluded:
+            return everything
         names = {key[:2] for key in self.scored} | self.failed
-        return len(self.scored) + len(self.failed) - len(names & entrant.excluded)
+        return everything - len(names & entrant.excluded)
 
 
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
@@ -68,21 +71,22 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
 def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
     """Return what was asked, but for what is in quarantine in any of the runs."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
-    scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
-    known = {key[:2] for key in scored} | aside
-    return AskedExamples(
-        scored, frozenset(name for entrant in entrants for name in entrant.failed if name not in known)
-    )
+    scored = frozenset().union(*(entrant.scores for entrant in entrants))
+    if aside:
+        scored = frozenset(key for key in scored if key[:2] not in aside)
+    failed = frozenset().union(*(entrant.failed for entrant in entrants))
+    return AskedExamples(scored, failed.difference(aside, {key[:2] for key in scored}) if failed else failed)
 
 
 def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
     """Return why a run cannot be ranked, or ""."""
     total = asked.total(entrant)
+    if entrant.run.complete:
+        scored = total - len(asked.failed - entrant.excluded) - len(asked.missing(entrant))
+        if scored and scored >= ENOUGH * total:
+            return ""
     count = f"a score for {len(asked.scored & entrant.scores.keys())} of {total} examples"
-    if not entrant.run.complete:
-        return f"the run is not complete, {count}"
-    scored = total - len(asked.failed - entrant.excluded) - len(asked.missing(entrant))
-    return "" if scored and scored >= ENOUGH * total else f"{count}; at least {ENOUGH:.0%} are needed"
+    return f"{count}; at least {ENOUGH:.0%} are needed" if entrant.run.complete else f"the run is not complete, {count}"
 
 
 def check_shared(entrants: Sequence[Entrant]) -> None:
@@ -93,17 +97,17 @@ def check_shared(entrants: Sequence[Entrant]) -> None:
 
 
 def _entrant(name: str, run: RunFile, pair_by: str) -> Entrant:
-    results = examples_of(run)
-    scores = {
-        (result.task, result.id, content_of(result, pair_by)): OwnScore(result.score, result.cluster, reaches(result))
-        for result in results
-        if result.score is not None and result.is_scored
-    }
-
-    def of(*statuses: str) -> frozenset[_Name]:
-        return frozenset((result.task, result.id) for result in results if result.status in statuses)
-
-    return Entrant(name, run, scores, of("quarantined"), of("excluded"), of("error", "timeout"))
+    scores: dict[Key, OwnScore] = {}
+    others: dict[str, set[_Name]] = {status: set() for status in ("quarantined", "excluded", "error", "timeout")}
+    for result in examples_of(run):
+        asked, outcome = result.question, result.outcome
+        if outcome.status in others:
+            others[outcome.status].add((asked.task, asked.id))
+        if outcome.score is not None and result.is_scored:
+            key = asked.task, asked.id, content_of(result, pair_by)
+            scores[key] = OwnScore(outcome.score, asked.cluster, reaches(result))
+    aside, excluded, *failed = map(frozenset, others.values())
+    return Entrant(name, run, scores, aside, excluded, frozenset().union(*failed))
 
 
 def _names(runs: Sequence[RunFile]) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations, groupby
+from operator import itemgetter, sub
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.compare.entrants import (
@@ -117,12 +119,20 @@ class Ranking:
         return {**asdict(self), "not_worse": self.not_worse}
 
 
-def rank(runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA) -> Ranking:
+Scores = Mapping[str, Values]
+"""What a model has by task: the scores of its examples, sorted, and their clusters."""
+Spent = Mapping[str, Mapping[str, float | int]]
+_SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
+
+
+def rank(
+    runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA, took: Spent = MappingProxyType({})
+) -> Ranking:
     """Return the ranking of two runs or more; raise UsageError where fewer than two can be ranked.
 
     A run can be ranked if it is complete and has a score for 80 % of what was asked in any of them. Examples are the
     same where task, id and content hash are; with ``pair_by`` "id", the hash without the prompt. Ties keep the order of
-    the names.
+    the names. ``took`` is what the answers of a run took, by the name of its adapter, where that is known already.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -134,13 +144,14 @@ def rank(runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA
         why = "; ".join(f"{each.name}: {each.reason}" for each in unranked)
         raise UsageError(f"fewer than two models can be ranked: {why}")
     shared = sorted(asked.scored.intersection(*(entrant.scores for entrant in ranked)))
+    tasks = {entrant.name: _by_task(entrant, shared or sorted(entrant.scores)) for entrant in ranked}
+    ranked.sort(key=lambda entrant: (-_score(tasks[entrant.name]), entrant.name))
+    pairs = _pairs(ranked, asked, (shared, tasks), alpha)
     total = len(asked.scored) + len(asked.failed)
-    ranked.sort(key=lambda entrant: (-_score(entrant, shared or sorted(entrant.scores)), entrant.name))
-    pairs = _pairs(ranked, asked, alpha)
     is_enough = len(shared) >= ENOUGH * total
     return Ranking(
-        standings=_standings(ranked, shared, pairs) if is_enough else (),
-        examples={task: len(values) for task, (values, _) in _by_task(ranked[0], shared).items()},
+        standings=_standings(ranked, tasks, pairs, took) if is_enough else (),
+        examples={task: len(values) for task, (values, _) in tasks[ranked[0].name].items()} if shared else {},
         alpha=alpha,
         pairs=pairs,
         unranked=unranked,
@@ -157,22 +168,27 @@ def _too_few(shared: int, total: int) -> str:
     )
 
 
-def _by_task(entrant: Entrant, keys: Sequence[Key]) -> dict[str, Values]:
-    tasks: dict[str, tuple[list[float], list[str]]] = {}
-    for key in keys:
-        scores, clusters = tasks.setdefault(key[0], ([], []))
-        scores.append(entrant.scores[key].score)
-        clusters.append(entrant.scores[key].cluster)
-    return {**tasks}
+def _by_task(entrant: Entrant, keys: Sequence[Key]) -> Scores:
+    """Return the scores that a model has for the ``keys``, sorted, by task."""
+    tasks = {}
+    for task, own in groupby(keys, _TASK):
+        held = [*map(entrant.scores.__getitem__, own)]
+        tasks[task] = [*map(_SCORE, held)], [*map(_CLUSTER, held)]
+    return tasks
 
 
-def _score(entrant: Entrant, keys: Sequence[Key]) -> float:
-    return mean([mean(scores) for scores, _ in _by_task(entrant, keys).values()])
+def _score(tasks: Scores) -> float:
+    return mean([mean(scores) for scores, _ in tasks.values()])
 
 
-def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
-    """Return every model beside every one before it in the order."""
-    tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
+def _pairs(
+    ranked: Sequence[Entrant], asked: AskedExamples, shared: tuple[Sequence[Key], Mapping[str, Scores]], alpha: float
+) -> tuple[Versus, ...]:
+    """Return every model beside every one before it in the order.
+
+    ``shared`` are the examples, sorted, that all have, and what each has for them.
+    """
+    tests = {(one.name, other.name): _test(other, one, asked, shared) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())
 
@@ -186,16 +202,17 @@ def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float
     return Versus(names[1], names[0], test.n, test.change, ends, level, p_holm, is_shown)
 
 
-def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
+def _test(
+    one: Entrant, other: Entrant, asked: AskedExamples, shared: tuple[Sequence[Key], Mapping[str, Scores]]
+) -> PairedTest:
     """Test two models over all that both have a score for."""
-    both = sorted(asked.scored & one.scores.keys() & other.scores.keys())
-    theirs = _by_task(other, both)
-    return pooled_test(
-        [
-            ([own - their for own, their in zip(scores, theirs[task][0], strict=True)], clusters)
-            for task, (scores, clusters) in _by_task(one, both).items()
-        ]
-    )
+    keys, tasks = shared
+    both = asked.scored.intersection(one.scores, other.scores)
+    if keys and len(both) == len(keys):
+        own, theirs = tasks[one.name], tasks[other.name]
+    else:
+        own, theirs = (_by_task(each, sorted(both)) for each in (one, other))
+    return pooled_test([([*map(sub, scores, theirs[task][0])], clusters) for task, (scores, clusters) in own.items()])
 
 
 def _two_sided(test: PairedTest) -> float:
@@ -203,14 +220,18 @@ def _two_sided(test: PairedTest) -> float:
     return 1.0 if test.p >= 1.0 else min(1.0, 2 * min(test.p, 1.0 - test.p))
 
 
-def _standings(ranked: Sequence[Entrant], shared: Sequence[Key], pairs: Sequence[Versus]) -> tuple[Standing, ...]:
-    wins, best = _win_rates(ranked, shared), ranked[0]
+def _standings(
+    ranked: Sequence[Entrant], tasks: Mapping[str, Scores], pairs: Sequence[Versus], took: Spent
+) -> tuple[Standing, ...]:
+    wins, best = _win_rates(ranked, tasks), ranked[0]
     beside = {pair.one: pair for pair in pairs if pair.other == best.name}
-    standings = (_standing(each, shared, wins[each.name], beside.get(each.name)) for each in ranked)
-    return tuple(
-        replace(standing, cost_ratio=_cost_ratio(entrant, best)) if standing.cost else standing
-        for standing, entrant in zip(standings, ranked, strict=True)
-    )
+    standings = []
+    for each in ranked:
+        known = took.get(each.run.adapter)
+        used = spent(examples_of(each.run)) if known is None else known
+        standing = _standing(each, tasks[each.name], wins[each.name], beside.get(each.name), used)
+        standings.append(replace(standing, cost_ratio=_cost_ratio(each, best)) if standing.cost else standing)
+    return tuple(standings)
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
@@ -226,18 +247,19 @@ def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
     return own["cost"] / other["cost"] if "cost" in own else None
 
 
-def _standing(entrant: Entrant, shared: Sequence[Key], wins: float, pair: Versus | None) -> Standing:
-    tasks, took = _by_task(entrant, shared), spent(examples_of(entrant.run))
+def _standing(
+    entrant: Entrant, tasks: Scores, wins: float, pair: Versus | None, took: Mapping[str, float | int]
+) -> Standing:
     return Standing(
         name=entrant.name,
         path=str(entrant.run.path),
-        score=_score(entrant, shared),
+        score=_score(tasks),
         ci95=overall_bounds([*tasks.values()]),
         tasks={task: mean(scores) for task, (scores, _) in tasks.items()},
         win_rate=wins,
         difference=None if pair is None else pair.difference,
         difference_ci95=None if pair is None else pair.interval,
-        left_out=len(entrant.scores) - len(shared),
+        left_out=len(entrant.scores) - sum(len(scores) for scores, _ in tasks.values()),
         p_adjusted=1.0 if pair is None else pair.p_adjusted,
         is_worse=pair is not None and pair.is_shown and pair.difference < 0,
         p95_ms=took.get("p95_ms"),
@@ -261,13 +283,14 @@ def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: A
     return found
 
 
-def _win_rates(ranked: Sequence[Entrant], shared: Sequence[Key]) -> dict[str, float]:
-    points = dict.fromkeys((entrant.name for entrant in ranked), 0.0)
-    for one, other in combinations(ranked, 2):
-        won = math.fsum(_points(one.scores[key].score, other.scores[key].score) for key in shared)
-        points[one.name] += won
-        points[other.name] += len(shared) - won
-    return {name: won / (len(ranked) - 1) / len(shared) for name, won in points.items()}
+def _win_rates(ranked: Sequence[Entrant], tasks: Mapping[str, Scores]) -> dict[str, float]:
+    scores = {entrant.name: [*chain.from_iterable(map(_SCORE, tasks[entrant.name].values()))] for entrant in ranked}
+    points = dict.fromkeys(scores, 0.0)
+    for one, other in combinations(scores, 2):
+        won = math.fsum(map(_points, scores[one], scores[other]))
+        points[one] += won
+        points[other] += len(scores[one]) - won
+    return {name: won / (len(ranked) - 1) / len(scores[name]) for name, won in points.items()}
 
 
 def _points(own: float, other: float) -> float:

@@ -24,9 +24,11 @@ def reaches(result: ExampleResult) -> bool:
     Where so many repeats have to pass, whether they did.
     """
     outcome = result.outcome
-    if outcome.score is not None and (counted := passes_of(result)) is not None:
+    if outcome.score is None or not outcome.details:
+        return outcome.score is not None and outcome.score >= outcome.threshold
+    if (counted := passes_of(result)) is not None:
         return counted[1] >= counted[0]
-    return outcome.score is not None and outcome.score >= outcome.threshold and not _missed(result)
+    return outcome.score >= outcome.threshold and not _missed(result)
 
 
 def missed_lines(result: ExampleResult) -> list[str]:

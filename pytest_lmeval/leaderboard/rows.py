@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from operator import attrgetter
+from operator import attrgetter, lt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("question.category", "question.metric", "outcome.status"))
 _CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "outcome.predictions"))
-_METRICS = attrgetter("outcome.metrics")
+_METRICS, _PLACE = attrgetter("outcome.metrics"), attrgetter("question.line", "question.place")
 SCORES = attrgetter("numbers.scores")
 """The sub-rows of a row."""
 
@@ -261,6 +261,12 @@ def make_row(
 def in_data(result: ExampleResult) -> tuple[int, int, str, str]:
     """Return a key that sorts the results of a task as its data have the examples, by id where that is not known."""
     return (result.question.line, result.question.place, *_by_id(result))
+
+
+def are_in_data(results: Iterable[ExampleResult]) -> bool:
+    """Tell whether the results of a task have that order, and their lines or places alone say so."""
+    places = [*map(_PLACE, results)]
+    return all(map(lt, places, places[1:]))
 
 
 def as_in_data(results: Iterable[ExampleResult]) -> list[ExampleResult]:

@@ -18,6 +18,7 @@ from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.comparison_text import comparison_markdown
 from pytest_lmeval.report.github import add_step_summary
 from pytest_lmeval.report.html import comparison_page
+from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.wording import is_off
 from pytest_lmeval.types import ExampleResult
 
@@ -29,7 +30,8 @@ _SAME = 1e-9
 class Compared:
     """One model of a run: its label, its board, its results with their prompts, and the folder of its files.
 
-    ``suffix`` is what its own page has at the end of the names of tasks, as in ``@CONFIG``.
+    ``suffix`` is what its own page has at the end of the names of tasks, as in ``@CONFIG``. ``shown`` is what that page
+    was given of examples, where it was written just now.
     """
 
     label: str
@@ -37,6 +39,7 @@ class Compared:
     results: tuple[ExampleResult, ...]
     folder: str
     suffix: str = ""
+    shown: ShownExamples | None = None
 
 
 def compared(
@@ -74,7 +77,8 @@ def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> di
     settings = (models[0].board.facts.gate or {}).get("settings", {})
     try:
         level = settings.get("alpha", ALPHA) if alpha is None else alpha
-        return {"ranking": rank([_run(model) for model in models], pair_by, level).to_json()}
+        took = {model.label: model.board.spent for model in models}
+        return {"ranking": rank([_run(model) for model in models], pair_by, level, took).to_json()}
     except UsageError as error:
         return {"reason": str(error)}
 
@@ -101,7 +105,9 @@ def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[di
 
 
 def _own_scores(model: Compared) -> dict[str, dict[str, Any]]:
-    counts = Counter(result.task for result in model.results if result.is_scored and result.score is not None)
+    counts = Counter(
+        result.question.task for result in model.results if result.outcome.score is not None and result.is_scored
+    )
     return {
         row.task: {"score": row.score, "n": row.measured["examples"] if row.measured else counts[row.task]}
         for row in model.board.tasks

@@ -143,11 +143,12 @@ class Run:
         return self._answers
 
     def score(
-        self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None
+        self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None, item: str = ""
     ) -> ExampleResult:
         """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.
 
         ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
+        ``item`` is the name of the unit's test item where that is known not to follow from the example's id.
         """
         rules = self.rules(sandbox, judge)
         task, example = answers.task(unit), unit.example
@@ -158,11 +159,11 @@ class Run:
             score = self._early_score(unit, answers, rules.tools) if may_be_early else None
         except (AdapterError, UsageError, BudgetSpent) as error:
             shown = answers.asked(unit) or (default_render(example), None)
-            failed = failed_result(task, example, question_of(task, example, *shown), error, rules)
+            failed = failed_result(task, example, question_of(task, example, shown[0], shown[1], item), error, rules)
             return scrubbed(failed, self.settings.scrubber)
         asked = answers.asked(unit)
         assert asked is not None
-        question = question_of(task, example, *asked)
+        question = question_of(task, example, *asked, item=item)
         return scrubbed(evaluate(task, example, question, responses, rules, score), self.settings.scrubber)
 
     def unscored(self, unit: Any, reason: str) -> ExampleResult:

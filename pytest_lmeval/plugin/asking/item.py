@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from pytest_lmeval.plugin.asking.state import other_adapter
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.progress import stop_session
 from pytest_lmeval.plugin.record.run_facts import rerun_of
-from pytest_lmeval.plugin.settings.models import RUN, config_of, of_model
+from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
     """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
+
+
+_GIVEN = itemgetter("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
 class ScoredItem(pytest.Function):
@@ -94,7 +99,10 @@ class ExampleItem(ScoredItem):
     @property
     def run_state(self) -> RunState:
         """The state of the run in this process, of the item's own model where there are several."""
-        return (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
+        states = self.parent.states
+        if (state := states.get(self.label)) is None:
+            state = states[self.label] = (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
+        return state
 
     def assign(self, task: Task, example: Example) -> None:
         """Say which example this is."""
@@ -145,17 +153,19 @@ class ExampleItem(ScoredItem):
         state = self.run_state
         if state.ahead is not None:
             state.ahead.catch_up(self.position)
-        given: dict[str, Any] = self.funcargs
+        given: Sequence[Any] = _GIVEN(self.funcargs)
         if self.label:
-            given = {name: of_model(value, self.label) for name, value in given.items()}
-        engine = given["lm_engine"]
+            given = [value[self.label] if isinstance(value, ByModel) else value for value in given]
+        adapter, judge, engine, render, sandbox = given
         run = state.run
-        if other := other_adapter(given["lm_adapter"], engine) or (self.label and run.stopped):
+        if other := other_adapter(adapter, engine) or (self.label and run.stopped):
             # Of several models the others go on.
             result = run.unscored(self, other)
         else:
-            answers = state.answers_through(engine, given["lm_adapter"])
-            result = run.score(self, answers, given["lm_render"], given["lm_judge"], given["lm_sandbox"])
+            answers = state.answers_through(engine, adapter)
+            # That of one of several models does not follow from the id: said now, no result is made twice.
+            name = self.name if self.label else ""
+            result = run.score(self, answers, render, judge, sandbox, name)
         if (stopped := run.stopped) and not self.label:
             stop_session(self.session, stopped)
             add_to_report(self.config, stopped=stopped)

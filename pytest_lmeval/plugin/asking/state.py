@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UsageError
-from pytest_lmeval.plugin.collect.locate import is_mine, is_record
+from pytest_lmeval.plugin.collect.locate import is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
 from pytest_lmeval.plugin.record.progress import show_waiting, stop_session
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
@@ -140,7 +140,7 @@ class Ahead:
         self, config: pytest.Config, label: str, items: Sequence[Any], wanted: Callable[[object], bool]
     ) -> None:
         self._items = items
-        self._wanted = (lambda item: wanted(item) and is_mine(item, label)) if label else wanted
+        self._wanted = (lambda item: getattr(item, "label", "") == label and wanted(item)) if label else wanted
         self._next = 0
         self._upcoming = worker_queue(config) if is_worker(config) else None
         self._given: set[int] = set()

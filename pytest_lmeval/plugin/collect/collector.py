@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -26,6 +26,9 @@ from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path
 from pytest_lmeval.types import Example
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
 
 _File = TypeVar("_File", bound=pytest.File)
 
@@ -70,6 +73,8 @@ class TaskFile(pytest.Module):
         # --setup-only and --setup-plan set it, too. An option is missing where its plugin is blocked (-p no:setuponly).
         self._shareable = not self.config.getoption("setupshow", False)
         self.hooks: Any = None
+        # The state of the run of each model, by label, once an item has looked it up.
+        self.states: dict[str, RunState] = {}
         self.place = ""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:

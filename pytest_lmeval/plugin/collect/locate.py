@@ -178,7 +178,7 @@ def is_example(item: object) -> bool:
 
 def is_mine(item: object, label: str) -> bool:
     """Tell whether an item is an example, of several models that of the one with the label."""
-    return is_example(item) and (not label or getattr(item, "label", "") == label)
+    return (not label or getattr(item, "label", "") == label) and is_example(item)
 
 
 def is_record(item: object) -> bool:

@@ -125,6 +125,8 @@ class Records:
         """Build and write all boards and the comparison; return the exit code of the run."""
         self.is_closed = True
         harness_ms = self._harness_ms(session)
+        if self.are_several:
+            self._keep_shown()
         for record in self.opened:
             record.harness_ms = harness_ms
             record.finish(session, ending)
@@ -156,11 +158,24 @@ class Records:
         boards = {record.label: record.board_json() for record in self.opened if record.board is not None}
         return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
 
+    def _keep_shown(self) -> None:
+        """Have what the page of each model is given of examples kept for the page that compares them."""
+        from pytest_lmeval.report.html.shown import ShownExamples
+
+        for record in self.opened:
+            record.files.shown = ShownExamples(len(self.opened))
+
     def _compare(self) -> None:
         from pytest_lmeval.report.comparison import Compared, compared, write_comparison
 
         models = [
-            Compared(record.label, record.board, tuple(record.received.results.values()), str(record.report_dir))
+            Compared(
+                record.label,
+                record.board,
+                tuple(record.received.results.values()),
+                str(record.report_dir),
+                shown=record.files.shown,
+            )
             for record in self.all
             if record.board is not None
         ]

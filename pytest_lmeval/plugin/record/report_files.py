@@ -25,6 +25,7 @@ from pytest_lmeval.text import escape_markdown, printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
+    from pytest_lmeval.report.html.shown import ShownExamples
     from pytest_lmeval.types import ExampleResult
 
 GATE_ID = "leaderboard::gate"
@@ -33,11 +34,15 @@ _REASONS = 20
 
 
 class ReportFiles:
-    """Writes the report of one run; ``failures`` says what could not be written."""
+    """Writes the report of one run; ``failures`` says what could not be written.
+
+    ``shown`` keeps, of one of several models, what its page is given of examples.
+    """
 
     def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
         self.failures: list[str] = []
         self.has_board = False
+        self.shown: ShownExamples | None = None
         self._config = config
         self._folder = folder
         self._baseline = baseline
@@ -87,7 +92,7 @@ class ReportFiles:
 
         comparison = (board.facts.gate or {}).get("comparison")
         before = {} if self._baseline is None else {(old.task, old.id): old for old in self._baseline.results or ()}
-        write_report(path, board.to_json(), results, comparison, before)
+        write_report(path, board.to_json(), results, comparison, before, self.shown)
 
     def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
         """Write the board as the baseline; return the verdict that this makes of a run that passes, and its reason."""

@@ -112,8 +112,10 @@ def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[st
     """Return the node ids of the examples of each of several models by its label."""
     found: dict[str, list[str]] = {label: [] for label in labels_of(config)}
     for nodeid in nodeids:
-        if label := label_in(nodeid, config):
-            found[label].append(nodeid)
+        # As label_in does, the labels looked up once.
+        label = _ENDING.search(nodeid)
+        if label is not None and label[1] in found:
+            found[label[1]].append(nodeid)
     return found
 
 

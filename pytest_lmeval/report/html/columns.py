@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.rows import in_data
+from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.data import (
     MAX_CHARACTERS,
     MAX_EXAMPLES,
     TAGS,
     ReportData,
     common_prefix,
+    most_urgent,
 )
 from pytest_lmeval.report.html.examples import ShownPair, example_fields
+from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.html.steps import encode
-from pytest_lmeval.types import UNSCORED, ExampleResult
+from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
 _OF_THE_QUESTION = (
@@ -26,39 +27,29 @@ _OF_THE_QUESTION = (
     *("must_pass", "item", "function"),
 )
 """The fields that are given once for all columns that have the same."""
+_NOTHING = object()
 _PASSES = {"passed": True, "failed": False, "below": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One model: what is said of it as a whole, in JSON values, and its results with their prompts."""
+    """One model: what is said of it as a whole, in JSON values, and its results with their prompts.
+
+    ``shown`` has what its own page was given of them, if it was kept.
+    """
 
     facts: Mapping[str, Any]
     results: Sequence[ExampleResult]
+    shown: ShownExamples | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Across:
+class _Across(NamedTuple):
     """One example: what each column has of it, None where it has nothing."""
 
-    key: Key
     results: Sequence[ExampleResult | None]
-
-    @property
-    def present(self) -> list[ExampleResult]:
-        return [result for result in self.results if result is not None]
-
-    @property
-    def differs(self) -> bool:
-        return len({None if result is None else result.status for result in self.results}) > 1
-
-    @property
-    def prompts_differ(self) -> bool:
-        """Whether models were asked with different prompts; where these are not kept, the hashes say so."""
-        present = self.present
-        if all(result.prompt for result in present):
-            return len({result.prompt for result in present}) > 1
-        return len({result.hash for result in present}) > 1 and len({result.scoring_hash for result in present}) == 1
+    present: Sequence[ExampleResult]
+    differs: bool
+    prompts_differ: bool
 
 
 def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> ReportData:
@@ -67,8 +58,8 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> Repo
     What does not fit is left out, that in which models differ last, and counted by task.
     """
     tasks = _tasks(columns)
-    prefixes = {task: common_prefix([each for row in rows for each in row.present]) for task, rows in tasks.items()}
-    chosen = _chosen(tasks, prefixes)
+    prefixes = {task: _prefix(rows) for task, rows in tasks.items()}
+    chosen = _chosen(tasks, prefixes, columns)
     results = [result for column in columns for result in column.results]
     tags = {*chain.from_iterable(map(TAGS, results))}
     return ReportData(
@@ -77,7 +68,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> Repo
             "board": {},
             "columns": [column.facts for column in columns],
             "examples": [_tally(task, rows, chosen[task]) for task, rows in tasks.items()],
-            "picks": {"category": sorted({result.category for result in results} - {""}), "tag": sorted(tags)},
+            "picks": {"category": sorted({result.question.category for result in results} - {""}), "tag": sorted(tags)},
         },
         [_encoded(prefixes[task], [text for _, text in sorted(chosen[task].items())]) for task in tasks],
     )
@@ -85,19 +76,58 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> Repo
 
 def _tasks(columns: Sequence[Column]) -> dict[str, list[_Across]]:
     """Return the rows of each task, in the order of the first column that has them."""
-    held = [{(result.task, result.id): result for result in column.results} for column in columns]
+    held = [
+        {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
+        for column in columns
+    ]
     tasks: dict[str, list[_Across]] = {}
-    for key in dict.fromkeys(key for results in held for key in results):
-        tasks.setdefault(key[0], []).append(_Across(key, [results.get(key) for results in held]))
-    return {task: sorted(rows, key=lambda row: in_data(row.present[0])) for task, rows in tasks.items()}
+    for key in dict.fromkeys(chain.from_iterable(held)):
+        tasks.setdefault(key[0], []).append(_across([results.get(key) for results in held]))
+    return {task: _in_data(rows) for task, rows in tasks.items()}
 
 
-def _chosen(tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str]) -> dict[str, dict[int, str]]:
+def _in_data(rows: list[_Across]) -> list[_Across]:
+    firsts = [row.present[0] for row in rows]
+    return rows if are_in_data(firsts) else sorted(rows, key=lambda row: in_data(row.present[0]))
+
+
+def _across(results: Sequence[ExampleResult | None]) -> _Across:
+    present = [result for result in results if result is not None]
+    differs = len({None if result is None else result.outcome.status for result in results}) > 1
+    # As a rule every model has the example: then one list is enough.
+    return _Across(present if len(present) == len(results) else results, present, differs, _prompts_differ(present))
+
+
+def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
+    """Tell whether models were asked with different prompts; where these are not kept, the hashes say so."""
+    hashes = {result.question.hash for result in present}
+    # A hash is of the prompt, too: what has the same was asked the same, and its text need not be read.
+    if len(hashes) == 1 and "" not in hashes:
+        return False
+    if all(result.prompt for result in present):
+        return len({result.prompt for result in present}) > 1
+    return len(hashes) > 1 and len({result.scoring_hash for result in present}) == 1
+
+
+def _prefix(rows: Sequence[_Across]) -> str:
+    """Return what all prompts of a task begin with."""
+    # Of the same prompts one is enough, but where it is the only one: that is said once for all columns.
+    same = len(rows) > 1
+    return common_prefix(
+        [each for row in rows for each in (row.present[:1] if same and not row.prompts_differ else row.present)]
+    )
+
+
+def _chosen(
+    tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str], columns: Sequence[Column]
+) -> dict[str, dict[int, str]]:
     """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
     chosen: dict[str, dict[int, str]] = {task: {} for task in tasks}
+    named = list(tasks)
     count = size = 0
-    for task, place in _by_urgency(tasks):
-        text = _encoded_row(tasks[task][place], len(prefixes[task]))
+    for _, _, number, place in most_urgent(map(_urgencies, tasks.values())):
+        task = named[number]
+        text = _encoded_row(tasks[task][place], len(prefixes[task]), columns)
         # A column takes the room of an example of a page of one model; more than twice that opens too slowly.
         if count == MAX_EXAMPLES or size + len(text) > 2 * MAX_CHARACTERS:
             break
@@ -106,43 +136,38 @@ def _chosen(tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str])
     return chosen
 
 
-def _by_urgency(tasks: Mapping[str, Sequence[_Across]]) -> Iterator[tuple[str, int]]:
-    ranked = []
-    for number, (task, rows) in enumerate(tasks.items()):
-        seen: Counter[int] = Counter()
-        for place, row in enumerate(rows):
-            rank = _urgency(row)
-            seen[rank] += 1
-            ranked.append(((rank, seen[rank], number), task, place))
-    return ((task, place) for _, task, place in sorted(ranked, key=lambda entry: entry[0]))
+def _urgencies(rows: Iterable[_Across]) -> Iterator[int]:
+    """Yield how early each row is to be embedded: 0 first."""
+    for row in rows:
+        # Where they do not differ, all have the status of the first.
+        yield 0 if row.differs else 2 if row.present[0].outcome.status == "passed" else 1
 
 
-def _urgency(row: _Across) -> int:
-    if row.differs:
-        return 0
-    return 1 if any(result.status in UNSCORED or result.status != "passed" for result in row.present) else 2
-
-
-def _encoded_row(row: _Across, prefix: int) -> str:
-    columns = [
-        None if result is None else example_fields(ShownPair(result, None, ""), prefix) for result in row.results
+def _encoded_row(row: _Across, prefix: int, columns: Sequence[Column]) -> str:
+    fields = [
+        None if result is None else _fields(result, prefix, column.shown)
+        for result, column in zip(row.results, columns, strict=True)
     ]
-    first = next(fields for fields in columns if fields is not None)
+    first = next(each for each in fields if each is not None)
     shared = {name: first[name] for name in _OF_THE_QUESTION if name in first}
-    own = [None if fields is None else _beside(fields, shared) for fields in columns]
+    own = [None if each is None else _beside(each, shared) for each in fields]
     return encode({**shared, **({"prompts_differ": True} if row.prompts_differ else {}), "columns": own})
+
+
+def _fields(result: ExampleResult, prefix: int, shown: ShownExamples | None) -> dict[str, Any]:
+    kept = None if shown is None else shown.take(result, prefix)
+    return example_fields(ShownPair(result), prefix) if kept is None else kept
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a column has besides what all of them share; what only this one lacks is None."""
-    own = {name: value for name, value in fields.items() if name not in shared or value != shared[name]}
-    return {**own, **{name: None for name in shared if name not in fields}}
+    own = {name: value for name, value in fields.items() if shared.get(name, _NOTHING) != value}
+    return own if shared.keys() <= fields.keys() else {**own, **{name: None for name in shared if name not in fields}}
 
 
 def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dict[str, Any]:
-    left = [row for place, row in enumerate(rows) if place not in chosen]
-    apart = sum(row.differs for row in left)
-    left_out = {"in which models differ": apart, "in which they do not": len(left) - apart}
+    left = [row.differs for place, row in enumerate(rows) if place not in chosen]
+    left_out = {"in which models differ": sum(left), "in which they do not": len(left) - sum(left)}
     return {
         "task": task,
         "total": len(rows),
@@ -150,23 +175,29 @@ def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dic
         "prompts_differ": sum(row.prompts_differ for row in rows),
         "prompts_known": sum(len(row.present) > 1 for row in rows),
         "left_out": {kind: count for kind, count in left_out.items() if count},
-        "columns": [_flips(rows, place) for place in range(len(rows[0].results))],
+        "columns": _flips(rows),
     }
 
 
-def _flips(rows: Sequence[_Across], place: int) -> dict[str, int]:
-    """Count what a column did not pass, and what it alone of it and the best one passed, or did not."""
-    beside = 0 if place else min(1, len(rows[0].results) - 1)
-    pairs = [(_passes(row.results[place]), _passes(row.results[beside])) for row in rows]
+def _flips(rows: Sequence[_Across]) -> list[dict[str, int]]:
+    """Count what each column did not pass, and what it alone of it and the best one passed, or did not."""
+    columns = [list(map(_passes, results)) for results in zip(*(row.results for row in rows), strict=True)]
+    # The best one is the first; that itself has the next beside it.
+    beside = [columns[min(1, len(columns) - 1)], *columns[:1] * (len(columns) - 1)]
+    return [_flips_of(own, other) for own, other in zip(columns, beside, strict=True)]
+
+
+def _flips_of(own: Sequence[bool | None], other: Sequence[bool | None]) -> dict[str, int]:
+    pairs = [*zip(own, other, strict=True)]
     return {
-        "failed": sum(own is not True for own, _ in pairs),
+        "failed": len(own) - own.count(True),
         "worse": pairs.count((False, True)),
         "better": pairs.count((True, False)),
     }
 
 
 def _passes(result: ExampleResult | None) -> bool | None:
-    return None if result is None else _PASSES.get(result.status)
+    return None if result is None else _PASSES.get(result.outcome.status)
 
 
 def _encoded(prefix: str, examples: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from pytest_lmeval.compare.decision import why_no_best
 from pytest_lmeval.report.comparison_text import headline, order_of, verdict_of
 from pytest_lmeval.report.html.columns import Column
 from pytest_lmeval.report.html.report import html_text, render_columns
+from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import interval_text, score_text
 from pytest_lmeval.types import ExampleResult
@@ -20,10 +21,12 @@ _HEADINGS = ("model", "score", "95 % interval", "scored")
 
 
 class ShownModel(Protocol):
-    """A model of the page: its results with their prompts, and the folder of its files."""
+    """A model of the page: its results with their prompts, what its own page shows, and the folder of its files."""
 
     @property
     def results(self) -> Sequence[ExampleResult]: ...
+    @property
+    def shown(self) -> ShownExamples | None: ...
     @property
     def folder(self) -> str: ...
     @property
@@ -63,7 +66,7 @@ def _columns(comparison: Mapping[str, Any], models: Mapping[str, ShownModel]) ->
             "page": _page_of(model, models[label]),
             "suffix": models[label].suffix,
         }
-        columns.append(Column(facts, models[label].results))
+        columns.append(Column(facts, models[label].results, models[label].shown))
     return columns
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import nsmallest
 from itertools import chain, zip_longest
 from operator import attrgetter
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.rows import in_data
+from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.examples import (
     Flips,
     ShownPair,
@@ -20,6 +21,7 @@ from pytest_lmeval.report.html.examples import (
     flips_of,
     urgency,
 )
+from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.html.steps import encode
 from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.types import ExampleResult
@@ -56,8 +58,12 @@ def report_data(
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
+    shown: ShownExamples | None = None,
 ) -> ReportData:
-    """Return everything the page shows. What does not fit is left out, least telling first, and counted by task."""
+    """Return everything the page shows. What does not fit is left out, least telling first, and counted by task.
+
+    ``shown`` keeps what is given of examples.
+    """
     gate = dict(board.get("gate") or {})
     of_the_gate = gate.pop("comparison", None)
     comparison = of_the_gate if comparison is None else comparison
@@ -65,7 +71,7 @@ def report_data(
     tasks = _tasks([row["task"] for row in rows], results)
     flips = flips_of(results, comparison, baseline)
     by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
-    chosen = _choose(tasks, flips, before_of(results, comparison, baseline), by_id=by_id)
+    chosen = _choose(tasks, flips, before_of(results, comparison, baseline), by_id=by_id, shown=shown)
     manifest = board.get("manifest", {})
     overview = {
         "board": {**board, "tasks": rows, "gate": gate or None},
@@ -88,7 +94,11 @@ def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task
     for result in results:
         by_task.setdefault(result.task, []).append(result)
     return [
-        _Task(name, sorted(members, key=in_data) if len(members) > 1 else members, common_prefix(members))
+        _Task(
+            name,
+            sorted(members, key=in_data) if len(members) > 1 and not are_in_data(members) else members,
+            common_prefix(members),
+        )
         for name, members in by_task.items()
     ]
 
@@ -115,36 +125,53 @@ def _shared_lines(one: str, other: str) -> str:
 
 
 def _choose(
-    tasks: Sequence[_Task], flips: Flips, before: Mapping[tuple[str, str], ExampleResult], *, by_id: bool
+    tasks: Sequence[_Task],
+    flips: Flips,
+    before: Mapping[tuple[str, str], ExampleResult],
+    *,
+    by_id: bool,
+    shown: ShownExamples | None,
 ) -> dict[str, dict[int, str]]:
     """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
     chosen: dict[str, dict[int, str]] = {task.name: {} for task in tasks}
     count = size = 0
-    for task, place in _by_urgency(tasks, flips):
-        result = task.results[place]
-        key = result.task, result.id
-        pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id)
-        text = encode(example_fields(pair, len(task.prefix)))
+    for _, _, number, place in most_urgent(map(partial(_urgencies, flips), tasks)):
+        task = tasks[number]
+        result, prefix = task.results[place], len(task.prefix)
+        pair = ShownPair(result)
+        if before or flips:
+            key = result.task, result.id
+            pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id)
+        fields = example_fields(pair, prefix)
+        text = encode(fields)
         if count == MAX_EXAMPLES or size + len(text) > MAX_CHARACTERS:
             break
         chosen[task.name][place] = text
         count, size = count + 1, size + len(text)
+        if shown is not None:
+            shown.keep(result, prefix, fields, len(text))
     return chosen
 
 
-def _by_urgency(tasks: Sequence[_Task], flips: Flips) -> Iterator[tuple[_Task, int]]:
-    first = nsmallest(MAX_EXAMPLES + 1, _ranked(tasks, flips))
-    return ((tasks[number], place) for _, _, number, place in first)
+def most_urgent(tasks: Iterable[Iterable[int]]) -> list[tuple[int, int, int, int]]:
+    """Return rank, place among those of that rank in its task, number of the task, and place in it, sorted.
+
+    ``tasks`` are the ranks of each task's examples: 0 goes before 1, in all tasks. One more than a page has at most.
+    """
+    return nsmallest(MAX_EXAMPLES + 1, _ranked(tasks))
 
 
-def _ranked(tasks: Sequence[_Task], flips: Flips) -> Iterator[tuple[int, int, int, int]]:
-    """Yield rank, place among those of that rank in its task, number of the task, and place in it."""
-    for number, task in enumerate(tasks):
-        seen: Counter[int] = Counter()
-        for place, result in enumerate(task.results):
-            rank = urgency(result, flips.get((result.task, result.id), "") if flips else "")
-            seen[rank] += 1
-            yield rank, seen[rank], number, place
+def _ranked(tasks: Iterable[Iterable[int]]) -> Iterator[tuple[int, int, int, int]]:
+    for number, ranks in enumerate(tasks):
+        seen: dict[int, int] = {}
+        for place, rank in enumerate(ranks):
+            seen[rank] = before = seen.get(rank, 0) + 1
+            yield rank, before, number, place
+
+
+def _urgencies(flips: Flips, task: _Task) -> Iterator[int]:
+    for result in task.results:
+        yield urgency(result, flips.get((result.task, result.id), "") if flips else "")
 
 
 def _tally(task: _Task, chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:

@@ -21,6 +21,8 @@ Flips = Mapping[tuple[str, str], Flip]
 # A letter can occur a thousand times in a text; the rule reads one of the first, or the last line.
 _MOST_TRIED = 40
 _LONGEST_PATTERN = 80
+# The urgency of what is of no more interest than any other example.
+_LAST = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class ShownPair:
     """
 
     now: ExampleResult
-    before: ExampleResult | None
-    flip: Flip
+    before: ExampleResult | None = None
+    flip: Flip = ""
     by_id: bool = False
 
     @property
@@ -73,6 +75,8 @@ def before_of(
 def urgency(result: ExampleResult, flip: Flip) -> int:
     """Return how early an example is to be embedded where there is no room for all: 0 first."""
     status = result.outcome.status
+    if status == "passed" and not flip and not result.outcome.unparsed:
+        return _LAST
     reasons = (
         flip == "worse",
         status != "passed" and result.must_pass,
@@ -101,7 +105,7 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "metric": question.metric,
         "rule": "" if question.post_process == "none" else question.post_process,
         "prompt": cut(question.prompt[prefix:]),
-        "targets": [cut(wanted) for wanted in question.targets or wanted_of(now)],
+        "targets": [*map(cut, question.targets or wanted_of(now))],
         "answers": _answers(now),
         "category": question.category,
         "tags": list(question.tags),
@@ -109,10 +113,7 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "ms": None if answer.latency_ms is None else round(answer.latency_ms, 4),
         "error": cut(outcome.error),
         "details": outcome.details,
-        # Of a conversation the thoughts before each of its answers, in order.
-        "thoughts": thoughts
-        if any(thoughts := [cut(str(each.get("thoughts", ""))) for each in answer.exchanges])
-        else [],
+        "thoughts": _thoughts(answer.exchanges) if answer.exchanges else [],
         "usage": answer.usage,
         "line": question.line,
         "metrics": outcome.metrics,
@@ -122,10 +123,17 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "must_pass": question.must_pass,
         "quarantine": dict(outcome.quarantine),
         "flip": pair.flip,
-        "before": _before(pair),
-        **(function_fields(now) if _is_function(now) else {}),
+        "before": None if pair.before is None else _before(now, pair.before, other_prompt=pair.differs_in_prompt),
     }
+    if question.metric == METRIC and _is_function(now):
+        fields.update(function_fields(now))
     return _filled(fields)
+
+
+def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return, of a conversation, the thoughts before each of its answers, in order; none where there are none."""
+    thoughts = [cut(str(each.get("thoughts", ""))) for each in exchanges]
+    return thoughts if any(thoughts) else []
 
 
 def _item(result: ExampleResult) -> str:
@@ -135,18 +143,15 @@ def _item(result: ExampleResult) -> str:
     return "" if name == question.id else name
 
 
-def _before(pair: ShownPair) -> dict[str, Any] | None:
-    before, now = pair.before, pair.now
-    if before is None:
-        return None
+def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) -> dict[str, Any]:
     same = before.outputs == now.outputs != ()
     # Scores of different prompts or targets are not to be compared; the texts still may be looked at.
     fields = {
         "status": before.status,
         "score": before.score,
-        "changed": before.hash != now.hash and not pair.differs_in_prompt,
-        "other_prompt": pair.differs_in_prompt,
-        "prompt": cut(before.prompt) if pair.differs_in_prompt else "",
+        "changed": before.hash != now.hash and not other_prompt,
+        "other_prompt": other_prompt,
+        "prompt": cut(before.prompt) if other_prompt else "",
         "same": same,
         "answers": [] if same else _answers(before),
     }
@@ -164,8 +169,11 @@ def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any
 
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
     outputs, found, rule = result.answer.outputs, result.outcome.predictions, result.question.post_process
+    thoughts = result.answer.thoughts
+    if len(outputs) == len(found) == 1 and not thoughts:
+        return [_answer(outputs[0], found[0], rule)]
     predictions = [*found, *[None] * (len(outputs) - len(found))]
-    thoughts = result.answer.thoughts or ("",) * len(outputs)
+    thoughts = thoughts or ("",) * len(outputs)
     answers = []
     for output, prediction, thought in zip(outputs, predictions, thoughts, strict=False):
         answer = _answer(output, prediction, rule)

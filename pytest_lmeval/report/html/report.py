@@ -19,6 +19,7 @@ from typing import Any
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.report.html.columns import Column, columns_data
 from pytest_lmeval.report.html.data import ReportData, report_data
+from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.tables import interval_text, score_text
 from pytest_lmeval.report.wording import baseline_line, is_off
 from pytest_lmeval.text import printable
@@ -39,13 +40,15 @@ def render_report(
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
+    shown: ShownExamples | None = None,
 ) -> str:
     """Return the report as the text of one HTML file, all ASCII.
 
     ``board`` is the JSON of the leaderboard, ``comparison`` that of the comparison with a baseline, ``baseline`` its
     results by (task, id). Of a very large run the most telling examples are taken, and the page says what is left out.
+    ``shown`` keeps what the page is given of examples.
     """
-    data = report_data(board, results, comparison, baseline)
+    data = report_data(board, results, comparison, baseline, shown)
     return _page(data, title_html(board), summary_html(board, comparison), _OF_ONE)
 
 
@@ -72,9 +75,10 @@ def write_report(
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
+    shown: ShownExamples | None = None,
 ) -> None:
     """Write the report; raise OSError and leave an older file as it was where that is impossible."""
-    write_atomically(Path(path), render_report(board, results, comparison, baseline).encode("ascii"))
+    write_atomically(Path(path), render_report(board, results, comparison, baseline, shown).encode("ascii"))
 
 
 def _blocks(data: ReportData) -> list[str]:

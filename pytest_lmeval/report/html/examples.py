@@ -131,7 +131,7 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
 
 
 def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return, of a conversation, the thoughts before each of its answers, in order; none where there are none."""
+    """Return, of a conversation, the thoughts before each of its answers, in order; empty if all are."""
     thoughts = [cut(str(each.get("thoughts", ""))) for each in exchanges]
     return thoughts if any(thoughts) else []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_lmeval.types import ExampleResult
 
-_MOST = 8_000
+_MOST = 4_000
 _MOST_CHARACTERS = 8_000_000
 _WITH_A_BASELINE = ("flip", "before")
 

@@ -72,7 +72,7 @@ def test_what_is_shared_is_what_would_be_made(made: list[str]) -> None:
 
 def test_only_so_much_is_kept_and_each_once() -> None:
     held, other = result("e1"), result("e2")
-    few = ShownExamples(8_000)
+    few = ShownExamples(4_000)
     few.keep(held, 0, {"id": "e1", "flip": "worse", "before": {}}, 10)
     few.keep(other, 0, {"id": "e2"}, 10)
     assert (None, {"id": "e1"}, None) == (few.take(other, 0), few.take(held, 0), few.take(held, 0))

@@ -279,7 +279,7 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 
 def row_text(row: Any) -> str:
     """Return a row as the text that identifies it and is shown: JSON with sorted keys; what has no JSON by ``repr``."""
-    return json.dumps(row, ensure_ascii=False, sort_keys=True, default=_shown)
+    return _ROW_ENCODER.encode(row)
 
 
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
@@ -305,6 +305,10 @@ def _is_fixed(value: object) -> bool:
 def _shown(value: object) -> str:
     # Where in memory an object lies says nothing of it.
     return _ADDRESS.sub("", repr(value))
+
+
+# ``json.dumps`` would make one for each row.
+_ROW_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=_shown)
 
 
 def _from_file(path: Path, where: str) -> tuple[Sequence[Mapping[str, Any]], str]:

@@ -140,8 +140,13 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
 def remade(item: Any, kind: type[Any], label: str = "") -> Any:
     """Return a test function's item as one of another class, with its parameters, fixtures and marks.
 
-    Of several models it is that of the one with the ``label``.
+    Of several models it is a new one, that of the model with the ``label``. Else an item of pytest's own class is made
+    one of ``kind``, which adds methods to it: to make a second one of each would take a fifth of the collection. Where
+    a plugin has made it, it has a class of its own, and stays what it is.
     """
+    if not label and type(item) in kind.__mro__:
+        item.__class__ = kind
+        return item
     callspec = getattr(item, "callspec", None)
     made = kind.from_parent(
         item.parent,
@@ -264,15 +269,14 @@ def end_turn(item: Any) -> None:
     a kilobyte, and each example has one until the end. Plugins that look at what the terminal keeps find the same. One
     that somebody added to, or that has output, stays.
     """
-    from _pytest import logging, skipping, tmpdir
-
-    modules = (logging, logging, skipping, tmpdir)
-    for module, name in zip(modules, _OF_A_TURN, strict=True):
-        if (key := getattr(module, name, None)) in item.stash:
-            del item.stash[key]
-    if not item.stash and (storage := getattr(item.stash, "_storage", None)) is not None:
+    # Without ``_storage`` the stash itself, which cannot be cleared.
+    stash = getattr(item.stash, "_storage", item.stash)
+    for key in _keys_of_a_turn():
+        if key in stash:
+            del stash[key]
+    if not stash and isinstance(stash, dict):
         # An empty dict that once was not is three times as large.
-        storage.clear()
+        stash.clear()
     item._request = False
     item.funcargs = None
     os.environ.pop("PYTEST_CURRENT_TEST", None)
@@ -280,8 +284,18 @@ def end_turn(item: Any) -> None:
     report: Any = passed[-1] if passed else None
     is_plain = report and vars(report).keys() <= _PLAIN and not (report.sections or report.lm_word)
     if is_plain and report.nodeid == item.nodeid:
-        kept = passed[-1] = _report_of_item().__new__(_report_of_item())
+        kind = _report_of_item()
+        kept = passed[-1] = kind.__new__(kind)
         kept.item, kept.duration, kept.start, kept.stop = item, report.duration, report.start, report.stop
+
+
+@cache
+def _keys_of_a_turn() -> Sequence[Any]:
+    from _pytest import logging, skipping, tmpdir
+
+    modules = (logging, logging, skipping, tmpdir)
+    found = (getattr(module, name, None) for module, name in zip(modules, _OF_A_TURN, strict=True))
+    return [key for key in found if key is not None]
 
 
 @cache

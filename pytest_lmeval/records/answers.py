@@ -12,9 +12,11 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import answered_requests, is_function
 from pytest_lmeval.records.checked import checked_completion
@@ -24,6 +26,10 @@ from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 FILE = "underway.jsonl"
 _NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
 _TEXTS = ("thoughts", "finish_reason", "served_by")
+_KNOWN = (*_NUMBERS, *_TEXTS)
+_known = attrgetter(*_KNOWN)
+_NOT_SAID = (None, "")
+_encode = compact_encoder(allow_nan=True)
 AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 """Records of answers, as ``exchange_record`` makes them, by task and id."""
 
@@ -31,7 +37,7 @@ AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 def exchange_record(exchange: Exchange) -> dict[str, Any]:
     """Return what the ledger holds of a request and its answer."""
     response = exchange.response
-    known = {name: value for name in (*_NUMBERS, *_TEXTS) if (value := getattr(response, name)) not in (None, "")}
+    known = {name: value for name, value in zip(_KNOWN, _known(response), strict=True) if value not in _NOT_SAID}
     asked = {"request": request_hash([exchange.request]), "repeat": exchange.request.repeat}
     return {**asked, "output": response.output, **known}
 
@@ -136,7 +142,7 @@ class Journal:
         line = {"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record}
         # Each begins a line of its own, also behind one that a killed process left without an end. One write to a file
         # that is appended to is not mixed with those of other threads and processes.
-        text = "\n" + json.dumps(line, ensure_ascii=True, separators=(",", ":"))
+        text = "\n" + _encode(line)
         try:
             with self._lock:
                 self._file = self._file or self._path.open("ab", buffering=0)

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from operator import attrgetter, is_
 from typing import Any
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
@@ -41,6 +42,7 @@ from pytest_lmeval.types import (
 _NO_QUARANTINE = Quarantine(listed={})
 _PREDICTION, _UNPARSED, _VALUE = map(attrgetter, ("prediction", "unparsed", "value"))
 _IS_CUT_OFF = attrgetter("is_cut_off")
+_encode = compact_encoder()
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -227,6 +229,9 @@ def _answer(
     asked_before: Sequence[Exchange] = (),
     known: tuple[str, ...] = (),
 ) -> ExampleAnswer:
+    if not (responses or asked_before):
+        # As of an eval function, which asks by itself.
+        return ExampleAnswer(adapter=rules.adapter, usage=_usage((), scores), adapter_key=rules.adapter_key)
     completions = [response for response in responses if isinstance(response, Completion)]
     exchanges = list(asked_before)
     for completion in completions:
@@ -380,7 +385,11 @@ def _checked(score: Score, metric: str) -> Score:
     value = 0.0 if score.measured else _share(score.value, metric)
     metrics = {name: _share(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
-        json.dumps(score.details, allow_nan=False)
+        try:
+            _encode(score.details)
+        except RecursionError:
+            # Says of a value that holds itself that it does.
+            json.dumps(score.details, allow_nan=False)
     is_plain = value is score.value and all(map(is_, metrics.values(), score.metrics.values()))
     return score if is_plain else replace(score, value=value, metrics=metrics)
 

@@ -139,8 +139,9 @@ def _declared_items(
     name = _qualified(function)
     _read(task, file, items[0], name)
     made, labels = [], labels_of(collector.config) if collector.config.option.lm_models else []
+    line = _line(items[0])
     for place, item in enumerate(items):
-        example = _example(item, spec, rows, names, place)
+        example = _example(item, spec, rows, names, (line, place))
         names.rename(item)
         _refuse_repeated(collector, item)
         task.examples.append(example)
@@ -217,7 +218,8 @@ def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
         _refuse(collector, f"{item.nodeid}: {refusal}")
 
 
-def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames, number: int) -> Example:
+def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames, where: tuple[int, int]) -> Example:
+    line, number = where
     parameters = parameters_of(item)
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
@@ -230,7 +232,7 @@ def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalName
         at = item.callspec.indices["row"]
         id, place = (rows.data.ids[at], rows.places[at]) if not others else (item.callspec.id, number)
         shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
-    return Example(names.id(id), shown, (), "function", metadata=metadata, line=_line(item), place=place)
+    return Example(names.id(id), shown, (), "function", metadata=metadata, line=line, place=place)
 
 
 def _new_task(

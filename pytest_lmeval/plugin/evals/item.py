@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.plugin.evals.session import EvalSession
 
 
+_MARK = pytest.mark.lmeval
 _IS_UP = pytest.StashKey[bool]()
 """On the module or class of an eval function while it is set up."""
 _PLACES = pytest.StashKey[dict[str, tuple[str, int | None, str]]]()
@@ -64,7 +65,7 @@ class EvalItem(ScoredItem):
             self.in_thread = bool(self.config.getini("lm_threads") if spec.threads is None else spec.threads)
         self.runs_beside = self.in_thread or (spec is not None and spec.is_async)
         self.function_name = name
-        self.add_marker("lmeval")
+        self.add_marker(_MARK)
         self.extra_keyword_matches.add(task.name)
         if spec is not None and spec.tags:
             from pytest_lmeval.plugin.collect.selecting import mark_by_tags
@@ -200,7 +201,7 @@ def control_of(error: BaseException | None) -> BaseException | None:
 
 def follow(item: pytest.Function, task: FunctionTask, example: Example, name: str) -> pytest.Function:
     """Make an example of an async test that another plugin runs: only its reports are ours."""
-    item.add_marker("lmeval")
+    item.add_marker(_MARK)
     item.extra_keyword_matches.add(task.name)
     follower = _Follower(item, task, example, name)
     item.__dict__.update(task=task, example=example, attach_result=follower)

@@ -14,8 +14,6 @@ from pytest_lmeval.types import Generate, LogLikelihood, Message, Request
 
 def request_hash(requests: Sequence[Request]) -> str:
     """Return a SHA-256 over what the model is asked, but for which example and how often."""
-    if not requests:
-        return _OF_NOTHING
     content = [_asked_text(request) for request in requests]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
 
@@ -85,4 +83,5 @@ def _message(message: Message) -> list[Any]:
 
 
 _dump = compact_encoder(allow_nan=True, sort_keys=True, default=str)
-_OF_NOTHING = hashlib.sha256(b"[]").hexdigest()[:32]
+NOTHING_ASKED = request_hash(())
+"""The hash of no request."""

@@ -140,9 +140,9 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
 def remade(item: Any, kind: type[Any], label: str = "") -> Any:
     """Return a test function's item as one of another class, with its parameters, fixtures and marks.
 
-    Of several models it is a new one, that of the model with the ``label``. Else an item of pytest's own class is made
-    one of ``kind``, which adds methods to it: to make a second one of each would take a fifth of the collection. Where
-    a plugin has made it, it has a class of its own, and stays what it is.
+    Without a ``label`` an item of pytest's own class becomes one itself: ``kind`` has what it has, and to make a second
+    one takes as long as all else here. What is of a plugin's class, or of several models that of the one with the
+    ``label``, is made anew.
     """
     if not label and type(item) in kind.__mro__:
         item.__class__ = kind

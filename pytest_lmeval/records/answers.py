@@ -16,7 +16,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
-from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import answered_requests, is_function
 from pytest_lmeval.records.checked import checked_completion
@@ -29,7 +28,8 @@ _TEXTS = ("thoughts", "finish_reason", "served_by")
 _KNOWN = (*_NUMBERS, *_TEXTS)
 _known = attrgetter(*_KNOWN)
 _NOT_SAID = (None, "")
-_encode = compact_encoder(allow_nan=True)
+# ``json.dumps`` would make one for each line.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 """Records of answers, as ``exchange_record`` makes them, by task and id."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.hashes import hashes_of, rendered, request_hash, scoring_hash_of
+from pytest_lmeval.hashes import NOTHING_ASKED, hashes_of, rendered, request_hash, scoring_hash_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed
 from pytest_lmeval.leaderboard.quarantine import Quarantine
@@ -202,6 +202,7 @@ def question_of(
     ``item`` is the name of its test item where that does not follow from its id.
     """
     content, scored = hashes(task, example, prompt)
+    asked = task.requests(example, prompt) if requests is None else requests
     return ExampleQuestion(
         task=task.name,
         id=example.id,
@@ -211,7 +212,7 @@ def question_of(
         targets=example.targets,
         post_process=example.post_process,
         category=example.category,
-        request=request_hash(task.requests(example, prompt) if requests is None else requests),
+        request=request_hash(asked) if asked else NOTHING_ASKED,
         cluster=str(example.metadata.get("cluster", "")),
         must_pass=example.metadata.get("must_pass") is True,
         line=example.line,

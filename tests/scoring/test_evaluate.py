@@ -380,6 +380,17 @@ def test_a_number_that_is_not_finite_is_never_written() -> None:
 # Scores with more to tell
 
 
+def test_details_that_are_no_json_are_an_error_that_says_so(load: Load, registry: Registry) -> None:
+    task, rules, circle = load(COMPACT), ScoringRules(Thresholds(registry)), dict[str, Any]()
+    circle["itself"] = circle
+    found = []
+    for details in (circle, {"n": math.nan}, {"n": Path()}):
+        score = Score(1.0, details)
+        result = evaluate(task, task.examples[0], asked(task, "?"), [Completion("5")], rules, lambda *_, it=score: it)
+        found.append((result.status, result.error.partition(" raised ")[2].partition(":")[0], dict(result.details)))
+    assert [("error", kind, {}) for kind in ("ValueError", "ValueError", "TypeError")] == found
+
+
 def test_an_example_that_must_pass_fails_where_others_are_below_unless_nothing_binds(
     load: Load, registry: Registry
 ) -> None:

@@ -189,7 +189,10 @@ class ExampleItem(ScoredItem):
 
 def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
     """Put the result of an example on its report, with the item's name where that does not follow from its id."""
-    if (name := own_name(item.nodeid, result.id)) != result.item:
+    # That of an eval function has it already.
+    held = result.question.item
+    is_named = held and item.nodeid.partition("::")[2] == held
+    if not is_named and (name := own_name(item.nodeid, result.id)) != held:
         result = replace(result, item=name)
     report.user_properties.append(("lmeval", result.to_json()))
     if not is_worker(item.config):

@@ -169,7 +169,7 @@ class EvalItem(ScoredItem):
         adapter, engine = given["lm_adapter"], given["lm_engine"]
         if self.label:
             adapter, engine = of_model(adapter, self.label), of_model(engine, self.label)
-        other = other_adapter(adapter, engine)
+        other = "" if adapter is engine.adapter else other_adapter(adapter, engine)
         # Of several models the others go on.
         return other or (self.run_state.run.stopped if self.label else "")
 

@@ -308,3 +308,55 @@ def test_of_several_models_each_is_asked_by_its_own_examples(project: Project, p
     again = project.run_pytest("tests", *models, "--lf", "--collect-only", "-q")
     expected = ["test_x[a][bad]", "test_x[b][bad]", "test_plain[bad]"]
     assert [f"tests/test_x.py::{name}" for name in expected] == [line for line in again.outlines if "::" in line]
+
+
+MAKES_ITEMS = """
+import pytest
+
+class Own(pytest.Function):
+    pass
+
+noted = {}
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    items = yield
+    if name == "test_own":
+        items = [Own.from_parent(collector, name=name)]
+    for item in items or () if name.startswith("test_") else ():
+        item.user_properties.append(("noted", item.name))
+        noted[item.name] = item
+    return items
+
+def pytest_collection_finish(session):
+    for item in session.items:
+        is_same, mark = noted[item.name] is item, item.get_closest_marker("lmeval")
+        print("MADE", item.name, type(item).__name__, is_same, item.user_properties, mark)
+"""
+MADE = """
+from pytest_lmeval import eval_task
+
+@eval_task("rows", data=[{"id": "a"}, {"id": "b"}])
+async def test_rows(row):
+    assert row["id"]
+
+@eval_task("own")
+def test_own():
+    assert True
+
+def test_plain():
+    pass
+"""
+
+
+def test_a_plugin_finds_what_it_noted_of_an_item_on_the_example(project: Project) -> None:
+    project.write("conftest.py", MAKES_ITEMS)
+    project.write("tests/test_made.py", MADE)
+    result = project.run("tests", "-s")
+    result.assert_outcomes(passed=4)
+    mark = "Mark(name='lmeval', args=(), kwargs={})"
+    noted = [f"{name} EvalItem True [('noted', '{name}')] {mark}" for name in ("test_rows[a]", "test_rows[b]")]
+    # One of a plugin's own class is made anew.
+    expected = [*noted, f"test_own EvalItem False [] {mark}", "test_plain Function True [('noted', 'test_plain')] None"]
+    lines = [line for line in result.outlines if line.startswith("MADE")]
+    assert [f"MADE {each}" for each in expected] == lines

@@ -10,7 +10,6 @@ from dataclasses import field, replace
 from operator import attrgetter, is_
 from typing import Any
 
-from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import NOTHING_ASKED, hashes_of, rendered, request_hash, scoring_hash_of
@@ -42,7 +41,8 @@ from pytest_lmeval.types import (
 _NO_QUARANTINE = Quarantine(listed={})
 _PREDICTION, _UNPARSED, _VALUE = map(attrgetter, ("prediction", "unparsed", "value"))
 _IS_CUT_OFF = attrgetter("is_cut_off")
-_encode = compact_encoder()
+# ``json.dumps`` would make one for each score.
+_ENCODER = json.JSONEncoder(allow_nan=False)
 _MIXED = "some of its responses have a score and others have none; say score_field"
 
 
@@ -386,11 +386,7 @@ def _checked(score: Score, metric: str) -> Score:
     value = 0.0 if score.measured else _share(score.value, metric)
     metrics = {name: _share(given, name) for name, given in score.metrics.items()} if score.metrics else {}
     if score.details:
-        try:
-            _encode(score.details)
-        except RecursionError:
-            # Says of a value that holds itself that it does.
-            json.dumps(score.details, allow_nan=False)
+        _ENCODER.encode(score.details)
     is_plain = value is score.value and all(map(is_, metrics.values(), score.metrics.values()))
     return score if is_plain else replace(score, value=value, metrics=metrics)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -141,9 +141,10 @@ def _declared_items(
     made, labels = [], labels_of(collector.config) if collector.config.option.lm_models else []
     line = _line(items[0])
     for place, item in enumerate(items):
-        example = _example(item, spec, rows, names, (line, place))
+        parameters = parameters_of(item)
+        example = _example((item, parameters), spec, rows, names, (line, place))
         names.rename(item)
-        _refuse_repeated(collector, item)
+        _refuse_repeated(collector, item, parameters)
         task.examples.append(example)
         made += _made(item, labels, task, example, spec, name)
     return made
@@ -155,7 +156,8 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: in
         return [item]
     if has_yield(item.function):
         _refuse(collector, f"{item.nodeid} takes lm and has a yield, so a call of it runs nothing: take the yield out")
-    _refuse_repeated(collector, item)
+    parameters = parameters_of(item)
+    _refuse_repeated(collector, item, parameters)
     labels = labels_of(collector.config)
     file = _file_of(collector)
     name = file.shown.with_suffix("").as_posix()
@@ -166,7 +168,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: in
     if qualified not in task.code:
         _read(task, file, item, qualified)
     id = names.id(item.nodeid.partition("::")[2])
-    example = Example(id, row_text(parameters_of(item)), (), task.metric, line=_line(item), place=place)
+    example = Example(id, row_text(parameters), (), task.metric, line=_line(item), place=place)
     names.rename(item)
     task.examples.append(example)
     if not inspect.iscoroutinefunction(item.function):
@@ -210,17 +212,23 @@ def _made(
     return made
 
 
-def _refuse_repeated(collector: pytest.Collector, item: Any) -> None:
-    if _REPEAT not in parameters_of(item):
+def _refuse_repeated(collector: pytest.Collector, item: Any, parameters: Mapping[str, Any]) -> None:
+    if _REPEAT not in parameters:
         return
     mark = item.get_closest_marker("repeat")
     if refusal := repeated_by_plugin(item.config, int(mark.args[0]) if mark is not None else 0):
         _refuse(collector, f"{item.nodeid}: {refusal}")
 
 
-def _example(item: Any, spec: EvalFunction, rows: _Given | None, names: EvalNames, where: tuple[int, int]) -> Example:
-    line, number = where
-    parameters = parameters_of(item)
+def _example(
+    of: tuple[Any, Mapping[str, Any]],
+    spec: EvalFunction,
+    rows: _Given | None,
+    names: EvalNames,
+    where: tuple[int, int],
+) -> Example:
+    """Return the example that an item with its parameters is, with its line and its number among those items."""
+    (item, parameters), (line, number) = of, where
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
         callspec = getattr(item, "callspec", None)

@@ -169,7 +169,8 @@ class EvalSession:
 
     def let_go(self, item: pytest.Item) -> None:
         """Cancel what was begun for an item that nobody will take."""
-        self._end([item])
+        if item in self._running or item in self._lms:
+            self._end([item])
 
     # The end of a scope, and of the session
 

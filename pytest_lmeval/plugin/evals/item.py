@@ -102,7 +102,7 @@ class EvalItem(ScoredItem):
         """Set its fixtures up, and begin it and what may begin ahead."""
         # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
         evals = self.evals
-        if self.runs_beside and _IS_UP not in (stash := self.parent.stash):
+        if self.spec is not None and _IS_UP not in (stash := self.parent.stash):
             stash[_IS_UP] = True
             self.parent.addfinalizer(partial(stash.__delitem__, _IS_UP))
             if not (plugins := self.config.pluginmanager).is_registered(turn):
@@ -117,12 +117,12 @@ class EvalItem(ScoredItem):
 
     @property
     def is_set_up(self) -> bool:
-        """Whether it was begun ahead, in a module that is set up, and nobody waits for a fixture."""
+        """Whether its module is set up, it was begun ahead or finds all that it takes, and nobody waits for a fixture."""
         is_up = self.made_path is None and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
     def begin_turn(self) -> None:
-        """Begin what may begin ahead and needs no fixture that is not there yet."""
+        """Begin it, and what may begin ahead and needs no fixture that is not there yet."""
         self.evals.begin(self, sets_up=False)
 
     def runtest(self) -> None:

@@ -95,12 +95,13 @@ class EvalSession:
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
         """Tell whether an item whose turn has come was begun before, so that its fixtures are not set up once more.
 
-        Where pytest would set nothing up (``sets_up``) it counts as not begun while an example waits for a fixture.
+        Where pytest would set nothing up (``sets_up``) one that waits for its turn counts as begun if all its fixtures
+        are there, and none does while an example waits for a fixture.
         """
         self._starter.ahead.catch_up(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):
             return False
-        return item in self._running
+        return item in self._running or (not sets_up and self._starter.values_at_turn(item) is not None)
 
     def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
         """Begin an item whose fixtures are set up, ahead of those that may begin before their turn.
@@ -109,6 +110,8 @@ class EvalSession:
         """
         begun: list[Running] = []
         if item not in self._running:
+            if not sets_up and (values := self._starter.values_at_turn(item)) is not None:
+                self._hand_over(item, values)
             running = self._running[item] = self._new_running(item, item.funcargs)
             needs = self._starter.needs_of(item) if item.runs_beside else None
             running.at_turn = needs is None or bool(needs.reason)
@@ -117,13 +120,17 @@ class EvalSession:
             elif needs is not None and not needs.silent and self._starter.may_run_ahead:
                 self._one_by_one[item.task.name, needs.reason] += 1
         for follower, values in self._starter.following(item, self._running, sets_up):
-            if "lm" in closure_of(follower):
-                engine, judge = (of_model(values[name], follower.label) for name in ("lm_engine", "lm_judge"))
-                self.lm_of(follower, engine, judge, blocks=not follower.spec.is_async)
-            follower.funcargs.update(values)
+            self._hand_over(follower, values)
             running = self._running[follower] = self._new_running(follower, values)
             begun.append(running)
         self._runner.begin(begun)
+
+    def _hand_over(self, item: Any, values: Mapping[str, Any]) -> None:
+        """Give an item the values of its fixtures, and its ``lm``, which pytest did not set up for it."""
+        if "lm" in closure_of(item):
+            engine, judge = (of_model(values[name], item.label) for name in ("lm_engine", "lm_judge"))
+            self.lm_of(item, engine, judge, blocks=not item.spec.is_async)
+        item.funcargs.update(values)
 
     def finish(self, item: EvalItem) -> Running:
         """Return the item's example once it has run."""

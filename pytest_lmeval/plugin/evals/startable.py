@@ -78,6 +78,16 @@ class Starter:
             known = self._needs[id(key)] = (key, needs_of(item))
         return known[1]
 
+    def values_at_turn(self, item: Any) -> dict[str, Any] | None:
+        """Return the values of the fixtures of an item that waited for its turn, if all are there; else None."""
+        if item.runs_beside or item.spec is None:
+            return None
+        needs = self.needs_of(item)
+        # One that wants a temporary folder for itself has pytest make it.
+        if needs.reason or needs.has_tmp_path or not _are_there(needs):
+            return None
+        return values_for(item, needs, item)
+
     def following(self, item: Any, begun: Begun, sets_up: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield examples to begin beside ``item``, whose turn it is, each with the values of its fixtures.
 
@@ -102,7 +112,7 @@ class Starter:
                 # Its module's fixtures are set up when that module's turn comes; what follows it waits with it.
                 self._put_off = follower
                 return
-            if not sets_up and not all(cached_value(definition)[0] for _, definition in needs.fixtures):
+            if not sets_up and not _are_there(needs):
                 self._put_off, self.needs_set_up = follower, True
                 return
             if (values := values_for(follower, needs, item)) is not None:
@@ -134,6 +144,10 @@ def needs_of(item: pytest.Item) -> FixtureNeeds:
         narrowest = "module" if definition.scope == "module" else narrowest
         fixtures.append((name, definition))
     return FixtureNeeds(tuple(fixtures), narrowest=narrowest, has_tmp_path=has_tmp_path)
+
+
+def _are_there(needs: FixtureNeeds) -> bool:
+    return all(cached_value(definition)[0] for _, definition in needs.fixtures)
 
 
 def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] | None:

@@ -266,6 +266,13 @@ async def test_a(row, lm):
 async def test_b(row, lm, shelf):
     assert shelf
 """
+WAITS = """
+from pytest_lmeval import eval_task
+
+@eval_task("c", data=[{"id": str(number)} for number in range(10)])
+def test_c(row, lm, shelf):
+    assert lm.ask("say: yes").text == "yes" and shelf
+"""
 SHELF = """
 import pytest
 
@@ -292,3 +299,22 @@ def test_an_eval_function_that_began_ahead_runs_its_call_alone(
     project.write("conftest.py", SHELF.format(scope=scope))
     run_counted(project, "--lm-concurrency=2", *options).assert_outcomes(passed=20)
     assert {"call": 20, "setup": whole, "teardown": whole} == phases(project)
+
+
+@pytest.mark.parametrize(("scope", "whole"), [("session", 2), pytest.param("function", 10, marks=pytest.mark.again)])
+def test_a_function_that_waits_for_its_turn_runs_its_call_alone_where_its_fixtures_are_there(
+    project: Project, scope: str, whole: int
+) -> None:
+    project.write("test_f.py", WAITS)
+    project.write("conftest.py", SHELF.format(scope=scope))
+    run_counted(project).assert_outcomes(passed=10)
+    assert {"call": 10, "setup": whole, "teardown": whole} == phases(project)
+
+
+@pytest.mark.parametrize("takes", ["tmp_path", "request"])
+def test_a_function_that_waits_for_its_turn_and_takes_what_is_its_own_has_all_phases(
+    project: Project, takes: str
+) -> None:
+    project.write("test_f.py", WAITS.replace("shelf", takes))
+    run_counted(project).assert_outcomes(passed=10)
+    assert {"call": 10, "setup": 10, "teardown": 10} == phases(project)

@@ -38,10 +38,20 @@ class TestBooks:
         assert said == row["id"]
 
 
-@eval_task("one", data=ROWS[:3])
+@eval_task("one", data=ROWS)
 def test_one_at_a_time(row, lm):
+    print("printed for", row["id"])
+    logging.getLogger("evals").warning("logged for %s", row["id"])
+    if row["id"] == "xfail":
+        pytest.xfail("known")
+    if row["id"] == "skip":
+        pytest.skip("no reason")
+    if row["id"] == "raise":
+        raise ValueError("broken")
+    if row["id"] == "warn":
+        warnings.warn("warned for it", stacklevel=1)
     said = lm.ask(f"say: {row['say']}").text
-    assert said != "skip"
+    assert said != "no"
 
 
 def test_of_nobody():

@@ -117,7 +117,7 @@ class EvalItem(ScoredItem):
 
     @property
     def is_set_up(self) -> bool:
-        """Whether its module is set up, it was begun ahead or finds all that it takes, and nobody waits for a fixture."""
+        """Whether its module is set up, it was begun ahead or finds all it takes, and nobody waits for a fixture."""
         is_up = self.made_path is None and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 

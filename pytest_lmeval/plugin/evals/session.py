@@ -111,7 +111,7 @@ class EvalSession:
         begun: list[Running] = []
         if item not in self._running:
             if not sets_up and (values := self._starter.values_at_turn(item)) is not None:
-                self._hand_over(item, values)
+                _hand_over(self, item, values)
             running = self._running[item] = self._new_running(item, item.funcargs)
             needs = self._starter.needs_of(item) if item.runs_beside else None
             running.at_turn = needs is None or bool(needs.reason)
@@ -120,17 +120,10 @@ class EvalSession:
             elif needs is not None and not needs.silent and self._starter.may_run_ahead:
                 self._one_by_one[item.task.name, needs.reason] += 1
         for follower, values in self._starter.following(item, self._running, sets_up):
-            self._hand_over(follower, values)
+            _hand_over(self, follower, values)
             running = self._running[follower] = self._new_running(follower, values)
             begun.append(running)
         self._runner.begin(begun)
-
-    def _hand_over(self, item: Any, values: Mapping[str, Any]) -> None:
-        """Give an item the values of its fixtures, and its ``lm``, which pytest did not set up for it."""
-        if "lm" in closure_of(item):
-            engine, judge = (of_model(values[name], item.label) for name in ("lm_engine", "lm_judge"))
-            self.lm_of(item, engine, judge, blocks=not item.spec.is_async)
-        item.funcargs.update(values)
 
     def finish(self, item: EvalItem) -> Running:
         """Return the item's example once it has run."""
@@ -284,6 +277,14 @@ class EvalSession:
         if terminal is not None and not is_worker(self._config):
             with uncaptured(self._config):
                 terminal.write_line(f"\nlmeval: for {silent:.0f} s now {note}", yellow=True)
+
+
+def _hand_over(evals: EvalSession, item: Any, values: Mapping[str, Any]) -> None:
+    """Give an item the values of its fixtures, and its ``lm``, which pytest did not set up for it."""
+    if "lm" in closure_of(item):
+        engine, judge = (of_model(values[name], item.label) for name in ("lm_engine", "lm_judge"))
+        evals.lm_of(item, engine, judge, blocks=not item.spec.is_async)
+    item.funcargs.update(values)
 
 
 def _note_shared(notes: dict[str, None], task: str, value: object) -> None:

@@ -12,8 +12,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import compare
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.stats.paired import holm
 from pytest_lmeval.stats.power import flip_power
 from pytest_lmeval.types import ExampleResult

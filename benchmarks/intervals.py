@@ -10,7 +10,8 @@ import argparse
 import random
 from collections.abc import Callable, Sequence
 
-from pytest_lmeval.compare.changes import Criteria, overall_change, task_changes
+from pytest_lmeval.compare.changes import overall_change, task_changes
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.stats.intervals import score_bounds
 from pytest_lmeval.types import ExampleResult

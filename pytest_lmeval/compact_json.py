@@ -21,6 +21,10 @@ def compact_encoder(
     return lambda value: "".join(encoded(value, 0))
 
 
+encode = compact_encoder()
+"""Writes a value that a page or a file is given; NaN is refused."""
+
+
 def json_equal(one: Any, other: Any) -> bool:
     """Tell whether two JSON values are equal: 1 and 1.0 are, 1 and true are not; the order of keys is nothing."""
     if isinstance(one, bool) or isinstance(other, bool):

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.errors import BadTaskFile
-from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.files import find_task_files, load_file
-from pytest_lmeval.formats.jsonl import is_spec_record
-from pytest_lmeval.formats.spec import check_spec_record
-from pytest_lmeval.formats.task import LoadOptions
+from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.metrics.parts.declare import DECLARED
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Format, Registry
@@ -37,16 +34,14 @@ def default_registry(*, entry_points: bool = True) -> Registry:
 
     A package adds by an entry point of the group ``pytest_lmeval_register`` that names a function of the registry.
     """
-    from pytest_lmeval.formats import jsonl, python, yaml
-
     registry = Registry(
         metrics=_metrics(),
         rules=dict(RULES),
         adapters={name: partial(_make_adapter, name) for name in _ADAPTERS},
         formats={
-            ".jsonl": Format(".jsonl", jsonl.load),
-            ".yaml": Format(".yaml", yaml.load),
-            ".py": Format(".py", python.load, "task_*.py"),
+            ".jsonl": Format(".jsonl", partial(_load, "jsonl")),
+            ".yaml": Format(".yaml", partial(_load, "yaml")),
+            ".py": Format(".py", partial(_load, "python"), "task_*.py"),
         },
     )
     if entry_points:
@@ -67,6 +62,12 @@ def _metrics() -> dict[str, Metric]:
                 declared = getattr(value, DECLARED)
                 found[declared.name] = declared
     return found
+
+
+def _load(name: str, source: TaskSource, registry: Registry) -> LoadedFile:
+    # Imported with the first file of the format: many runs have none.
+    loaded: LoadedFile = import_module(f"pytest_lmeval.formats.{name}").load(source, registry)
+    return loaded
 
 
 def _make_adapter(name: str, argument: str, **options: Any) -> Any:
@@ -148,7 +149,12 @@ def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> di
 
 def validate_task(record: object, *, line_number: int = 1, registry: Registry | None = None) -> Example:
     """Return the example that one parsed record describes; raise RecordRefused for the first rule it breaks."""
+    from pytest_lmeval.formats.compact import check_compact_record
+    from pytest_lmeval.formats.jsonl import is_spec_record
+
     if isinstance(record, dict) and is_spec_record(record):
+        from pytest_lmeval.formats.spec import check_spec_record
+
         return check_spec_record(record, line_number)
     return check_compact_record(record, line_number, registry or default_registry())
 

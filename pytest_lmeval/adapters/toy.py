@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.bigram import Bigram
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.types import LogLikelihood, LogProb
+
+if TYPE_CHECKING:
+    from pytest_lmeval.adapters.bigram import Bigram
 
 UNKNOWN = "I do not know."
 
@@ -122,6 +124,8 @@ class ToyAdapter:
 
     @cached_property
     def _bigram(self) -> Bigram:
+        from pytest_lmeval.adapters.bigram import Bigram
+
         return Bigram(f"{cue} {answer}" for cue, answer in _FACTS)
 
 

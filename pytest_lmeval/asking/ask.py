@@ -13,7 +13,6 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
-from pytest_lmeval.asking.limits import Unreachable, Unusable, is_unreachable
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.records.checked import checked
@@ -83,6 +82,8 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
         raise error
     if isinstance(error, AdapterError):
         return error
+    from pytest_lmeval.asking.limits import Unreachable, is_unreachable
+
     kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
     if kind is AdapterError and is_unreachable(error):
         kind = Unreachable
@@ -113,6 +114,8 @@ def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
 def _check_returned(returned: Any, batch: Sequence[Request], adapter: Any, each_ms: float) -> list[Answer]:
     who = f"adapter {adapter_name(adapter)}"
     if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
+        from pytest_lmeval.asking.limits import Unusable
+
         return [Unusable(f"{who} returned {_no_list(returned, len(batch))}")] * len(batch)
     if len(returned) != len(batch):
         wrong = f"{len(returned)} response(s) for {len(batch)} request(s)"

@@ -14,9 +14,9 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
-from pytest_lmeval.asking.limits import Outage, Unusable, is_too_long
+from pytest_lmeval.asking.limits import Outage, Unusable
 from pytest_lmeval.asking.pacing import RateLimit, Waits
-from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, backoff_s
+from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, backoff_s, is_too_long
 from pytest_lmeval.asking.transport import Job, JobProgress
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request

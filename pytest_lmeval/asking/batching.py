@@ -6,15 +6,17 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, with_attempts
-from pytest_lmeval.asking.limits import Outage, is_too_long
-from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, backoff_s
+from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, backoff_s, is_too_long
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
 from pytest_lmeval.types import Generate, Request
+
+if TYPE_CHECKING:
+    from pytest_lmeval.asking.limits import Outage
 
 _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
@@ -150,6 +152,8 @@ class BatchTransport:
             if not any(isinstance(answer, AdapterError) for answer in answers):
                 self._works = self._works or bool(answers)
                 return answers
+            from pytest_lmeval.asking.limits import Outage
+
             self._outage = Outage(self._adapter, works=self._works)
         outage = self._outage
         if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) != 1:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.asking.ask import Answer, is_async
 from pytest_lmeval.asking.batching import BatchTransport
-from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.policy import Policy, Wait
-from pytest_lmeval.asking.rounds import Conversation, Rounds, begin
 from pytest_lmeval.asking.transport import Inbox, Job, Sender, Transport
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.frozen import dataclass
@@ -20,6 +18,8 @@ from pytest_lmeval.types import Request, Response
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import CachedAnswers
+    from pytest_lmeval.asking.limits import Budget
+    from pytest_lmeval.asking.rounds import Conversation, Rounds
 
 RequestsOf = Callable[[Any], Sequence[Request]]
 """From a key to its requests."""
@@ -87,7 +87,11 @@ class Engine:
 
             policy = replace(policy, concurrency=wanted_requests(adapter, "requests_in_flight"))
         self.policy = policy
-        self.budget = budget or (None if policy.max_cost is None else Budget(policy.max_cost))
+        if budget is None and policy.max_cost is not None:
+            from pytest_lmeval.asking.limits import Budget
+
+            budget = Budget(policy.max_cost)
+        self.budget = budget
         self._hooks = hooks
         self._largest_unit = 1 if self.streams else policy.batch_size
         self._window = 4 * policy.concurrency if self.streams else policy.batch_size + 1
@@ -252,6 +256,8 @@ class Engine:
         self._jobs.update(failed)
         self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
         if self._hooks.converse is not None and (begun := _begun(job, self._hooks.converse)):
+            from pytest_lmeval.asking.rounds import begin
+
             begin(job, begun)
         if self.budget is not None:
             talks = job.talks
@@ -283,6 +289,8 @@ class Engine:
             self._sender.send(plain)
         for job in wanted:
             if job.talks:
+                from pytest_lmeval.asking.rounds import Rounds
+
                 self._rounds = self._rounds or Rounds(self._sender.send, self._inbox, self._settle, self._admit)
                 self._rounds.start(job)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.asking.policy import LONGEST_WAIT_S
+from pytest_lmeval.asking.policy import LONGEST_WAIT_S, is_too_long
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, RequestRefused, TransientError
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.types import Completion
@@ -196,11 +196,6 @@ class Outage:
         address = getattr(self._adapter, "base_url", "")
         at = f" at {redact(address)}" if isinstance(address, str) and address else ""
         return f"{adapter_name(self._adapter)}{at}"
-
-
-def is_too_long(retry_after: float | None) -> bool:
-    """Tell whether a wait that was asked for is one that no run waits."""
-    return retry_after is not None and retry_after > LONGEST_WAIT_S
 
 
 def is_unreachable(error: BaseException) -> bool:

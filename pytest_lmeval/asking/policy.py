@@ -46,6 +46,11 @@ def backoff_s(attempt: int, retry_after: float | None) -> float:
     return min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0**attempt) * random.uniform(0.5, 1.0)
 
 
+def is_too_long(retry_after: float | None) -> bool:
+    """Tell whether a wait that was asked for is one that no run waits."""
+    return retry_after is not None and retry_after > LONGEST_WAIT_S
+
+
 SERVER = "for the server's rate limit"
 OWN = "for the adapter's rate limit"
 AGAIN = "before asking again"

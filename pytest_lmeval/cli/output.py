@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from pytest_lmeval.arguments import level, share
-from pytest_lmeval.compare.changes import Criteria
+from pytest_lmeval.compare.criteria import PAIR_BY, Criteria
 from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.compare.merged_gate import recorded_settings
-from pytest_lmeval.compare.pairing import PAIR_BY
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.text import printable
 

@@ -10,8 +10,9 @@ from itertools import combinations
 from typing import Any
 
 from pytest_lmeval.compare.baseline import shared_answers
-from pytest_lmeval.compare.changes import Criteria, TaskChange, by_task, overall_change, task_changes
+from pytest_lmeval.compare.changes import TaskChange, by_task, overall_change, task_changes
 from pytest_lmeval.compare.compare import Comparison, compare
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.needed import Needed, Variances, overall_level
 from pytest_lmeval.compare.pairing import Pair, pair_up
 from pytest_lmeval.errors import UsageError

@@ -9,21 +9,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.compare.changes import Criteria, TaskChange, Verdict, overall_change, task_changes
+from pytest_lmeval.compare.changes import TaskChange, Verdict, overall_change, task_changes
 from pytest_lmeval.compare.coverage import coverage
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.explain import explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.details import (
-    explanation_of,
     is_function,
-    reasons_of,
-    shown_output,
     shown_response,
-    wanted_of,
 )
+from pytest_lmeval.leaderboard.explained import explanation_of, reasons_of, shown_output, wanted_of
 from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.records.runfile import RunFile, examples_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_lmeval.compare.changes import OVERALL, Criteria, TaskChange
+from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.coverage import named
+from pytest_lmeval.compare.criteria import OVERALL, Criteria
 from pytest_lmeval.compare.pairing import Pair, Pairing
 from pytest_lmeval.text import printable
 

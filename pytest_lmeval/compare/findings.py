@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.criteria import OVERALL
 from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST

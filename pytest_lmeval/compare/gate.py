@@ -7,9 +7,8 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.compare.changes import OVERALL, Criteria
+from pytest_lmeval.compare.criteria import OVERALL, PAIR_BY, Criteria
 from pytest_lmeval.compare.findings import decided_by, findings, limited_names, not_compared
-from pytest_lmeval.compare.pairing import PAIR_BY, check_pairing
 from pytest_lmeval.compare.remarks import (
     ambiguous_floor,
     check_quarantine,
@@ -144,6 +143,7 @@ def decide(
     if baseline is not None:
         # Only a run that is compared pays for what compares.
         from pytest_lmeval.compare.compare import compare_with
+        from pytest_lmeval.compare.pairing import check_pairing
 
         if not settings.update:
             check_pairing(baseline.results or (), settings.pair_by, baseline.path)

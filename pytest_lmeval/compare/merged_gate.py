@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.compare.baseline import check_baseline, check_unchanged
-from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.criteria import OVERALL
 from pytest_lmeval.compare.findings import limited_names
 from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.compare.remarks import floor_without_score, quarantine_of

@@ -8,15 +8,13 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import changed_functions
+from pytest_lmeval.leaderboard.details import FUNCTION, METRIC
 from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.leaderboard.rows import in_data
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]
 """Task and id of an example."""
-PAIR_BY = ("content", "id")
-"""What two results of one task and id must share to be a pair: their content hash, or their scoring hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,7 @@ class Pairing:
     @property
     def functions(self) -> tuple[str, ...]:
         """The eval functions of pairs whose code is another in the new run."""
-        return changed_functions((pair.old, pair.new) for pair in self.pairs)
+        return _changed_functions((pair.old, pair.new) for pair in self.pairs)
 
 
 def _in_data(pair: Pair) -> tuple[object, ...]:
@@ -256,3 +254,18 @@ def _score_field(details: Mapping[str, Any]) -> object:
         if isinstance(parts, list) and parts and isinstance(parts[0], Mapping):
             details = parts[0]
     return details.get("score_field")
+
+
+def _changed_functions(pairs: Iterable[tuple[ExampleResult, ExampleResult]]) -> tuple[str, ...]:
+    """Return the names of the functions whose code differs between the older and the newer results of ``pairs``."""
+    codes = [(new.task, _code(old), _code(new)) for old, new in pairs]
+    found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
+    of = Counter(name for _, name in found)
+    return tuple(sorted(name if of[name] == 1 else f"{name} ({task})" for task, name in found))
+
+
+def _code(result: ExampleResult) -> tuple[str, str]:
+    function = result.details.get(FUNCTION)
+    if result.metric != METRIC or not isinstance(function, Mapping):
+        return "", ""
+    return str(function.get("name")), str(function.get("sha256"))

@@ -10,15 +10,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pytest_lmeval.data.lines import number_lines, parse_line
-from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import RecordRefused, UsageError, nearest
-from pytest_lmeval.formats import compact, spec
-from pytest_lmeval.formats.python.claims import is_data
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
-from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 from pytest_lmeval.pages import page
-from pytest_lmeval.records.ledger_lines import is_ledger
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import complete
 from pytest_lmeval.text import node_path
@@ -43,11 +37,21 @@ def is_task_file(path: Path, registry: Registry) -> bool:
     if path.suffix != ".jsonl":
         return True
     # What begins with a record of a task is no ledger, and not read that far.
-    is_other = not _holds_a_task(path) and (is_ledger(path) or is_data(path))
+    is_other = not _holds_a_task(path) and _is_anothers(path)
     return not (is_other or is_row_file(path))
 
 
+def _is_anothers(path: Path) -> bool:
+    from pytest_lmeval.formats.python.claims import is_data
+    from pytest_lmeval.records.ledger_lines import is_ledger
+
+    return is_ledger(path) or is_data(path)
+
+
 def _holds_a_task(path: Path) -> bool:
+    from pytest_lmeval.data.lines import number_lines, parse_line
+    from pytest_lmeval.formats.compact import is_record
+
     # The first line says so: in a folder of many, others are not worth a look for each.
     try:
         with path.open("rb") as file:
@@ -55,11 +59,16 @@ def _holds_a_task(path: Path) -> bool:
             start += b"" if b"\n" in start.strip() else file.read(_LONGEST_LOOK)
             for _, line in number_lines(start):
                 record = parse_line(line)
-                is_one = isinstance(record, dict)
-                return is_one and (compact.is_record(record) or set(spec.REQUIRED) <= record.keys())
+                return isinstance(record, dict) and (is_record(record) or _is_strict(record))
     except (OSError, RecordRefused):
         pass
     return False
+
+
+def _is_strict(record: Mapping[str, object]) -> bool:
+    from pytest_lmeval.formats.spec import REQUIRED
+
+    return set(REQUIRED) <= record.keys()
 
 
 def is_row_file(path: Path) -> bool:
@@ -95,6 +104,8 @@ def _read(path: Path) -> bytes:
 
 def misnamed(path: Path) -> str:
     """Return why a file that reads like a task is not taken for one because of its name, or an empty text."""
+    from pytest_lmeval.formats.yaml.claims import reads_like_a_task
+
     try:
         if path.suffix == ".yml" and reads_like_a_task(path.read_bytes()):
             return "task files in YAML end in .yaml"
@@ -122,6 +133,8 @@ def has_tasks(folder: Path) -> bool:
 def _is_surely_a_task(path: Path) -> bool:
     if path.suffix == ".py" and not path.name.startswith("task_"):
         return False
+    from pytest_lmeval.formats.yaml.claims import reads_like_a_task
+
     with suppress(OSError), path.open("rb") as file:
         start = file.read(_FIRST_LINE)
         marks = _MARKS[path.suffix]
@@ -199,6 +212,8 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
 
 def no_task_suffix(path: Path, registry: Registry) -> str:
     """Return what to say of a file that was named as a task and that no format reads, by its suffix."""
+    from pytest_lmeval.data.rows import SUFFIXES
+
     wanted = f"not a task file; expected one of {', '.join(sorted(registry.formats))}"
     if path.suffix in SUFFIXES:
         return f"{wanted}; a task in YAML names such a file as its data: {page('questions.md')}"

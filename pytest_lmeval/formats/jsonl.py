@@ -1,4 +1,4 @@
-"""A ``.jsonl`` file, in either dialect, to a task; a record of turns is scored turn by turn."""
+"""A ``.jsonl`` file, in either dialect, to a task."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
-from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.checks import RENAMED, TURNS, unread_keys
-from pytest_lmeval.formats.compact import check_compact_record, turn_is_scored
-from pytest_lmeval.formats.python.claims import rows_of_others
-from pytest_lmeval.formats.spec import check_spec_record
+from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
-from pytest_lmeval.formats.tools import tools_of
-from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
-from pytest_lmeval.postprocess import apply_metric, given_of, predicted, share_of
+from pytest_lmeval.postprocess import apply_metric, given_of, predicted
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
-from pytest_lmeval.types import Completion, Example, Exchange, Generate, RecordError, Request, Response, Score
+from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.defaults import Defaults
@@ -60,6 +56,8 @@ class JsonlTask(Task):
         """Return the one request for a completion."""
         # Of a record's own extras the tools are the metric's business, unless it is asked with them.
         if "tools" in example.metadata and not self.strict and self._takes_calls(example):
+            from pytest_lmeval.formats.turns import tools_in
+
             return (Generate(prompt, self.name, example.id, **tools_in(example)),)
         return (Generate(prompt, self.name, example.id),)
 
@@ -68,6 +66,8 @@ class JsonlTask(Task):
         (completion,) = responses
         assert isinstance(completion, Completion)
         if example.metric == TURNS:
+            from pytest_lmeval.formats.turns import score_turns
+
             return score_turns(example, completion, self.registry)
         if example.metric == CHECKS:
             from pytest_lmeval.formats.checked import score_checks
@@ -108,7 +108,11 @@ class JsonlTask(Task):
 
     def conversation(self, example: Example) -> FollowUp | None:
         """Return what follows the first request of a record with turns."""
-        return script_of(example).next_request if example.metric == TURNS else None
+        if example.metric != TURNS:
+            return None
+        from pytest_lmeval.formats.turns import script_of
+
+        return script_of(example).next_request
 
     def threshold(self, example: Example) -> float | None:
         """Return ``metadata.threshold`` or ``extras.threshold``."""
@@ -161,6 +165,8 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
             RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")
         ]
     if not examples:
+        from pytest_lmeval.formats.python.claims import rows_of_others
+
         reason = "" if source.is_named else rows_of_others(source.path, source.data)
         return LoadedFile(no_task=reason) if reason else LoadedFile((), _errors_of_file(source.data) or errors)
     metrics = {example.metric for example in examples}
@@ -250,9 +256,13 @@ class _RecordReader:
 
     def _check(self, record: Any, number: int) -> Example:
         if self.strict is None and isinstance(record, dict):
-            self.strict = is_spec_record(record)
+            self.strict = not _SPEC_KEYS.isdisjoint(record)
+            if self.strict:
+                from pytest_lmeval.formats.spec import check_spec_record
+
+                self._check_strict = check_spec_record
         if self.strict:
-            return check_spec_record(record, number)
+            return self._check_strict(record, number)
         if self._defaults is not None:
             record = self._defaults.filled_in(record)
         return check_compact_record(record, number, self.registry)
@@ -285,65 +295,3 @@ class _RecordReader:
             return None
         task_id = record.get("task_id" if self.strict else "id")
         return str(task_id) if isinstance(task_id, str) or is_whole(task_id) else None
-
-
-def tools_in(example: Example) -> dict[str, Any]:
-    """Return the tools of a record, and how they are to be chosen, as a request takes them."""
-    extras = example.metadata
-    if "tools" not in extras:
-        return {}
-    return {"tools": tools_of(extras["tools"], "extras.tools"), "tool_choice": extras.get("tool_choice", "")}
-
-
-def script_of(example: Example) -> Script:
-    """Return what the user says, and what the tools answer."""
-    extras = example.metadata
-    respond = from_table(extras["responses"]) if "responses" in extras else None
-    return Script([turn["user"] for turn in extras["turns"]], respond, extras.get("max_rounds", MAX_ROUNDS))
-
-
-def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
-    """Return the share of the scored turns that pass, and every turn in the details."""
-    script = script_of(example)
-    talk = by_turn(response.exchanges)
-    turns = example.metadata["turns"]
-    if len(talk) != len(turns):
-        raise ScoringError(f"{len(talk)} of {len(turns)} turns were asked")
-    tools = {"tools": example.metadata["tools"]} if "tools" in example.metadata else {}
-    found = [_turn(turn, exchanges, script, registry, tools) for turn, exchanges in zip(turns, talk, strict=True)]
-    passed = [each["passed"] for each in found if "passed" in each]
-    predictions = [each["prediction"] for each in found if "prediction" in each]
-    unparsed = any(each.get("unparsed", False) for each in found)
-    return Score(sum(passed) / len(passed), {"turns": found}, "\n".join(predictions), unparsed)
-
-
-def _turn(
-    turn: Mapping[str, Any],
-    exchanges: Sequence[Exchange],
-    script: Script,
-    registry: Registry,
-    tools: Mapping[str, Any],
-) -> dict[str, Any]:
-    shown: dict[str, Any] = {"user": turn["user"], "said": said_in(exchanges)}
-    stopped = script.stopped(exchanges)
-    if stopped:
-        shown["stopped"] = stopped
-    if not turn_is_scored(turn):
-        return shown
-    word = turn.get("metric", "exact_match")
-    metric = registry.metric(RENAMED.get(word, word))
-    answer = answer_of(exchanges)
-    prediction = predicted(answer, registry.rule(turn.get("post_process", "none")), metric)
-    targets, extras = tuple(turn.get("targets", ())), turn.get("extras", {})
-    score = apply_metric(metric, prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
-    value = share_of(score.value, word)
-    passed = not stopped and value >= extras.get("threshold", metric.threshold)
-    fields = {
-        "metric": word,
-        "targets": list(targets),
-        "prediction": score.prediction,
-        "score": value,
-        "passed": passed,
-    }
-    unparsed = {"unparsed": True} if score.unparsed or answer.has_no_answer else {}
-    return {**shown, **fields, **unparsed, **({"details": dict(score.details)} if score.details else {})}

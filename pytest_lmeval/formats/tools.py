@@ -8,9 +8,9 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName
 from pytest_lmeval.formats import checks
+from pytest_lmeval.metrics.parts.made_call import ARGUMENTS, ORDERS, schema_of, searches
 from pytest_lmeval.metrics.parts.tool_schema import NUMBERS
-from pytest_lmeval.metrics.parts.wanted_call import KEYS, WantedCall
-from pytest_lmeval.metrics.tool_calls import ARGUMENTS, ORDERS, TEXTS, schema_of, searches
+from pytest_lmeval.metrics.parts.wanted_call import KEYS, TEXTS, WantedCall
 from pytest_lmeval.numbers import is_number
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")

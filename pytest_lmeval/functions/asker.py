@@ -8,13 +8,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION, as_taken
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, UsageError
 from pytest_lmeval.functions.example import CURRENT, ExampleState, close_answered, close_failed, place
@@ -23,6 +22,9 @@ from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.hashes import with_ordinal
 from pytest_lmeval.records.answers import KnownAnswers, Recall
 from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
+
+if TYPE_CHECKING:
+    from pytest_lmeval.asking.limits import Budget
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005

@@ -12,7 +12,7 @@ from pytest_lmeval.formats.rubric import about, response_format
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.asker import Asker, Asking, answered
 from pytest_lmeval.functions.example import ExampleState, open_step, place
-from pytest_lmeval.leaderboard.details import RUBRIC_HEAD
+from pytest_lmeval.leaderboard.explained import RUBRIC_HEAD
 from pytest_lmeval.metrics.parts.replies import read_judgment, read_label
 from pytest_lmeval.metrics.parts.rubric import Rubric, reply_schema, tagged
 from pytest_lmeval.types import Generate, Message

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import steps_of, verdict_text
+from pytest_lmeval.leaderboard.details import steps_of
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
@@ -113,6 +113,8 @@ def last_steps(details: Mapping[str, Any]) -> list[str]:
 
 
 def _line(step: Mapping[str, Any]) -> str:
+    from pytest_lmeval.leaderboard.explained import verdict_text
+
     ms = step.get("ms")
     took = f" ({ms:.0f} ms)" if isinstance(ms, int | float) else ""
     came = f"error: {step['error']}" if step.get("error") else _cut(step.get("output"))

@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.leaderboard.details import DURATION, confidence_of, first_details, first_score, is_function
-from pytest_lmeval.metrics.parts.probability import bits_per_byte, brier_score, expected_calibration_error, perplexity
 from pytest_lmeval.stats.intervals import Values, mean, standard_error
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
 
@@ -212,6 +211,8 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
     ]
     if not sure:
         return {}
+    from pytest_lmeval.metrics.parts.probability import brier_score, expected_calibration_error
+
     confidences, hits = [confidence for confidence, _ in sure], [hit for _, hit in sure]
     error = expected_calibration_error(confidences, hits)
     return {"ece": error, "brier": brier_score(confidences, hits), "n": len(sure)}
@@ -225,6 +226,8 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     texts = [text for result in results if result.outcome.details and (text := _text(result)) is not None]
     if not texts:
         return {}
+    from pytest_lmeval.metrics.parts.probability import bits_per_byte, perplexity
+
     total = math.fsum(total for total, _, _ in texts)
     surprise = perplexity(total, sum(tokens for _, tokens, _ in texts))
     bits = bits_per_byte(total, sum(size for _, _, size in texts))

@@ -34,6 +34,14 @@ class ClassRow(TypedDict):
     n: int
 
 
+def by_label(
+    results: Sequence[ExampleResult],
+) -> tuple[Mapping[str, ClassRow], Mapping[str, Mapping[str, int]]] | None:
+    """Return what is said of each label, and what was taken for what; None where the examples have no labels."""
+    found = labelled(results)
+    return (class_metrics(found), confusion(found)) if found else None
+
+
 def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
     """Return label and prediction of the scored examples that have labels.
 

@@ -24,11 +24,13 @@ from pytest_lmeval.leaderboard.aggregations import (
     subject_mean,
     text_metrics,
 )
-from pytest_lmeval.leaderboard.classes import ClassRow, class_metrics, confusion, labelled
 from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, reaches
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.classes import ClassRow
 
 # Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
 _NUMBER = re.compile(r"\d+")
@@ -296,7 +298,11 @@ def _numbers(
     repeated = [result for result in detailed if "majority_score" in result.details]
     # Eval functions have no predictions, and so no labels.
     is_labelled = (detailed or has_categories) and any(map(_PREDICTIONS, results))
-    pairs = labelled(results) if is_labelled else None
+    labels = None
+    if is_labelled:
+        from pytest_lmeval.leaderboard.classes import by_label
+
+        labels = by_label(results)
     score = mean(scores) if scores else aggregates.get("score")
     return RowNumbers(
         score=score,
@@ -314,8 +320,8 @@ def _numbers(
         },
         subjects=subjects,
         repeats=repeat_errors(repeated) if repeated else {},
-        classes=aggregates.get("classes") or (class_metrics(pairs) if pairs else {}),
-        confusion=aggregates.get("confusion") or (confusion(pairs) if pairs else {}),
+        classes=aggregates.get("classes") or (labels[0] if labels else {}),
+        confusion=aggregates.get("confusion") or (labels[1] if labels else {}),
         calibration=confidence_metrics(detailed) if detailed else {},
         notes=aggregates.get("notes", {}),
         measured=measured,

@@ -5,28 +5,21 @@ JSON is RFC 8259's: no comments, no NaN or Infinity. Values nested deeper than 1
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
-_MAX_DEPTH = 100
-_MOST_SHOWN = 3
-_SHORT = 4
-_OPENING = re.compile(r"[\[{]")
-_NOTHING = object()
-
 
 @metric(binary=True)
 def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction is a JSON value, or contains a JSON object or array, else 0.0."""
-    return float(_find(prediction) is not _NOTHING)
+    from pytest_lmeval.metrics.parts.json_found import NOTHING, find
+
+    return float(find(prediction) is not NOTHING)
 
 
 @metric(binary=True)
@@ -35,7 +28,9 @@ def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
 
     A Markdown fence is something else: ``extract_code_block`` takes it off first.
     """
-    return float(_parse(prediction) is not _NOTHING)
+    from pytest_lmeval.metrics.parts.json_found import NOTHING, parse
+
+    return float(parse(prediction) is not NOTHING)
 
 
 @metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]", binary=True)
@@ -47,19 +42,20 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
     ``timeout``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
     where a reference leads nowhere, jsonschema is not installed, or the check takes as long for a short JSON, too.
     """
+    from pytest_lmeval.metrics.parts.json_found import NOTHING, check_is_quick, find, patterns_of, schema_text
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
     schema = extras.get("json_schema")
-    value = _find(prediction)
-    found = [] if value is _NOTHING else [value]
-    text = _schema_text(schema)
+    value = find(prediction)
+    found = [] if value is NOTHING else [value]
+    text = schema_text(schema)
     try:
         # A pattern can take time without end for a short text, whoever wrote the two.
         kind, detail = shared_worker().ask("json_schema", text, found)
     except TookTooLong as error:
-        _check_is_quick(text, value, schema)
+        check_is_quick(text, value, schema)
         # With what a model writes otherwise the schema is quick: nobody asked for this answer.
-        return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{_patterns_of(schema)}"})
+        return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{patterns_of(schema)}"})
     if kind == "refused":
         raise RecordRefused("bad_value", "extras.json_schema", detail)
     if kind == "unresolved":
@@ -73,102 +69,10 @@ def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
 
     The order of keys does not matter; 1 equals 1.0, but not true. Raises RecordRefused for a target that is not JSON.
     """
-    wanted = [_parse(target) for target in targets]
-    if any(value is _NOTHING for value in wanted):
+    from pytest_lmeval.metrics.parts.json_found import NOTHING, find, parse
+
+    wanted = [parse(target) for target in targets]
+    if any(value is NOTHING for value in wanted):
         raise RecordRefused("bad_value", "targets", "json_exact expects each target to be JSON")
-    value = _find(prediction)
-    return float(value is not _NOTHING and any(json_equal(value, each) for each in wanted))
-
-
-def _find(text: str) -> Any:
-    whole = _parse(text)
-    return _longest(text) if whole is _NOTHING else whole
-
-
-def _parse(text: str) -> Any:
-    try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return _NOTHING
-    return value if _is_shallow(value) else _NOTHING
-
-
-def _longest(text: str) -> Any:
-    """Return the longest object or array in ``text``; of those inside each other only the outermost counts."""
-    decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
-    best, length, position = _NOTHING, 0, 0
-    # A long run of brackets that never close must not cost the square of its length.
-    budget = 5 * len(text) + 10_000
-    while budget > 0 and (opening := _OPENING.search(text, position)):
-        start = opening.start()
-        try:
-            value, position = decode(text, start)
-        except (ValueError, RecursionError) as error:
-            # The error counts the lines up to its place: a fast step, of all the text before it.
-            budget -= getattr(error, "pos", start + 1000) - start + 1 + start // 64
-            position = start + 1
-            continue
-        if position - start > length and _is_shallow(value):
-            best, length = value, position - start
-    return best
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-def _is_shallow(value: Any) -> bool:
-    level = [value]
-    for _ in range(_MAX_DEPTH + 1):
-        containers = [each for each in level if isinstance(each, dict | list)]
-        if not containers:
-            return True
-        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
-    return False
-
-
-def _schema_text(schema: Any) -> str:
-    if not isinstance(schema, dict | bool):
-        raise RecordRefused("bad_value", "extras.json_schema", f"expected a JSON Schema, got {schema!r:.80}")
-    try:
-        return json.dumps(schema)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise RecordRefused("bad_value", "extras.json_schema", f"the schema is not JSON: {error}") from None
-
-
-def _check_is_quick(text: str, value: Any, schema: Any) -> None:
-    """Raise ScoringError where the schema takes too long for a value of the same shape with short texts, too."""
-    from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
-
-    try:
-        shared_worker().ask("json_schema", text, [_shortened(value)])
-    except TookTooLong as error:
-        raise ScoringError(f"{error}, for a short value, too{_patterns_of(schema)}") from None
-
-
-def _shortened(value: Any) -> Any:
-    if isinstance(value, str):
-        return value[:_SHORT]
-    if isinstance(value, list):
-        return [_shortened(each) for each in value[:_SHORT]]
-    if isinstance(value, dict):
-        return {name: _shortened(each) for name, each in islice(value.items(), _SHORT)}
-    return value
-
-
-def _patterns_of(schema: Any) -> str:
-    shown = [f"{pattern!r:.80}" for pattern in islice(_patterns(schema), _MOST_SHOWN)]
-    return f"; patterns of the schema: {', '.join(shown)}" if shown else ""
-
-
-def _patterns(schema: Any) -> Iterator[str]:
-    waiting = [schema]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            pattern, named = each.get("pattern"), each.get("patternProperties")
-            yield from [pattern] if isinstance(pattern, str) else []
-            yield from named if isinstance(named, dict) else []
-            waiting.extend(each.values())
-        elif isinstance(each, list | tuple):
-            waiting.extend(each)
+    value = find(prediction)
+    return float(value is not NOTHING and any(json_equal(value, each) for each in wanted))

@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.records.recorded import check_schema, parse_object
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/2"
 """What is written; earlier versions are read, too."""
@@ -79,6 +78,8 @@ def read_ledger(
     There are no runs if the file may have been cut in its first line. Raises UsageError that names the line for an
     object that no run writes, and for the ledger of a newer version.
     """
+    from pytest_lmeval.records.recorded import check_schema
+
     ledger: LedgerRuns[_Result] = LedgerRuns()
     run: LedgerRun[_Result] = LedgerRun({})
     for number, kind, value in _parsed(lines):
@@ -132,6 +133,9 @@ def is_complete(path: Path) -> bool:
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[int, str, Any]]:
     """Yield number, kind and value of every line that is not blank; the kind is that of a line, or ``damaged``."""
+    # A run that reads no earlier one does without.
+    from pytest_lmeval.records.recorded import parse_object
+
     for number, line in enumerate(lines, start=1):
         text = (line if number > 1 else line.removeprefix(_BOM)).strip(b" \t\r\n")
         if not text:

@@ -10,14 +10,10 @@ from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.details import (
     CHECKS,
-    answers_in,
-    explanation_of,
     is_function,
-    reasons_of,
-    shown_output,
     shown_response,
-    wanted_text,
 )
+from pytest_lmeval.leaderboard.explained import answers_in, explanation_of, reasons_of, shown_output, wanted_text
 from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, table
 from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
 from pytest_lmeval.report.words import word_diff

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pytest_lmeval.leaderboard.details import shown_response, wanted_text
+from pytest_lmeval.leaderboard.details import shown_response
+from pytest_lmeval.leaderboard.explained import wanted_text
 from pytest_lmeval.leaderboard.passing import missed_lines
 from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable

@@ -9,12 +9,8 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.details import (
-    explanation_of,
     is_function,
-    reasons_of,
-    shown_output,
     shown_response,
-    wanted_text,
 )
 from pytest_lmeval.leaderboard.rows import SCORES, as_in_data
 from pytest_lmeval.report.tables import (
@@ -134,6 +130,8 @@ def _failed(board: Leaderboard) -> list[str]:
     failed = [result for row in board.tasks for result in row.per_example if result.is_failed]
     if not failed:
         return []
+    from pytest_lmeval.leaderboard.explained import reasons_of, wanted_text
+
     failed = sorted(as_in_data(failed), key=lambda result: not result.must_pass)
     has_reasons = any(map(reasons_of, failed[:_FLIPS]))
     rows = [
@@ -154,6 +152,8 @@ def _answer(result: ExampleResult) -> str:
     if result.error:
         return head(result.error, _TEXT)
     if is_function(result):
+        from pytest_lmeval.leaderboard.explained import explanation_of, shown_output
+
         said = {"output": shown_output(result), "prediction": explanation_of(result)}
         return _said(said, is_function=True)
     return head(result.predictions[shown_response(result)], _TEXT) if result.predictions else ""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
 from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
-from pytest_lmeval.asking.rounds import Conversation
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.scoring.judge import Judge, Known, NamedJudges
@@ -19,6 +18,7 @@ from pytest_lmeval.types import Example, Exchange, Generate, Joined, Message, Re
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import Cache
     from pytest_lmeval.asking.limits import Budget
+    from pytest_lmeval.asking.rounds import Conversation
     from pytest_lmeval.run.plan import RunPlan, Unit
     from pytest_lmeval.run.resume import Recorded
     from pytest_lmeval.run.settings import RunSettings
@@ -31,7 +31,7 @@ Note = Callable[[str, str, Exchange], None]
 OnWait = Callable[[Engine], None]
 Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
 """From a unit and its requests to the answers that need not be asked for, None where it has not all of them."""
-Converse = Callable[[Any, Request], Conversation | None]
+Converse = Callable[[Any, Request], "Conversation | None"]
 """From a unit and one of its requests to the conversation that this begins, None where it begins none."""
 
 
@@ -259,6 +259,8 @@ class ModelAnswers:
         follow_up = self.task(unit).conversation(unit.example)
         if follow_up is None:
             return None
+        from pytest_lmeval.asking.rounds import Conversation
+
         recall = None if self._recorded is None else self._recorded.of(unit)
         note = _not_noted if self.note is None else partial(self.note, unit.task.name, unit.example.id)
         player = self.player() if hasattr(follow_up, "opening") else None

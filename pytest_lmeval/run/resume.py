@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import cycle
@@ -20,12 +20,8 @@ from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Generat
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.answers import Recall
-    from pytest_lmeval.records.stored import StoredLine
     from pytest_lmeval.run.answers import Model
     from pytest_lmeval.run.plan import Unit
-
-_TEXTS = ("prompt", "outputs", "thoughts", "exchanges", "predictions")
-_DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 
 class Query(NamedTuple):
@@ -222,76 +218,3 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
 def _count(result: ExampleResult, name: str) -> int | None:
     amount = result.usage.get(name)
     return None if amount is None else int(amount)
-
-
-class Resumption:
-    """The results in the ledger that ``--lm-resume`` continues; empty without the option.
-
-    ``reused`` counts the results of this run that the ledger holds already. ``is_own`` says that it is this run's: that
-    of a whole run stays as it is where examples are picked.
-    """
-
-    def __init__(self, held: HeldResults, *, is_own: bool = True) -> None:
-        self._held = held
-        self._is_own = is_own
-        self.reused = 0
-        self._withdrawn: set[tuple[str, str]] = set()
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the ledger is continued."""
-        return self._is_own and self._held.goes_on
-
-    def takes(self, result: ExampleResult) -> bool:
-        """Tell whether the ledger holds this very result, and count it."""
-        held = self._held.results.get((result.task, result.id))
-        if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
-            return False
-        # Another model or judge may have said the same: a further run has to know that it is theirs.
-        if not is_of(held.adapter_key, result.adapter_key):
-            return False
-        from pytest_lmeval.records.recording import judge_keys
-
-        if not judge_keys(held.details) <= judge_keys(result.details):
-            return False
-        self.reused += 1
-        # An older version did not record the name of the item.
-        return self._is_own and held.item == result.item
-
-    def stored(self, result: ExampleResult) -> StoredLine | None:
-        """Return where the texts of a result are in the ledger that holds it; None where they are in memory."""
-        held = self._held.results[result.task, result.id]
-        is_same = all(getattr(held, name) == getattr(result, name) for name in _TEXTS)
-        return getattr(held.answer, "at", None) if is_same else None
-
-    def withdraw(self, result: ExampleResult | None) -> None:
-        """Note a result that is in the ledger, and not counted unless another one of its example follows."""
-        if result is not None:
-            self._withdrawn.add((result.task, result.id))
-
-    def left_out(self, results: Iterable[ExampleResult]) -> list[tuple[str, str]]:
-        """Return task and id of the examples in the ledger that are not in ``results``, those that the run counts."""
-        counted = {(result.task, result.id) for result in results}
-        held = self._held.keys if self.goes_on else frozenset()
-        return sorted((held | self._withdrawn) - counted)
-
-    def remarks(self, kept: Path | None) -> list[str]:
-        """Return what to say at the end of the run; ``kept`` is the older ledger where it was not continued."""
-        remarks = []
-        if self._held.nothing:
-            remarks.append(f"--lm-resume: nothing to resume, {self._held.nothing}; every example was asked")
-        elif self.reused:
-            of = f"the run of {self._held.started}" if self._held.complete else "the ledger"
-            remarks.append(f"resumed: {self.reused} answer(s) out of {of} were used again")
-        elif self._held.keys:
-            other = "another adapter, other adapter options or another --lm-repeats"
-            own = "other examples or prompts, or of an adapter with other code, attributes or fingerprint"
-            why = other if self._held.asked_otherwise else own
-            remarks.append(f"resumed nothing: the {len(self._held.keys)} result(s) in the ledger are of {why}")
-            if kept is not None:
-                remarks.append(f"the older ledger is kept as {kept}")
-        if further := self._held.unfinished:
-            remarks.append(f"resumed: {further} answer(s) of examples that had no result yet were at hand")
-        if self._held.damaged:
-            remarks.append(f"{self._held.damaged} line(s) of the ledger could not be read")
-        return remarks

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_lmeval.compare import calibrate as module
 from pytest_lmeval.compare.calibrate import Calibration, calibrate
-from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import compare
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.needed import overall_level
 from pytest_lmeval.compare.pairing import Pair, pair_up
 from pytest_lmeval.errors import UsageError

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import Comparison, compare
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.stats.paired import holm, paired_test, pooled_test
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row

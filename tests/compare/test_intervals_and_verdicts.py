@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.compare.changes import Criteria, TaskChange
+from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import compare
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.explain import may_be
 from pytest_lmeval.compare.rank import rank
 from pytest_lmeval.records.runfile import RunFile

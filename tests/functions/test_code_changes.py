@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.compare.changes import Criteria
 from pytest_lmeval.compare.compare import compare
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.functions.source import FunctionHashes
 from pytest_lmeval.leaderboard.board import RunFacts, build_board

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.leaderboard.details import answers_in, wanted_of, wanted_text
+from pytest_lmeval.leaderboard.explained import answers_in, wanted_of, wanted_text
 from pytest_lmeval.types import ExampleResult
 
 

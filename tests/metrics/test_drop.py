@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics import drop_em, drop_f1
-from pytest_lmeval.metrics.drop import _best_sum
+from pytest_lmeval.metrics.parts.spans import best_sum
 from pytest_lmeval.tasks import F1, AccuracyCompletionOLMES
 from tests.examples import examples
 from tests.tables import each_row
@@ -60,7 +60,7 @@ def test_what_is_no_list_of_answers_is_refused(given: Any) -> None:
 def test_the_pairing_is_the_best_of_all(worth: list[list[float]]) -> None:
     columns = range(len(worth[0]) if worth else 0)
     best = max(sum(row[at] for row, at in zip(worth, chosen, strict=True)) for chosen in _choices(columns, len(worth)))
-    assert best == pytest.approx(_best_sum(worth))
+    assert best == pytest.approx(best_sum(worth))
 
 
 def _choices(columns: range, rows: int) -> list[tuple[int, ...]]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.records.boardfile import board_results
+from pytest_lmeval.records.boards_read import board_results
 from pytest_lmeval.records.recorded import parse_json, recorded_result
 from pytest_lmeval.records.runfile import board_of, examples_of, read_run
 from pytest_lmeval.types import RESULT_FIELDS, ExampleResult

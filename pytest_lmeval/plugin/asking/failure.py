@@ -15,13 +15,10 @@ from pytest_lmeval.leaderboard.details import (
     WHY,
     details_of,
     is_function,
-    reasons_of,
     responses_under,
-    scores_text,
-    shown_output,
     shown_response,
-    wanted_text,
 )
+from pytest_lmeval.leaderboard.explained import reasons_of, scores_text, shown_output, wanted_text
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.text import printable

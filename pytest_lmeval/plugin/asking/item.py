@@ -14,8 +14,8 @@ import pytest
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.state import other_adapter
 from pytest_lmeval.plugin.private import is_worker
-from pytest_lmeval.plugin.record.progress import stop_session
 from pytest_lmeval.plugin.record.run_facts import rerun_of
+from pytest_lmeval.plugin.record.waiting import stop_session
 from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task

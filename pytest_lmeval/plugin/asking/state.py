@@ -13,7 +13,7 @@ import pytest
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.collect.locate import is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
-from pytest_lmeval.plugin.record.progress import show_waiting, stop_session
+from pytest_lmeval.plugin.record.waiting import show_waiting, stop_session
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (

@@ -213,7 +213,7 @@ class Wanted:
     def _check_floors(
         self, floors: Sequence[str], collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task]
     ) -> None:
-        from pytest_lmeval.compare.changes import OVERALL
+        from pytest_lmeval.compare.criteria import OVERALL
         from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
         from pytest_lmeval.leaderboard.scores import is_score_of
 

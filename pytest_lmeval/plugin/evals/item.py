@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -13,17 +13,17 @@ from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking import turn
-from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
 from pytest_lmeval.plugin.private import drop_tmp_path, parameters_of
-from pytest_lmeval.plugin.record.progress import stop_session
 from pytest_lmeval.plugin.record.run_facts import rerun_of
+from pytest_lmeval.plugin.record.waiting import stop_session
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_lmeval.functions.declare import EvalFunction
@@ -133,7 +133,7 @@ class EvalItem(ScoredItem):
             evals.let_go(self)
             result = run.unscored(self, other)
             self.keep(result)
-            raise ExampleFailed(self._explained(result))
+            self._fail(result)
         running = evals.finish(self)
         for outcome in running.outcomes:
             if (error := control_of(outcome.error)) is not None:
@@ -173,7 +173,9 @@ class EvalItem(ScoredItem):
         # Of several models the others go on.
         return other or (self.run_state.run.stopped if self.label else "")
 
-    def _fail(self, result: ExampleResult, outcomes: list[Outcome]) -> None:
+    def _fail(self, result: ExampleResult, outcomes: Sequence[Outcome] = ()) -> NoReturn:
+        from pytest_lmeval.plugin.asking.failure import ExampleFailed
+
         explained = self._explained(result)
         raised = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if raised is None or isinstance(raised, LmevalError):
@@ -183,6 +185,8 @@ class EvalItem(ScoredItem):
         raise raised
 
     def _explained(self, result: ExampleResult) -> str:
+        from pytest_lmeval.plugin.asking.failure import explain
+
         before = self.run_state.baseline_results.get((result.task, result.id))
         return explain(result, rerun_of(self), before)
 
@@ -252,6 +256,8 @@ class _Follower:
         result = evals.result(self, [Outcome(state, raised, call.duration)])
         if result.is_failed and not report.failed and not hasattr(report, "wasxfail"):
             report.outcome = "failed"
+            from pytest_lmeval.plugin.asking.failure import explain
+
             report.longrepr = explain(result, rerun_of(item))
         self._attach(report, result)
 

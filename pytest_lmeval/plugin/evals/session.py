@@ -27,7 +27,7 @@ from pytest_lmeval.plugin.private import (
     uncaptured,
     worker_input,
 )
-from pytest_lmeval.plugin.record.progress import show_waiting
+from pytest_lmeval.plugin.record.waiting import show_waiting
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.run.run import scrubbed
 from pytest_lmeval.text import own_name

@@ -17,7 +17,6 @@ from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
-from pytest_lmeval.plugin.record.progress import show_words
 from pytest_lmeval.plugin.settings.settings import label_of, registry_of
 from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
 from pytest_lmeval.report.markdown import markdown
@@ -174,6 +173,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
             when=when,
             user_properties=list(properties),
         )
+        from pytest_lmeval.plugin.record.progress import show_words
+
         show_words(config)
         # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
         report.__dict__["lm_gate"] = ""

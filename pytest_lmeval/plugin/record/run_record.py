@@ -19,7 +19,6 @@ from pytest_lmeval.plugin.asking.state import files_of_run, make_run
 from pytest_lmeval.plugin.collect.collected import collected, remarks_of
 from pytest_lmeval.plugin.private import is_crash
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
-from pytest_lmeval.plugin.record.progress import LongestTest, Progress, show_words
 from pytest_lmeval.plugin.record.received import Received, failed_besides
 from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
@@ -30,11 +29,12 @@ from pytest_lmeval.plugin.settings.settings import gate_settings, registry_of, r
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.records.ledger_lines import IN_MEMORY, LONG
-from pytest_lmeval.run.resume import HeldResults, Resumption
+from pytest_lmeval.run.resumption import Resumption
 from pytest_lmeval.run.settings import timestamp
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
+    from pytest_lmeval.plugin.record.progress import LongestTest, Progress
     from pytest_lmeval.records.stored import StoredLine
 
 
@@ -70,7 +70,7 @@ class RunRecord:
         self.baseline = self._files.baseline
         self.files = ReportFiles(config, self.report_dir, self.baseline)
         is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
-        self.resumption = Resumption(self._files.held or HeldResults(), is_own=is_own)
+        self.resumption = Resumption(self._files.held, is_own=is_own)
         self._has_workers = has_workers
         self.received = Received(ExampleResult.from_json, knows_items=not has_workers)
         self._started = timestamp()
@@ -113,6 +113,8 @@ class RunRecord:
         if self._progress is not None:
             self._progress.clear()
         if result.status not in ("passed", "failed"):
+            from pytest_lmeval.plugin.record.progress import show_words
+
             show_words(self.config)
         is_held = self.resumption.takes(result)
         if not is_held:
@@ -131,6 +133,8 @@ class RunRecord:
     def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
         """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
         if self._progress is None:
+            from pytest_lmeval.plugin.record.progress import Progress
+
             self._progress = Progress(self.config, self.received)
         self._progress.tick(in_flight, wait)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.compare.changes import OVERALL
+from pytest_lmeval.compare.criteria import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard

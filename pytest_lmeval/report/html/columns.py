@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from pytest_lmeval.compact_json import encode
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.data import (
@@ -18,7 +19,6 @@ from pytest_lmeval.report.html.data import (
 )
 from pytest_lmeval.report.html.examples import ShownPair, example_fields
 from pytest_lmeval.report.html.shown import ShownExamples
-from pytest_lmeval.report.html.steps import encode
 from pytest_lmeval.types import ExampleResult
 
 Key = tuple[str, str]

@@ -11,6 +11,7 @@ from itertools import chain, zip_longest
 from operator import attrgetter
 from typing import Any
 
+from pytest_lmeval.compact_json import encode
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.examples import (
@@ -22,7 +23,6 @@ from pytest_lmeval.report.html.examples import (
     urgency,
 )
 from pytest_lmeval.report.html.shown import ShownExamples
-from pytest_lmeval.report.html.steps import encode
 from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.types import ExampleResult
 

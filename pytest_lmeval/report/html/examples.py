@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import METRIC, OUTPUT, explanation_of, shown_output, wanted_of
+from pytest_lmeval.leaderboard.details import METRIC, OUTPUT
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
 from pytest_lmeval.postprocess import RULES
-from pytest_lmeval.report.html.steps import function_fields
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
 from pytest_lmeval.types import UNSCORED, ExampleResult
 
@@ -105,7 +104,7 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "metric": question.metric,
         "rule": "" if question.post_process == "none" else question.post_process,
         "prompt": cut(question.prompt[prefix:]),
-        "targets": [*map(cut, question.targets or wanted_of(now))],
+        "targets": [*map(cut, question.targets or _wanted(now))],
         "answers": _answers(now),
         "category": question.category,
         "tags": list(question.tags),
@@ -126,6 +125,8 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "before": None if pair.before is None else _before(now, pair.before, other_prompt=pair.differs_in_prompt),
     }
     if question.metric == METRIC and _is_function(now):
+        from pytest_lmeval.report.html.steps import function_fields
+
         fields.update(function_fields(now))
     return _filled(fields)
 
@@ -134,6 +135,14 @@ def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return, of a conversation, the thoughts before each of its answers, in order; empty if all are."""
     thoughts = [cut(str(each.get("thoughts", ""))) for each in exchanges]
     return thoughts if any(thoughts) else []
+
+
+def _wanted(result: ExampleResult) -> Sequence[str]:
+    if _is_function(result):
+        return ()
+    from pytest_lmeval.leaderboard.explained import wanted_of
+
+    return wanted_of(result)
 
 
 def _item(result: ExampleResult) -> str:
@@ -160,6 +169,8 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
 
 def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any]:
     """Return what an application answered then and now, and how that was scored."""
+    from pytest_lmeval.leaderboard.explained import explanation_of, shown_output
+
     old, new = shown_output(before), shown_output(now)
     if not old:
         return {"explained": cut(explanation_of(before))}

@@ -14,16 +14,18 @@ from operator import methodcaller
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.report.html.columns import Column, columns_data
 from pytest_lmeval.report.html.data import ReportData, report_data
 from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.tables import interval_text, score_text
 from pytest_lmeval.report.wording import baseline_line, is_off
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.report.html.columns import Column
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
@@ -54,6 +56,8 @@ def render_report(
 
 def render_columns(overview: Mapping[str, Any], columns: Sequence[Column], title: str, summary: str) -> str:
     """Return the page of several models as the text of one HTML file, all ASCII; title and summary are HTML."""
+    from pytest_lmeval.report.html.columns import columns_data
+
     return _page(columns_data(overview, columns), title, summary, _OF_SEVERAL)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY, verdict_text
+from pytest_lmeval.compact_json import encode
+from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY
 from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
@@ -14,7 +14,6 @@ MOST_STEPS = 2_000
 """How many steps of a repeat are shown, the first and the last."""
 MOST_TEXT = 400_000
 """How many characters the inputs and outputs of an example have together, shortened alike where they have more."""
-encode = compact_encoder()
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
@@ -82,8 +81,11 @@ def _step(given: Mapping[str, Any]) -> dict[str, Any]:
         "error": cut(str(given.get("error") or ("cancelled" if given.get("cancelled") else ""))),
     }
     step = {"kind": cut(str(given.get("kind") or ""), 100), **{name: each for name, each in fields.items() if each}}
-    if "verdict" in given and (verdict := verdict_text(given)):
-        step["verdict"] = cut(verdict)
+    if "verdict" in given:
+        from pytest_lmeval.leaderboard.explained import verdict_text
+
+        if verdict := verdict_text(given):
+            step["verdict"] = cut(verdict)
     said = {side: given[side] for side in _SIDES if given.get(side) is not None}
     if "thoughts" in said:
         said["thoughts"] = str(said["thoughts"])

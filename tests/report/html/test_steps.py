@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.compact_json import encode
 from pytest_lmeval.report.html import steps
 from pytest_lmeval.report.html.examples import ShownPair, example_fields
-from pytest_lmeval.report.html.steps import MOST_TEXT, encode, function_fields
+from pytest_lmeval.report.html.steps import MOST_TEXT, function_fields
 from tests.report.html.samples import function_result
 from tests.tables import each_row
 

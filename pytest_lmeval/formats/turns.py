@@ -1,0 +1,172 @@
+"""Records with turns: what one has to have, what the user says and the tools answer, and the score turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
+from pytest_lmeval.formats import checks
+from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
+from pytest_lmeval.formats.compact import OPTIONAL, REQUIRED, id_of
+from pytest_lmeval.formats.metric_fields import check_metric
+from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
+from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
+from pytest_lmeval.postprocess import apply_metric, predicted, share_of
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.types import Completion, Example, Exchange, Message, Score
+
+_OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
+
+
+def check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
+    """Return the example that a record with turns describes; raise RecordRefused for the first rule it breaks."""
+    for name in REQUIRED:
+        if name in record:
+            detail = f"a record with turns has no {name} of its own: what is asked and scored is in the turns"
+            raise RecordRefused("unknown_field", name, detail)
+    fields = checks.check_fields(record, ("turns",), OPTIONAL)
+    example_id = id_of(fields, line)
+    extras = checks.optional_object(fields, "extras")
+    checks.gate_fields(extras, "extras")
+    check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[TURNS].extras))
+    tools = check_tools(extras)
+    turns = fields["turns"]
+    if not isinstance(turns, list) or not turns:
+        got = "an empty one" if turns == [] else checks.type_name(turns)
+        raise RecordRefused("bad_type", "turns", f"expected a non-empty array of objects, got {got}")
+    for number, turn in enumerate(turns):
+        _check_turn(turn, f"turns[{number}]", tools, registry)
+    if not any(map(_is_scored, turns)):
+        raise RecordRefused("bad_value", "turns", "no turn has targets: nothing would be scored")
+    return Example(
+        id=example_id,
+        prompt="\n\n".join(turn["user"] for turn in turns),
+        targets=(),
+        metric=TURNS,
+        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
+        metadata={**extras, "turns": turns},
+        line=line,
+        messages=(Message("user", turns[0]["user"]),),
+    )
+
+
+def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> None:
+    _check_turn_fields(turn, field)
+    extras = checks.optional_object(turn, "extras", field)
+    if "threshold" in extras:
+        checks.number_in_range(extras["threshold"], f"{field}.extras.threshold", 0.0, 1.0)
+    if "post_process" in turn:
+        checks.one_of(turn["post_process"], f"{field}.post_process", registry.rules)
+    metric = known_metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
+    known = registry.metrics[RENAMED.get(metric, metric)]
+    check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
+    if known.needs_sandbox or known.asks_judge:
+        what = "runs programs" if known.needs_sandbox else "asks a judge"
+        raise RecordRefused("bad_value", f"{field}.metric", f"{metric} {what}, which a turn cannot")
+    if "targets" in turn:
+        targets = checks.strings(turn["targets"], f"{field}.targets")
+        check_metric(known, metric, targets, extras, f"{field}.extras")
+    elif "metric" in turn and known.needs_targets:
+        raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
+    if known.takes_calls:
+        if not tools:
+            raise RecordRefused(
+                "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
+            )
+        check_call_extras(extras, f"{field}.extras", tools)
+
+
+def _check_turn_fields(turn: Any, field: str) -> None:
+    if not isinstance(turn, dict):
+        raise RecordRefused("bad_type", field, f"expected an object with user, got {checks.type_name(turn)}")
+    for name in turn:
+        if name not in _OF_TURNS:
+            hint = nearest(name, _OF_TURNS, "expected one of")
+            raise RecordRefused("unknown_field", f"{field}.{name}", f"unknown field {name!r}{hint}")
+    if "user" not in turn:
+        raise RecordRefused("missing_required", f"{field}.user", "a turn begins with what the user says")
+    checks.string(turn["user"], f"{field}.user")
+
+
+def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the tools of a conversation; raise RecordRefused where what the extras say of them cannot be used."""
+    tools = tools_of(extras["tools"], "extras.tools") if "tools" in extras else ()
+    check_choice(extras, "extras", tools)
+    if "responses" in extras:
+        check_responses(extras["responses"], "extras.responses", tools)
+    if "max_rounds" in extras:
+        if "responses" not in extras:
+            detail = "it limits how often tools answer, which they do by extras.responses alone"
+            raise RecordRefused("missing_required", "extras.responses", f"extras.max_rounds: {detail}")
+        rounds = checks.number_in_range(extras["max_rounds"], "extras.max_rounds", 1, 100)
+        if not rounds.is_integer():
+            raise RecordRefused("bad_value", "extras.max_rounds", f"expected a whole number, got {rounds!r}")
+    return tools
+
+
+def tools_in(example: Example) -> dict[str, Any]:
+    """Return the tools of a record, and how they are to be chosen, as a request takes them."""
+    extras = example.metadata
+    if "tools" not in extras:
+        return {}
+    return {"tools": tools_of(extras["tools"], "extras.tools"), "tool_choice": extras.get("tool_choice", "")}
+
+
+def script_of(example: Example) -> Script:
+    """Return what the user says, and what the tools answer."""
+    extras = example.metadata
+    respond = from_table(extras["responses"]) if "responses" in extras else None
+    return Script([turn["user"] for turn in extras["turns"]], respond, extras.get("max_rounds", MAX_ROUNDS))
+
+
+def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
+    """Return the share of the scored turns that pass, and every turn in the details."""
+    script = script_of(example)
+    talk = by_turn(response.exchanges)
+    turns = example.metadata["turns"]
+    if len(talk) != len(turns):
+        raise ScoringError(f"{len(talk)} of {len(turns)} turns were asked")
+    tools = {"tools": example.metadata["tools"]} if "tools" in example.metadata else {}
+    found = [_turn(turn, exchanges, script, registry, tools) for turn, exchanges in zip(turns, talk, strict=True)]
+    passed = [each["passed"] for each in found if "passed" in each]
+    predictions = [each["prediction"] for each in found if "prediction" in each]
+    unparsed = any(each.get("unparsed", False) for each in found)
+    return Score(sum(passed) / len(passed), {"turns": found}, "\n".join(predictions), unparsed)
+
+
+def _turn(
+    turn: Mapping[str, Any],
+    exchanges: Sequence[Exchange],
+    script: Script,
+    registry: Registry,
+    tools: Mapping[str, Any],
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {"user": turn["user"], "said": said_in(exchanges)}
+    stopped = script.stopped(exchanges)
+    if stopped:
+        shown["stopped"] = stopped
+    if not _is_scored(turn):
+        return shown
+    word = turn.get("metric", "exact_match")
+    metric = registry.metric(RENAMED.get(word, word))
+    answer = answer_of(exchanges)
+    prediction = predicted(answer, registry.rule(turn.get("post_process", "none")), metric)
+    targets, extras = tuple(turn.get("targets", ())), turn.get("extras", {})
+    score = apply_metric(metric, prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
+    value = share_of(score.value, word)
+    passed = not stopped and value >= extras.get("threshold", metric.threshold)
+    fields = {
+        "metric": word,
+        "targets": list(targets),
+        "prediction": score.prediction,
+        "score": value,
+        "passed": passed,
+    }
+    unparsed = {"unparsed": True} if score.unparsed or answer.has_no_answer else {}
+    return {**shown, **fields, **unparsed, **({"details": dict(score.details)} if score.details else {})}
+
+
+def _is_scored(turn: Mapping[str, Any]) -> bool:
+    """Tell whether a turn is scored: it has targets, or a metric that does without."""
+    return "targets" in turn or "metric" in turn

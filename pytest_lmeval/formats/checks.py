@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import RecordRefused, UnknownName, nearest, not_one_of
 from pytest_lmeval.leaderboard.details import CHECKS
-from pytest_lmeval.numbers import is_number
+from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.pages import page
 from pytest_lmeval.types import NOTHING, Example
 
@@ -282,3 +282,9 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
     if metric == CHECKS:
         raise RecordRefused("bad_value", field, "checks is the metric of a record that has checks instead of a metric")
     return metric
+
+
+def id_of(fields: Mapping[str, Any], line: int) -> str:
+    """Return the id of a record, or one made of its line."""
+    value = fields.get("id", f"ex-{line}")
+    return str(value) if not isinstance(value, str) and is_whole(value) else string(value, "id")

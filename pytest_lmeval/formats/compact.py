@@ -13,7 +13,6 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
 from pytest_lmeval.formats.metric_fields import READ_EXTRAS, check_metric, check_read_extras
 from pytest_lmeval.leaderboard.details import CHECKS
-from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
 
@@ -48,7 +47,7 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     needs_targets = known is None or known.needs_targets
     required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
     fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), IN_EXTRAS)
-    example_id = id_of(fields, line)
+    example_id = checks.id_of(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
     targets = checks.strings(fields["targets"], "targets") if "targets" in fields else ()
     metric = known_metric(fields["metric"], "metric", registry)
@@ -90,7 +89,7 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
         if name in record:
             raise RecordRefused("unknown_field", name, f"a record with checks has no {name} of its own: each check has")
     fields = checks.check_fields(record, ("prompt", CHECKS), OPTIONAL, IN_EXTRAS)
-    example_id = id_of(fields, line)
+    example_id = checks.id_of(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
     extras = checks.optional_object(fields, "extras")
     checks.gate_fields(extras, "extras")
@@ -107,12 +106,6 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
         metadata={**extras, CHECKS: given},
         line=line,
     )
-
-
-def id_of(fields: Mapping[str, Any], line: int) -> str:
-    """Return the id of a record, or one made of its line."""
-    value = fields.get("id", f"ex-{line}")
-    return str(value) if not isinstance(value, str) and is_whole(value) else checks.string(value, "id")
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
-from pytest_lmeval.formats.compact import OPTIONAL, REQUIRED, id_of
 from pytest_lmeval.formats.metric_fields import check_metric
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
@@ -16,17 +15,18 @@ from pytest_lmeval.postprocess import apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Completion, Example, Exchange, Message, Score
 
+_OF_TURNS_ALONE = ("prompt", "targets", "metric")
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
 def check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
     """Return the example that a record with turns describes; raise RecordRefused for the first rule it breaks."""
-    for name in REQUIRED:
+    for name in _OF_TURNS_ALONE:
         if name in record:
             detail = f"a record with turns has no {name} of its own: what is asked and scored is in the turns"
             raise RecordRefused("unknown_field", name, detail)
-    fields = checks.check_fields(record, ("turns",), OPTIONAL)
-    example_id = id_of(fields, line)
+    fields = checks.check_fields(record, ("turns",), ("id", "extras"))
+    example_id = checks.id_of(fields, line)
     extras = checks.optional_object(fields, "extras")
     checks.gate_fields(extras, "extras")
     check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[TURNS].extras))

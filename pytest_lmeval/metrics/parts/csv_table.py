@@ -20,7 +20,7 @@ class Table(NamedTuple):
 
 
 def find(text: str, extras: Mapping[str, Any]) -> Table | None:
-    """Return the longest table of a text, None where there is none."""
+    """Return the longest table of a text, None without one."""
     asked = separator_of(extras)
     lines = text.replace("\r\n", "\n").split("\n")
     tables = [

@@ -25,7 +25,7 @@ def find(text: str) -> Any:
 
 
 def parse(text: str) -> Any:
-    """Return the value of a JSON text; NOTHING where it is none, or nested too deeply."""
+    """Return the value of a JSON text; NOTHING for any other text, or one nested too deeply."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -68,7 +68,7 @@ def _is_shallow(value: Any) -> bool:
 
 
 def schema_text(schema: Any) -> str:
-    """Return a schema as JSON; raise RecordRefused for what is none."""
+    """Return a schema as JSON; raise RecordRefused for anything else."""
     if not isinstance(schema, dict | bool):
         raise RecordRefused("bad_value", "extras.json_schema", f"expected a JSON Schema, got {schema!r:.80}")
     try:

@@ -19,7 +19,7 @@ def spans_of(prediction: str) -> list[str]:
 
 
 def answers_of(targets: Sequence[str], extras: Mapping[str, Any]) -> list[list[str]]:
-    """Return the answers, each as its spans; raise RecordRefused for extras that are none."""
+    """Return the answers, each as its spans; raise RecordRefused for other extras."""
     given = extras.get("answer_tuples")
     if given is None:
         given = [[target] for target in targets]

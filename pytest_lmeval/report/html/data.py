@@ -9,7 +9,7 @@ from functools import partial
 from heapq import nsmallest
 from itertools import chain, zip_longest
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.frozen import dataclass
@@ -22,9 +22,11 @@ from pytest_lmeval.report.html.examples import (
     flips_of,
     urgency,
 )
-from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.report.html.shown import ShownExamples
 
 MAX_EXAMPLES = 10_000
 MAX_CHARACTERS = 30_000_000

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.report.html.data import ReportData, report_data
-from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.report.tables import interval_text, score_text
 from pytest_lmeval.report.wording import baseline_line, is_off
 from pytest_lmeval.text import printable
@@ -26,6 +25,7 @@ from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.report.html.columns import Column
+    from pytest_lmeval.report.html.shown import ShownExamples
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
 

@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / ".ci/large"
 PYTEST = """\
 #!/bin/sh
-echo "$*" >>{asked}
+echo "$*" >>'{asked}'
 echo "left out: $LEFT"
 echo "== $COUNTS in 4.20s =="
 exit $CODE
@@ -28,7 +28,7 @@ UV = """\
 #!/bin/sh
 for last; do :; done
 case "$1 $*" in
-venv*) mkdir -p "$last/bin" && cp {pytest} "$last/bin/pytest" ;;
+venv*) mkdir -p "$last/bin" && cp '{pytest}' "$last/bin/pytest" ;;
 python*) exit 1 ;;
 *ray*) exit 1 ;;
 esac

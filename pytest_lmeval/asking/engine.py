@@ -27,7 +27,7 @@ Ahead = Callable[[], Hashable | None]
 """The key that will be wanted after those it gave before; None: nothing more is known at present."""
 _LOOK_S = 0.25
 # Below this a thread is the faster place for the client: a message to a process costs more than the lock.
-_WORTH_A_PROCESS = 64
+_WORTH_A_PROCESS = 32
 
 
 @dataclass(frozen=True, slots=True)

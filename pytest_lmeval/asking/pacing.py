@@ -19,7 +19,7 @@ ALONE_S = 5.0
 
 
 class Waits:
-    """The waits of the requests in hand, of which there are ``in_hand``; may be read from another thread."""
+    """The waits of the ``in_hand`` requests that are being asked; may be read from another thread."""
 
     def __init__(self) -> None:
         self.in_hand = 0

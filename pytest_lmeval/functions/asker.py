@@ -172,7 +172,7 @@ class Asker:
         loop, settled = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, and the run is over
                 loop.call_soon_threadsafe(settled.set)
 
         while not budget.admit(wake):
@@ -205,7 +205,7 @@ class Asker:
         return job if is_first and not is_full else None
 
     def _send(self, first: Job | None = None) -> None:
-        """Send what is gathered, if it still begins with ``first``; None: whatever it is."""
+        """Send what is gathered; with ``first`` only if that is still its first job."""
         with self._lock:
             if not self._gathered or first not in (None, self._gathered[0]):
                 return
@@ -254,7 +254,7 @@ class Asker:
             self._is_woken = True
             try:
                 self._loop.events.call_soon_threadsafe(self._hand_out)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed, and the run is over
                 self._arrived.clear()
 
     def _hand_out(self) -> None:
@@ -266,7 +266,7 @@ class Asker:
 
 
 def _settled(budget: Budget, outcome: Outcome) -> Outcome:
-    """Return what became of a request once its cost is counted, also where nobody waits for it any more."""
+    """Return the answer to a request and count its cost, also where the request was cancelled."""
     if isinstance(outcome, Completion | AdapterError):
         try:
             budget.settle(outcome)

@@ -122,7 +122,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Let nobody wait for an example any more; one that something else than the run cancelled has an error."""
+        """Mark an example as ended; one that was cancelled, but not by the run, has an error."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()

@@ -25,7 +25,7 @@ from pytest_lmeval.frozen import dataclass
 _LINE = re.compile(rb"^[\"']?(task|group|tag|class|include)[\"']?[ \t]*:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _ENTRY = re.compile(rb"\r?\n[ \t]*-[ \t]+(.*?)[ \t\r]*(?=\n|$)")
 _QUOTE = rb"[\"']?"
-# A name as it is, or in quotes of which it has none within.
+# A name without quotes, or in quotes and without quotes inside.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 _VERSION = 3

@@ -117,7 +117,7 @@ class EvalItem(ScoredItem):
 
     @property
     def is_set_up(self) -> bool:
-        """Whether its module is set up, it was begun ahead or finds all it takes, and nobody waits for a fixture."""
+        """Whether pytest would set nothing up: its fixtures have values, and no example ahead waits for one."""
         is_up = self.made_path is None and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 

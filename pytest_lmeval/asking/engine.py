@@ -62,9 +62,9 @@ class Engine:
     ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
     on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for one with a
     ``request_window`` the window after the current one, for an async adapter four times its concurrency. What the
-    engine holds stays within the window. ``together`` is how many requests are worth gathering before they are sent.
-    ``stopped`` says why nothing more should be asked. The response to a request that begins a conversation comes after
-    the last of its requests.
+    engine holds stays within the window: ``jobs``, by key, are what was sent and not yet handed out. ``together`` is how
+    many requests are worth gathering before they are sent. ``stopped`` says why nothing more should be asked. The
+    response to a request that begins a conversation comes after the last of its requests.
     Engines of one run share its ``budget``; without one, that of the policy's limit is made, if it has a limit.
     Answers that ``hooks.recall`` or ``cache`` knows are not asked for.
     """
@@ -107,7 +107,7 @@ class Engine:
         self._sender = Sender(partial(_transport, adapter, policy, self.streams, self._inbox), self._inbox, cache)
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
-        self._jobs: dict[Hashable, Job] = {}
+        self.jobs: dict[Hashable, Job] = {}
         self._per_key = 1
         self._rounds: Rounds | None = None
 
@@ -124,19 +124,21 @@ class Engine:
         every key that is sent; where it raises, only that key suffers.
         """
         jobs: list[Job] = []
-        if key not in self._jobs:
-            self._check_budget(len(self._planned.get(key, (key,))) * self._per_key)
+        if key not in self.jobs:
+            if self.budget is not None:
+                self._stopping(self.budget.check, len(self._planned.get(key, (key,))) * self._per_key)
             jobs.append(self._job(key, requests_of))
         self._fill_window(requests_of, jobs)
-        job = self._jobs.pop(key)
+        job = self.jobs.pop(key)
         self._wait_for(job)
         assert job.answers is not None
         responses: list[Response] = []
         span = job.spans[key]
         for place, answer in enumerate(job.answers[span], start=span.start):
-            if not job.talks:
-                self._settle(answer, was_known=place in job.known)
+            if self.budget is not None and not job.talks and place not in job.known:
+                self._stopping(self.budget.cost_of, answer)
             if isinstance(answer, LmevalError):
+                self._note_end([answer])
                 raise answer
             responses.append(answer)
         return responses
@@ -162,7 +164,7 @@ class Engine:
 
     def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
         """Ask ``keys`` ahead of their time, as many as the window and the budget have room for."""
-        new = [key for key in keys if key not in self._jobs][: max(0, self._window - len(self._jobs))]
+        new = [key for key in keys if key not in self.jobs][: max(0, self._window - len(self.jobs))]
         jobs = []
         for start in range(0, len(new), self._largest_unit):
             unit = new[start : start + self._largest_unit]
@@ -175,7 +177,7 @@ class Engine:
 
     def arrived(self) -> Iterator[Arrived]:
         """Yield the keys that were answered whole and not yet handed out; may be called from any thread."""
-        for key, job in self._jobs.copy().items():
+        for key, job in self.jobs.copy().items():
             span = job.spans[key]
             answers = () if job.answers is None or job.failure is not None else job.answers[span]
             if answers and not any(isinstance(answer, LmevalError) for answer in answers):
@@ -185,12 +187,7 @@ class Engine:
 
     def forget(self, key: Hashable) -> None:
         """Hand ``key`` out to nobody: it is not wanted any more."""
-        self._jobs.pop(key, None)
-
-    @property
-    def outstanding(self) -> int:
-        """How many keys were sent and not yet handed out."""
-        return len(self._jobs)
+        self.jobs.pop(key, None)
 
     def close(self) -> None:
         """Stop asking; what is under way is dropped."""
@@ -207,25 +204,18 @@ class Engine:
         """Tell whether the budget has room for so many keys ahead of their time."""
         return self.budget is None or self.budget.allows(keys * self._per_key)
 
-    def _check_budget(self, more: int) -> None:
-        if self.budget is not None:
-            try:
-                self.budget.check(more)
-            except BudgetSpent as error:
-                self.stopped = str(error)
-                raise
+    def _stopping(self, check: Callable[[Any], object], what: Any) -> None:
+        """Call a method of the budget, and stop where it raises BudgetSpent."""
+        try:
+            check(what)
+        except BudgetSpent as error:
+            self.stopped = str(error)
+            raise
 
-    def _settle(self, answer: Answer, *, was_known: bool = False) -> None:
-        if isinstance(answer, AdapterDown):
-            self._note_end([answer])
-        if self.budget is not None and was_known:
-            self.budget.release()
-        elif self.budget is not None:
-            try:
-                self.budget.settle(answer)
-            except BudgetSpent as error:
-                self.stopped = str(error)
-                raise
+    def _settle(self, answer: Answer) -> None:
+        self._note_end([answer])
+        if self.budget is not None:
+            self._stopping(self.budget.settle, answer)
 
     def _note_end(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
@@ -252,8 +242,8 @@ class Engine:
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(wrong,))
             except BaseException as error:  # such as a skip: of this member, when its turn comes
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(), failure=error)
-        self._jobs.update(dict.fromkeys(job.spans, job))
-        self._jobs.update(failed)
+        self.jobs.update(dict.fromkeys(job.spans, job))
+        self.jobs.update(failed)
         self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
         if self._hooks.converse is not None and (begun := _begun(job, self._hooks.converse)):
             from pytest_lmeval.asking.rounds import begin
@@ -262,13 +252,15 @@ class Engine:
         if self.budget is not None:
             talks = job.talks
             self.budget.commit(sum(talk.is_open for talk in talks) if talks else len(job.requests))
+            if not talks:
+                job.on_answer = self.budget.settle_all
         return job
 
     def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
         """Send ``jobs``, and what the window has room for."""
         # For many at a time: every message to another thread or process costs a switch.
-        has_room = len(self._jobs) <= self._window - self._refill
-        while has_room and len(self._jobs) < self._window and self._may_ask(self._largest_unit):
+        has_room = len(self.jobs) <= self._window - self._refill
+        while has_room and len(self.jobs) < self._window and self._may_ask(self._largest_unit):
             if len(jobs) * self._largest_unit >= self.together:
                 self._send(jobs)
                 jobs = []
@@ -296,7 +288,7 @@ class Engine:
 
     def _admit(self) -> None:
         if self.budget is not None:
-            self._check_budget(1)
+            self._stopping(self.budget.check, 1)
             self.budget.commit(1)
 
     def _wait_for(self, job: Job) -> None:

@@ -6,7 +6,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -17,6 +17,7 @@ from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.ask import Answer
+    from pytest_lmeval.asking.transport import Job
 
 REPEATS_AT_FIRST = 5
 """Equal errors in a row that end the run before any request was answered."""
@@ -96,16 +97,32 @@ class Budget:
     def settle(self, answer: Answer) -> None:
         """Note what came of one of them."""
         with self._one_less():
+            self._spent += (cost := self.cost_of(answer))
             if isinstance(answer, AdapterError) or answer.cached:
                 return
-            cost = answer.cost if isinstance(answer, Completion) else None
-            if cost is None:
-                self._stopped = "stopped by --lm-max-cost: the adapter does not tell what a request costs"
-                raise BudgetSpent(self._stopped)
-            self._spent += cost
             if not cost and isinstance(answer, Completion) and not answer.prompt_tokens:
                 return  # such as a list of models: it says nothing of what others cost
             self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
+
+    def settle_all(self, job: Job) -> None:
+        """Note what came of a job as soon as it has its answers: examples before its turn may wait for that."""
+        for place, answer in enumerate(job.answers or ()):
+            if place in job.known:
+                self.release()
+            else:
+                # Of an answer without a cost the example learns at its turn.
+                with suppress(BudgetSpent):
+                    self.settle(answer)
+
+    def cost_of(self, answer: Answer) -> float:
+        """Return what an answer cost, 0 for an error and one of another run; raise BudgetSpent if that is unknown."""
+        if isinstance(answer, AdapterError) or answer.cached:
+            return 0.0
+        cost = answer.cost if isinstance(answer, Completion) else None
+        if cost is None:
+            self._stopped = "stopped by --lm-max-cost: the adapter does not tell what a request costs"
+            raise BudgetSpent(self._stopped)
+        return cost
 
     @contextmanager
     def _one_less(self) -> Iterator[None]:

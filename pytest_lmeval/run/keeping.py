@@ -31,17 +31,21 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Look once more, as where a run is stopped before the turn of what has arrived."""
         self._ended.set()
         self._thread.join()
+        self._look()
 
     def _look_on(self) -> None:
         while not self._ended.wait(LOOK_S):
-            waiting = list(self._arrived())
-            for each in waiting:
-                if each.is_new and each.key not in self._noted:
-                    self._keep(each)
-            self._noted = {each.key for each in waiting}
+            self._look()
+
+    def _look(self) -> None:
+        waiting = list(self._arrived())
+        for each in waiting:
+            if each.is_new and each.key not in self._noted:
+                self._keep(each)
+        self._noted = {each.key for each in waiting}
 
     def _keep(self, each: Arrived) -> None:
         for request, response in zip(each.requests, each.responses, strict=False):

@@ -217,7 +217,9 @@ class Run:
         }
 
     def close(self) -> None:
-        """Stop asking, the judges too; what is under way is dropped."""
+        """Stop asking, the judges too; what is under way is dropped, what has arrived is noted."""
+        if self._answers is not None and self._answers.engine.jobs:
+            self._keep()
         for part in (self._early, self._keeper, self.engines, self.journal):
             if part is not None:
                 part.close()

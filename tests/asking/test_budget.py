@@ -176,7 +176,7 @@ def test_what_is_sent_ahead_counts_every_request_of_a_key(kind: type[Priced]) ->
     engine = Engine(adapter, Policy(max_cost=8.0, batch_size=1))
     engine.respond("first", lambda key: requests)
     engine.send(["second", "third"], lambda key: requests)
-    assert 1 == engine.outstanding
+    assert 1 == len(engine.jobs)
     engine.respond("second", lambda key: requests)
     with pytest.raises(BudgetSpent):
         engine.respond("third", lambda key: requests)

@@ -239,7 +239,7 @@ def test_a_run_knows_a_window_before_it_asks_and_the_next_while_it_scores() -> N
     for number, key in enumerate(keys):
         engine.respond(key, requests)
         if number == 0:
-            assert 8 == engine.outstanding + 1
+            assert 8 == len(engine.jobs) + 1
     engine.close()
     assert [["a", "b", "c", "d"], ["e", "f", "g", "h"]] == model.windows[:2]
     assert keys == [text for window in model.windows for text in window]

@@ -20,5 +20,5 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
     """Say, if it is time to, what the run waits for; by default for the requests of ``engine``."""
     recorder: Any = config.pluginmanager.getplugin("lmeval-recorder")
     if recorder is not None:
-        requests = min(engine.outstanding, engine.policy.concurrency)
+        requests = min(len(engine.jobs), engine.policy.concurrency)
         recorder.waiting(requests if in_flight is None else in_flight, engine.wait)

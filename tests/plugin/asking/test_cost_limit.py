@@ -92,3 +92,28 @@ def test_an_amount_that_makes_no_sense_is_a_usage_error(project: Project, amount
     result = project.run(f"--lm-max-cost={amount}")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["*--lm-max-cost: expected a number > 0*"])
+
+
+ASKS = """
+from pytest_lmeval import eval_task
+
+@eval_task("asks", data=[{"prompt": "f0"}, {"prompt": "f1"}])
+def test_asks(row, lm):
+    assert lm.ask(row["prompt"]).text == "yes"
+"""
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_function_does_not_wait_for_what_records_ahead_of_their_turn_may_cost(
+    priced: Project, server: ScriptedServer, processes: str
+) -> None:
+    priced.write("tasks/test_asks.py", ASKS)
+    priced.task("tasks/z.jsonl", *[priced.record(f"z{n}", f"w{n}", target="yes") for n in range(EXAMPLES)])
+    files = ["tasks/t.jsonl::e0", "tasks/t.jsonl::e1", "tasks/test_asks.py", "tasks/z.jsonl"]
+    result = priced.run_pytest("--lm-adapter=priced", "--lm-max-cost=3.6", *files, processes, timeout=60)
+    assert 3 == result.ret
+    assert len(server.requests) <= 7
+    assert (0, EXAMPLES + 4) == (
+        priced.run_pytest("--lm-adapter=priced", "--lm-resume", *files, processes).ret,
+        len(server.requests),
+    )

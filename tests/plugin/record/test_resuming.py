@@ -412,7 +412,8 @@ def test_a_run_that_was_stopped_at_its_first_failure_can_be_completed(model: Pro
     assert 1 == result.ret
     result.assert_outcomes(passed=39, failed=1)
     assert not before & asked_in(model).keys()
-    assert 35 == asked_in(model).total()
+    # What was answered ahead of its turn is not asked again either, but what was under way then is.
+    assert 40 - 5 - 4 <= asked_in(model).total() <= 35
     assert model.board()["complete"]
 
 

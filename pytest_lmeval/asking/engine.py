@@ -62,8 +62,8 @@ class Engine:
     ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
     on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for one with a
     ``request_window`` the window after the current one, for an async adapter four times its concurrency. What the
-    engine holds stays within the window: ``jobs``, by key, are what was sent and not yet handed out. ``together`` is how
-    many requests are worth gathering before they are sent. ``stopped`` says why nothing more should be asked. The
+    engine holds stays within the window: ``jobs``, by key, are what was sent and not yet handed out. ``together`` is
+    how many requests are worth gathering before they are sent. ``stopped`` says why nothing more should be asked. The
     response to a request that begins a conversation comes after the last of its requests.
     Engines of one run share its ``budget``; without one, that of the policy's limit is made, if it has a limit.
     Answers that ``hooks.recall`` or ``cache`` knows are not asked for.

@@ -42,6 +42,9 @@ _LOOK_S = 0.25
 _PATIENCE_S = 5.0
 _BLOCKED_S = 10.0
 _MOST_NOTES = 20
+# From so many requests in flight on a quarter more functions run: between two requests of a function, and at its
+# beginning and its end, none of it is in flight.
+_MANY = 32
 # How pytest's words for a failed assertion begin.
 _FAILURES = ("assert", "AssertionError", "Failed")
 
@@ -55,7 +58,8 @@ class EvalSession:
         wanted = getattr(state.adapter, "requests_in_flight", None)
         self._concurrency = wanted or state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
-        self._runner = Runner(self.shared.loop, self._concurrency)
+        self._at_once = self._concurrency + (self._concurrency // 4 if self._concurrency >= _MANY else 0)
+        self._runner = Runner(self.shared.loop, self._at_once)
         self._starter = Starter(state, self._concurrency)
         self._services: Services | None = None
         self._lms: dict[pytest.Item, LmBase] = {}
@@ -204,7 +208,7 @@ class EvalSession:
             f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
             for (task, reason), count in self._one_by_one.items()
         ]
-        waited += self._alone.lines(self._concurrency) if self._alone is not None else ()
+        waited += self._alone.lines(self._at_once) if self._alone is not None else ()
         # Equal counts of two processes are two notes.
         counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
         others = [*self._notes, *(shared.endpoint.strays if shared.has_endpoint else ())]

@@ -59,6 +59,21 @@ def test_as_many_examples_run_at_once_as_the_concurrency_says(project: Project, 
     assert all(0.09 < each for each in times[:12]), times
 
 
+@pytest.mark.parametrize(("concurrency", "functions"), [(31, 31), (32, 40)])
+def test_from_32_requests_in_flight_on_a_quarter_more_functions_run(
+    project: Project, concurrency: int, functions: int
+) -> None:
+    write_tests(
+        project,
+        "at_once = set()\n\n@eval_task('x', data=[{'id': f'e{n}'} for n in range(80)])\nasync def test_x(row, lm):\n"
+        "    at_once.add(row['id'])\n    print(len(at_once), file=open('functions.txt', 'a'))\n"
+        "    assert await lm.ask('say: 1')\n    at_once.remove(row['id'])\n",
+    )
+    project.run("tests", f"--lm-concurrency={concurrency}", "-Wignore").assert_outcomes(passed=80)
+    assert functions == max(map(int, (project.path / "functions.txt").read_text().split()))
+    assert concurrency == most_at_once(project)
+
+
 def test_four_times_as_many_examples_are_begun_ahead_as_run_at_a_time(project: Project) -> None:
     functions = (
         f"@pytest.fixture(scope='session')\ndef db{n}():\n    print('fixture', file=open('order.txt', 'a'))\n\n"

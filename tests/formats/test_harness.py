@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,15 @@ def test_a_value_that_is_no_number_is_no_score(tmp_path: Path) -> None:
     (task,) = load(tmp_path, {"t.yaml": TASK + "metric_list: [{metric: bypass}]\n"}).tasks
     with pytest.raises(ScoringError, match="the metric that decides is None, no number: name another one"):
         task.score(task.examples[0], [Completion("4")], Tools())
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "ter"])
+def test_a_metric_of_whole_texts_takes_no_first_of_several(tmp_path: Path, metric: str) -> None:
+    text = "output_type: generate_until\nfilter_list: [{name: x, filter: [{function: take_first_k, k: 2}]}]\n"
+    (task,) = load(tmp_path, {"t.yaml": f"{TASK}{text}repeats: 3\nmetric_list: [{{metric: {metric}}}]\n"}).tasks
+    reason = re.escape(f"{metric} takes one text of each document: let the filter end with take_first, it leaves 2")
+    with pytest.raises(ScoringError, match=reason):
+        task.score(task.examples[0], [Completion(text) for text in ("2", "3", "4")], Tools())
 
 
 def test_files_that_a_task_names_are_lines_of_json_whatever_their_suffix(tmp_path: Path) -> None:

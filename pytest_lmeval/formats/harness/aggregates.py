@@ -18,7 +18,7 @@ from pytest_lmeval.errors import ScoringError
 Values = Sequence[Any]
 ITERATIONS = 100_000
 _CHUNK = 1000
-_CORPUS = ("bleu", "chrf", "chrf++", "ter")
+CORPUS = ("bleu", "chrf", "chrf++", "ter")
 _CORPUS_ITERATIONS = 100
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _KEY = "number"
@@ -141,9 +141,9 @@ AGGREGATIONS: Mapping[str, Callable[[Values], float]] = {
     "f1": _binary_f1,
     "matthews_corrcoef": _matthews,
     "bypass": lambda values: 999.0,
-    **{name: partial(_of_corpus, name) for name in _CORPUS},
+    **{name: partial(_of_corpus, name) for name in CORPUS},
 }
-_BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "nanmean", *_CORPUS})
+_BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "nanmean", *CORPUS})
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
@@ -158,7 +158,7 @@ def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> f
     if name not in _BOOTSTRAPPED:
         return None
     drawn: list[float] = []
-    iterations = min(iterations, _CORPUS_ITERATIONS) if name in _CORPUS else iterations
+    iterations = min(iterations, _CORPUS_ITERATIONS) if name in CORPUS else iterations
     size = min(_CHUNK, iterations)
     for seed in range(iterations // size):
         chance = random.Random(seed)

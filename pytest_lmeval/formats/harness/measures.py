@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
-from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS
+from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.frozen import dataclass
@@ -21,14 +21,14 @@ RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
 # The aggregation of each metric that is no mean, unless the task has another.
 _DEFAULTS = {
     **{name: name for name in ("perplexity", "bits_per_byte", "brier_score", "f1", "bypass")},
-    **{name: name for name in ("bleu", "chrf", "chrf++", "ter")},
+    **{name: name for name in CORPUS},
     **dict.fromkeys(("word_perplexity", "byte_perplexity"), "weighted_perplexity"),
     "mcc": "matthews_corrcoef",
 }
 _LOWER_IS_BETTER = frozenset(
     {"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"}
 )
-_PAIRS = frozenset({"bleu", "chrf", "chrf++", "ter", "f1", "mcc"})
+_PAIRS = frozenset({*CORPUS, "f1", "mcc"})
 _KNOWN = {
     "loglikelihood": ("perplexity", "acc"),
     "loglikelihood_rolling": ("word_perplexity", "byte_perplexity", "bits_per_byte"),
@@ -176,6 +176,9 @@ class Measurer:
                 if not isinstance(error.__cause__, TypeError):
                     raise
                 return self.documents.call(measure.function, [gold, result])
+        if measure.name in CORPUS and isinstance(result, list) and len(result) > 1:
+            wanted = "takes one text of each document: let the filter end with take_first"
+            raise ScoringError(f"{measure.name} {wanted}, it leaves {len(result)}")
         if measure.name in _PAIRS or measure.name in _PASSED_ON:
             return (gold, result)
         if measure.name == "bypass":

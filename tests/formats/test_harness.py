@@ -61,7 +61,7 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "custom filter without a function": (
         {"t.yaml": TASK + "filter_list: [{name: x, filter: [{function: custom}]}]\n"},
         {},
-        "bad_value filter_list: t: the filter custom: expected filter_fn, a !function, got None",
+        "bad_value filter_list: t: custom: expected filter_fn, a !function, got None",
     ),
     "description that is a function": (
         {"t.yaml": TASK + "description: !function f.g\n", "f.py": "def g(row):\n    return 'x'\n"},
@@ -281,7 +281,7 @@ def test_a_value_that_is_no_number_is_no_score(tmp_path: Path) -> None:
 def test_a_metric_of_whole_texts_takes_no_first_of_several(tmp_path: Path, metric: str) -> None:
     text = "output_type: generate_until\nfilter_list: [{name: x, filter: [{function: take_first_k, k: 2}]}]\n"
     (task,) = load(tmp_path, {"t.yaml": f"{TASK}{text}repeats: 3\nmetric_list: [{{metric: {metric}}}]\n"}).tasks
-    reason = re.escape(f"{metric} takes one text of each document: let the filter end with take_first, it leaves 2")
+    reason = re.escape(f"{metric} of 2 texts: let the filter end with take_first")
     with pytest.raises(ScoringError, match=reason):
         task.score(task.examples[0], [Completion(text) for text in ("2", "3", "4")], Tools())
 

@@ -46,8 +46,7 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     if name == "custom" and isinstance(own, FunctionRef):
         return partial(_own, own, partial(call, own))
     if name == "custom":
-        detail = f"the filter custom: expected filter_fn, a !function, got {own!r:.80}"
-        raise RecordRefused("bad_value", "filter_list", detail)
+        raise RecordRefused("bad_value", "filter_list", f"custom: expected filter_fn, a !function, got {own!r:.80}")
     if isinstance(name, FunctionRef):
         return partial(_own, name, lambda given, rows: call(name, **options).apply(given, rows))
     if name not in _FILTERS:

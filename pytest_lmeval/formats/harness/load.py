@@ -193,8 +193,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     listed = [*docs]
     has_inputs = config.has_choices and isinstance(documents.text(listed[0]), int)
     has_targets = isinstance(documents.target(listed[0]), list)
-    given = source.options.num_fewshot
-    count = config.get("num_fewshot", 0)
+    given, count = source.options.num_fewshot, config.get("num_fewshot", 0)
     count = count if given is None or config.get("num_fewshot") == 0 else given
     shots = _shots(config, reader, data, count)
     decisive = _decisive(config, wanted, [measure.name for measure in measures], [*steps])
@@ -205,8 +204,8 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     }
     own = wanted.of_examples(config.name)
     if own and max(own) >= len(listed):
-        detail = f"{config.name} has {len(listed)} documents, from 0 on"
-        raise RecordRefused("bad_value", f"harness.examples.{config.name}.{max(own)}", detail)
+        where = f"harness.examples.{config.name}.{max(own)}"
+        raise RecordRefused("bad_value", where, f"{config.name} has {len(listed)} documents, from 0 on")
     maker = Maker(config, documents, shots, listed, decisive, own, wanted.system, wanted.chat, has_inputs)
     content = json.dumps([facts, sha256, count, wanted.chat, wanted.system], sort_keys=True, default=str)
     return HarnessTask(
@@ -230,8 +229,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
 
 def _check_trust(source: TaskSource, config: Config) -> None:
     if config.functions and not (source.options.trusts(source.path) and source.options.trusts(config.file)):
-        detail = f"!function {config.functions[0]} is Python outside of the trusted paths"
-        raise RecordRefused("not_trusted", "!function", detail)
+        raise RecordRefused("not_trusted", "!function", f"{config.functions[0]}: Python outside of the trusted paths")
 
 
 def _documents(config: Config, reader: Documents, data: Source) -> tuple[Sequence[Any], str]:

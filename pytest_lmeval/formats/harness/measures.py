@@ -177,8 +177,7 @@ class Measurer:
                     raise
                 return self.documents.call(measure.function, [gold, result])
         if measure.name in CORPUS and isinstance(result, list) and len(result) > 1:
-            wanted = "takes one text of each document: let the filter end with take_first"
-            raise ScoringError(f"{measure.name} {wanted}, it leaves {len(result)}")
+            raise ScoringError(f"{measure.name} of {len(result)} texts: let the filter end with take_first")
         if measure.name in _PAIRS or measure.name in _PASSED_ON:
             return (gold, result)
         if measure.name == "bypass":

@@ -14,6 +14,7 @@ from pytest_lmeval.leaderboard.groups import shown
 from pytest_lmeval.types import Example, Generate, Message
 
 SEED = 1234
+_MOST_MADE = 10_000
 _Pairs = tuple[list[list[str]], list[int | None]]
 """Contexts and continuations, and of each the number of its context; None where it is empty."""
 _Part = tuple[Message, str]
@@ -26,6 +27,7 @@ class Shots:
     def __init__(self, sampler: str, pool: Sequence[Row], count: int, drops_itself: bool) -> None:
         self._sampler, self._pool, self._count, self._drops_itself = sampler, [*pool], count, drops_itself
         self._random = random.Random(SEED)
+        self.made: dict[int, list[_Part]] = {}  # by row, where no function makes them: documents share them
         self._drawn: list[Sequence[Row]] = []
 
     def of(self, rows: Sequence[Row], place: int) -> Sequence[Row]:
@@ -93,10 +95,8 @@ class Maker:
             if kind != "generate_until":
                 metadata["pairs"], owners = self._pairs(row, target, [*map(_text_of, contexts)])
                 if talks:
-                    metadata["talks"] = [
-                        [] if owner is None else [[each.role, each.content] for each in talks[owner]]
-                        for owner in owners
-                    ]
+                    said = [[[each.role, each.content] for each in talk] for talk in talks]
+                    metadata["talks"] = [[] if owner is None else said[owner] for owner in owners]
         return Example(
             str(place),
             Generate(messages).text if messages else text,
@@ -140,17 +140,16 @@ class Maker:
         documents, config = self.documents, self.config
         first = _joined(self.system, documents.field(row, config.get("description")), config.get("fewshot_delimiter"))
         parts = [(Message("system", first), "")] if first else []
-        settings = config.shots
         for shot in shots:
-            parts += self._shot(shot, settings)
+            parts += self.shots.made.get(id(shot)) or self._shot(shot)
         prefix = documents.field(row, config.get("gen_prefix"))
         if self.has_inputs:
             return [[*parts, *_turn(each, "", prefix, "", "")] for each in documents.choices(row)]
         question = _as_text(documents.text(row), "doc_to_text")
         return [[*parts, *_turn(question, "", prefix, config.get("target_delimiter"), "")]]
 
-    def _shot(self, shot: Row, settings: Mapping[str, Any]) -> Iterator[_Part]:
-        documents = self.documents
+    def _shot(self, shot: Row) -> list[_Part]:
+        documents, settings = self.documents, self.config.shots
         question = documents.text(shot, settings["doc_to_text"])
         answer = documents.target(shot, settings["doc_to_target"])
         choices = documents.choices(shot, settings["doc_to_choice"]) if settings["doc_to_choice"] is not None else None
@@ -162,7 +161,9 @@ class Maker:
             answer = answer[0]
         prefix = documents.field(shot, settings["gen_prefix"])
         delimiters = settings["target_delimiter"], settings["fewshot_delimiter"]
-        return _turn(_as_text(question, "doc_to_text"), _as_text(answer, "doc_to_target"), prefix, *delimiters)
+        parts = [*_turn(_as_text(question, "doc_to_text"), _as_text(answer, "doc_to_target"), prefix, *delimiters)]
+        known = {} if len(self.shots.made) > _MOST_MADE or self.config.functions else self.shots.made
+        return known.setdefault(id(shot), parts)
 
 
 def _text_of(parts: Sequence[_Part]) -> str:

@@ -282,8 +282,9 @@ def end_turn(item: Any) -> None:
     os.environ.pop("PYTEST_CURRENT_TEST", None)
     passed: Any = (kept_reports(item.config) or {}).get("passed")
     report: Any = passed[-1] if passed else None
-    is_plain = report and vars(report).keys() <= _PLAIN and not (report.sections or report.lm_word)
-    if is_plain and report.nodeid == item.nodeid:
+    # Where the item has not passed, the last report is that of another test, which may be none of ours.
+    is_own = report is not None and report.nodeid == item.nodeid and vars(report).keys() <= _PLAIN
+    if is_own and not report.sections and not getattr(report, "lm_word", ""):
         kind = _report_of_item()
         kept = passed[-1] = kind.__new__(kind)
         kept.item, kept.duration, kept.start, kept.stop = item, report.duration, report.start, report.stop

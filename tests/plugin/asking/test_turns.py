@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import BOTH
+
 if TYPE_CHECKING:
     from tests.conftest import Project
 
@@ -73,6 +75,17 @@ def test_the_first_and_the_last_of_a_file_are_set_up_and_torn_down(project: Proj
     result = run_counted(project)
     result.assert_outcomes(passed=1, failed=4)
     assert {"call": 5, "setup": 2, "teardown": 2} == phases(project)
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_examples_that_fail_after_a_test_that_is_none_of_ours_are_reported(project: Project, processes: str) -> None:
+    plain = "def test_plain():\n    pass\n"
+    data = "data=[{'n': number} for number in range(5)]"
+    code = f"from pytest_lmeval import eval_task\n\n{plain}\n@eval_task('never', {data})\n"
+    project.write("tasks/test_a.py", f"{code}def test_never(row):\n    assert row['n'] > 2\n")
+    project.write("tasks/test_b.py", plain)
+    project.task("tasks/words.jsonl", *(project.record(f"w{number}", "yes", target="no") for number in range(4)))
+    project.run("tasks", processes).assert_outcomes(passed=4, failed=7)
 
 
 @pytest.mark.parametrize(

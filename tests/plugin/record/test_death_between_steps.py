@@ -61,6 +61,7 @@ KINDS = {
     "exception": 5,
     "Ctrl-C": 6,
 }
+WOUND_UP = ("sys.exit", "pytest.exit", "exception", "Ctrl-C")
 OPTIONS = ("--lm-baseline=base.json", "--lm-update-baseline", "--lm-batch-size=2", "-pno:cacheprovider", "-q")
 
 
@@ -155,7 +156,10 @@ def test_a_run_that_dies_is_not_green_and_is_resumed(
     for name in ("fault.json", "calls.txt"):
         (earlier.path / name).unlink(missing_ok=True)
     assert 0 == earlier.run(*OPTIONS, "--lm-resume").ret
-    assert (asked or TABLE[point][-1]) == str(sum(map(len, earlier.calls())))
+    most, again = int(asked or TABLE[point][-1]), sum(map(len, earlier.calls()))
+    # What has arrived ahead of its turn is kept by a run that is wound up, and by the workers of one that is killed.
+    is_kept = processes != "-n0" or ("partial" in found and kind in WOUND_UP)
+    assert again <= most if is_kept else again == most
     assert earlier.board()["complete"]
     assert json.loads(board)["digest"] == earlier.board()["digest"]
     run = read_run(earlier.path / "reports/ledger.jsonl")

@@ -252,7 +252,7 @@ class Engine:
         if self.budget is not None:
             talks = job.talks
             self.budget.commit(sum(talk.is_open for talk in talks) if talks else len(job.requests))
-            if not talks:
+            if job.requests and not talks:
                 job.on_answer = self.budget.settle_all
         return job
 

@@ -43,7 +43,7 @@ class Budget:
         self._in_flight = 0
         self._stopped = ""
         self._waiting: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def is_waiting(self) -> bool:
@@ -52,11 +52,12 @@ class Budget:
 
     def allows(self, more: int) -> bool:
         """Tell whether ``more`` requests may go ahead of their time."""
-        if self._stopped:
-            return False
-        if self._max_cost_seen is None:
-            return self._in_flight == 0 and self._limit > 0
-        return self._spent + (self._in_flight + more) * self._max_cost_seen <= self._limit
+        with self._lock:
+            if self._stopped:
+                return False
+            if self._max_cost_seen is None:
+                return self._in_flight == 0 and self._limit > 0
+            return self._spent + (self._in_flight + more) * self._max_cost_seen <= self._limit
 
     def check(self, more: int) -> None:
         """Raise BudgetSpent where ``more`` requests that are wanted now may not go."""
@@ -64,10 +65,11 @@ class Budget:
             raise BudgetSpent(self._stopped)
         if self._limit <= 0:
             raise BudgetSpent("stopped by --lm-max-cost: the run that is resumed has spent it")
-        most = self._max_cost_seen or 0.0
-        if self._spent + (self._in_flight + more) * most > self._limit:
-            spent = f"{self._spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {most:.6g}"
-            raise BudgetSpent(f"stopped by --lm-max-cost: {spent}")
+        with self._lock:
+            most = self._max_cost_seen or 0.0
+            if self._spent + (self._in_flight + more) * most > self._limit:
+                spent = f"{self._spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {most:.6g}"
+                raise BudgetSpent(f"stopped by --lm-max-cost: {spent}")
 
     def admit(self, wake: Callable[[], None]) -> bool:
         """Let a request that is wanted now go, and return True; else have ``wake`` called once when that may change.
@@ -106,13 +108,15 @@ class Budget:
 
     def settle_all(self, job: Job) -> None:
         """Note what came of a job as soon as it has its answers: examples before its turn may wait for that."""
-        for place, answer in enumerate(job.answers or ()):
-            if place in job.known:
+        answers = job.answers or ()
+        for place in range(len(job.requests)):
+            # Of a run that was ended there are fewer answers.
+            if place in job.known or place >= len(answers):
                 self.release()
             else:
                 # Of an answer without a cost the example learns at its turn.
                 with suppress(BudgetSpent):
-                    self.settle(answer)
+                    self.settle(answers[place])
 
     def cost_of(self, answer: Answer) -> float:
         """Return what an answer cost, 0 for an error and one of another run; raise BudgetSpent if that is unknown."""

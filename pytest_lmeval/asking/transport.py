@@ -23,8 +23,8 @@ class Job:
     """Requests that are asked together; ``spans`` says which belong to which key.
 
     ``failure`` is what stops the run. ``on_answer`` is called once with the job that has its answers, or its failure,
-    in a thread of the transport's; without it somebody waits for the job. ``talks`` are, where a request of the job may
-    be followed by others, one conversation for each request.
+    in a thread of the transport's, and is None afterwards: whoever waits for the job waits for that, too.
+    ``talks`` are, where a request of the job may be followed by others, one conversation for each request.
     ``known`` are the answers, by place, that need not be asked for.
     """
 
@@ -73,7 +73,10 @@ class Inbox:
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:
-                job.on_answer(job)
+                try:
+                    job.on_answer(job)
+                finally:
+                    job.on_answer = None
         if self._awaited is job:
             self._arrived.set()
 
@@ -87,10 +90,10 @@ class Inbox:
         # In this order: answers that arrive after the look at them find ``_awaited`` set.
         self._arrived.clear()
         self._awaited = job
-        if job.answers is None:
+        if job.answers is None or job.on_answer is not None:
             self._arrived.wait(timeout_s)
         self._awaited = None
-        return job.answers is not None
+        return job.answers is not None and job.on_answer is None
 
 
 class Transport(Protocol):

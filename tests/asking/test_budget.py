@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Hashable
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.limits import Budget
 from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, BudgetSpent
 from pytest_lmeval.types import Completion, Generate, LogProb
 
@@ -182,3 +185,49 @@ def test_what_is_sent_ahead_counts_every_request_of_a_key(kind: type[Priced]) ->
         engine.respond("third", lambda key: requests)
     engine.close()
     assert 6 == adapter.asked
+
+
+class SlowBudget(Budget):
+    """Takes its time between the end of a request and what it cost."""
+
+    def cost_of(self, answer: Any) -> float:
+        time.sleep(0.2)
+        return super().cost_of(answer)
+
+
+def test_a_request_is_either_on_its_way_or_paid_for_at_any_time() -> None:
+    budget = SlowBudget(1.0)
+    budget.commit(1)
+    settling = threading.Thread(target=budget.settle, args=(Completion("a", cost=1.0),))
+    settling.start()
+    allowed = []
+    while settling.is_alive():
+        allowed.append(budget.allows(1))
+    assert allowed
+    assert not any(allowed)
+
+
+class LateBudget(Budget):
+    """Takes longer to note what came of a job than an engine waits before it looks for its answers again."""
+
+    def settle_all(self, job: Job) -> None:
+        time.sleep(0.4)
+        super().settle_all(job)
+
+
+@pytest.mark.parametrize("kind", [PricedAsync, PricedBatch])
+def test_nothing_is_asked_before_what_was_answered_is_paid_for(kind: type[Priced]) -> None:
+    adapter = kind()
+    engine = Engine(adapter, Policy(batch_size=1), budget=LateBudget(1.0))
+    engine.respond("first", lambda key: [Generate("a")])
+    with pytest.raises(BudgetSpent):
+        engine.respond("second", lambda key: [Generate("b")])
+    engine.close()
+    assert 1 == adapter.asked
+
+
+def test_requests_of_a_job_that_failed_are_no_longer_on_their_way() -> None:
+    budget = Budget(2.0)
+    budget.commit(2)
+    budget.settle_all(Job([Generate("a"), Generate("b")], answers=(), failure=KeyboardInterrupt()))
+    assert not budget.is_waiting

@@ -15,6 +15,7 @@ PYTEST = """\
 echo "$*" >>'{asked}'
 echo "left out: $LEFT"
 echo "== $COUNTS in 4.20s =="
+echo "a library: leaked 4 instances!"
 exit $CODE
 """
 PYTHON = """\
@@ -79,7 +80,7 @@ def large(tmp_path: Path) -> Large:
     return Large(tmp_path)
 
 
-def test_the_summary_has_the_last_line_of_pytest_and_what_was_left_out(large: Large) -> None:
+def test_the_summary_has_the_counts_of_pytest_and_what_was_left_out(large: Large) -> None:
     code, summary = large.run("--only=simulations,commands,python3.13", left=SKIPPED.removeprefix("left out: "))
 
     passed = f"passed: 3 passed, 2 skipped in 4.20s; {SKIPPED}"

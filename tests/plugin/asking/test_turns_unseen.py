@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 from difflib import unified_diff
@@ -51,6 +52,9 @@ OPTIONS = [
 ]
 """Each is run both ways."""
 FIELDS = ("status", "score", "outputs", "error")
+ENDS = ("pass", "print('said')", "assert 0", "1 / 0", "pytest.skip('not now')", "pytest.xfail('not yet')")
+"""What an example of a drawn function does."""
+SEEDS = (17, *range(17))
 _AGAIN = dict.fromkeys(OPTIONS[1:], pytest.mark.again)
 _TIME = r"\d+\.\d+(?:e-?\d+)?(?: ?[mu]?s)?|\d{4}-\d\d-\d\d[T ][\d:,.]+(?:[+-]\d\d:\d\d)?"
 _OTHERS = r"0x[0-9a-f]+|(?<=process\": )\d+|(?<=runpytest-)\d+|(?<=lm-items=)\w+"
@@ -84,4 +88,28 @@ def seen(project: Project, how: str, options: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize("options", [pytest.param(each, marks=_AGAIN.get(each, ())) for each in OPTIONS], ids=" ".join)
 def test_nothing_shows_whether_examples_had_all_phases(project: Project, options: tuple[str, ...]) -> None:
     project.copy("turns")
+    assert [] == [*unified_diff(seen(project, "plain", options), seen(project, "auto", options), n=0)]
+
+
+def drawn(chance: random.Random) -> str:
+    """Return a module of tests that are none of ours and of eval functions, whose examples end in different ways."""
+    parts = ["import pytest\n\nfrom pytest_lmeval import eval_task\n"]
+    for number in range(chance.randint(2, 5)):
+        name, how = f"test_{number}", chance.choice(["def", "async def"])
+        rows = [{"id": f"e{row}", "end": chance.choice(ENDS)} for row in range(chance.randint(0, 5))]
+        if rows:
+            parts.append(
+                f"@eval_task({name!r}, data={rows})\n{how} {name}(row):\n    exec(row['end'])\n    assert row\n"
+            )
+        else:
+            parts.append(f"def {name}():\n    {chance.choice(ENDS)}\n")
+    return "\n\n".join(parts)
+
+
+@pytest.mark.parametrize("seed", [*SEEDS[:1], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])])
+def test_nothing_shows_it_of_tests_that_are_drawn(project: Project, seed: int) -> None:
+    chance = random.Random(seed)
+    project.copy("turns")
+    project.write("test_evals.py", drawn(chance))
+    options = chance.choice([("-rA",), ("-v",), ("-x",), ("--lf",), ("-n1",), ("-W", "error"), ("--lm-max-errors=2",)])
     assert [] == [*unified_diff(seen(project, "plain", options), seen(project, "auto", options), n=0)]

@@ -53,7 +53,7 @@ OPTIONS = [
 """Each is run both ways."""
 FIELDS = ("status", "score", "outputs", "error")
 ENDS = ("pass", "print('said')", "assert 0", "1 / 0", "pytest.skip('not now')", "pytest.xfail('not yet')")
-"""What an example of a drawn function does."""
+"""What an example of a drawn function does; a skip and an xfail are among what pytest reports in its own way."""
 SEEDS = (17, *range(17))
 _AGAIN = dict.fromkeys(OPTIONS[1:], pytest.mark.again)
 _TIME = r"\d+\.\d+(?:e-?\d+)?(?: ?[mu]?s)?|\d{4}-\d\d-\d\d[T ][\d:,.]+(?:[+-]\d\d:\d\d)?"

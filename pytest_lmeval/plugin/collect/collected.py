@@ -35,6 +35,7 @@ class Collected:
         self.wanted = Wanted(config)
         self._config = config
         self._are_task_files: dict[Path, bool] = {}
+        self._read_again: dict[tuple[Path, str], Task] = {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -104,8 +105,11 @@ class Collected:
         from pytest_lmeval.formats.files import file_task_name
 
         path = self._config.rootpath / info.path
-        tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
-        return next(task for task in tasks if task.name == info.name)
+        if (path, info.name) not in self._read_again:
+            # A file may have many tasks, which are asked for one after another: those of one file are kept.
+            tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
+            self._read_again = {(path, task.name): task for task in tasks}
+        return self._read_again[path, info.name]
 
     @cached_property
     def _options(self) -> LoadOptions:

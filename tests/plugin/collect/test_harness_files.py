@@ -43,6 +43,14 @@ def test_a_group_and_its_metrics_are_on_the_board_and_in_markdown(harness: Proje
     assert "| pages | bits\\_per\\_byte ↓ | 0.3040 | - | 2 |" in text
 
 
+def test_a_file_of_several_tasks_is_read_once_more_for_their_metrics(harness: Project) -> None:
+    harness.write(
+        "conftest.py", "def pytest_lmeval_load_task(path):\n    print(path.name, file=open('read.txt', 'a'))\n"
+    )
+    harness.run("tasks")
+    assert ["reasoning.yaml"] * 2 == (harness.path / "read.txt").read_text().split()
+
+
 @pytest.mark.again
 def test_the_last_failed_items_run_again(harness: Project) -> None:
     harness.run("tasks", "--lm-gate=examples")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pytest_lmeval.adapters.http.forward import Forward, completion_of
@@ -52,8 +54,10 @@ class HttpAdapter(ABC, Generic[Given]):
         if key.stands_in((model, self._options)):
             raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")
         self._key = key
-        self._transport = self._make_transport()
+        if find_spec("aiohttp") is None:
+            raise UsageError(f"adapter {self.kind!r} needs aiohttp, which is not installed: pip install aiohttp")
         self._refuses_wishes = False
+        self._cancelled_after_s = 0.0
         self.name = model
         self.base_url = self._options.base_url
         self.options = self._options.public()
@@ -88,12 +92,12 @@ class HttpAdapter(ABC, Generic[Given]):
 
     @property
     def cancelled_after_s(self) -> float:
-        """0, as the adapter does not keep it: the transport does."""
-        return 0.0
+        """After how many seconds whoever asks cancels a request, as far as is known when the first one is sent."""
+        return self._cancelled_after_s
 
     @cancelled_after_s.setter
     def cancelled_after_s(self, seconds: float) -> None:
-        self._transport.expect_cancellation(seconds)
+        self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (type(self), self.name, self.options | {"temperature": self._temperature()})
@@ -145,7 +149,8 @@ class HttpAdapter(ABC, Generic[Given]):
 
     async def aclose(self) -> None:
         """Close the connections, in the event loop that used them; a later request opens new ones."""
-        await self._transport.aclose()
+        if "_transport" in vars(self):
+            await self._transport.aclose()
 
     def _temperature(self) -> float | str:
         return "default" if self._options.temperature is None else self._options.temperature
@@ -157,14 +162,16 @@ class HttpAdapter(ABC, Generic[Given]):
         if isinstance(served, str) and served not in known and len(known) < _REVISIONS and _is_plain(served):
             self.manifest["revision"] = ", ".join([*known, served])
 
-    def _make_transport(self) -> HttpTransport:
+    @cached_property
+    def _transport(self) -> HttpTransport:
+        # With the first request: where a process of its own asks, this one never needs aiohttp, whose import takes as
+        # long as pytest's.
         try:
             from pytest_lmeval.adapters.http.transport import HttpTransport
         except ImportError as error:
-            raise UsageError(
-                f"adapter {self.kind!r} needs aiohttp, which cannot be imported ({error}): pip install aiohttp"
-            ) from error
-        return HttpTransport(self._options, self._key, self._headers(self._key), self.assembly)
+            raise AdapterError(f"adapter {self.kind!r} needs aiohttp, which cannot be imported: {error}") from error
+        headers = self._headers(self._key)
+        return HttpTransport(self._options, self._key, headers, self.assembly, self._cancelled_after_s)
 
 
 def raised(answer: Answered | AdapterError) -> Answered:

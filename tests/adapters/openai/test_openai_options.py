@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import copy
 import json
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import OpenAIOptions, read_options
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.types import Generate
 
 KEY = "sk-CANARY-0123456789-abcdef"
 LOCAL = "http://127.0.0.1:8000/v1"
@@ -215,16 +217,34 @@ def test_an_escaped_key_is_masked_too(escaped: str) -> None:
 
 
 def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_aiohttp(name: str, *args: Any) -> Any:
-        if name.startswith("pytest_lmeval.adapters.http.transport"):
-            raise ModuleNotFoundError("No module named 'aiohttp'")
-        return real(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", without_aiohttp)
+    monkeypatch.setattr("pytest_lmeval.adapters.http.adapter.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pip install aiohttp"):
         OpenAIAdapter("m", base_url=LOCAL)
+
+
+def test_an_aiohttp_that_cannot_be_imported_is_the_error_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def with_broken_aiohttp(name: str, *args: Any) -> Any:
+        if name.startswith("pytest_lmeval.adapters.http.transport"):
+            raise ImportError("libssl is missing")
+        return real(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", with_broken_aiohttp)
+    adapter = OpenAIAdapter("m", base_url=LOCAL)
+    with pytest.raises(AdapterError, match="needs aiohttp, which cannot be imported: libssl is missing"):
+        asyncio.run(adapter.complete(Generate("p")))
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_making_an_adapter_imports_neither_aiohttp_nor_asyncio(name: str) -> None:
+    # Where a process of its own asks, the one with the items needs neither.
+    code = (
+        f"import sys, pytest_lmeval; pytest_lmeval.make_adapter('{name}:m', options={{'base_url': '{LOCAL}'}}); "
+        "print({'aiohttp', 'asyncio'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert "set()" == done.stdout.strip()
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

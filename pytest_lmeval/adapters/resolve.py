@@ -23,11 +23,11 @@ _MADE: dict[int, Made] = {}
 _Profiles = Mapping[str, Mapping[str, Any]]
 Read = Callable[[str], str | None]
 """Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
-# By the kind of an adapter, the variable that names its server where no option does, and the server without both.
-_SERVERS = {
+SERVERS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
+"""By the kind of an adapter, the variable that names its server where no option does, and the server without both."""
 LARGEST_WINDOW = 1_000_000
 """Requests that an adapter may want to know together, or have in flight."""
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
@@ -119,7 +119,7 @@ def resolve_adapter(
 
             adapter, module = _from_object(imported_object(name, argument, project), options, spec), name
     except LmevalError as error:
-        if named_by in _SERVERS.get(name, ()) and "base_url" in str(error):
+        if named_by in SERVERS.get(name, ()) and "base_url" in str(error):
             raise UsageError(f"{error} (base_url is the environment variable {named_by})") from None
         raise
     except (Exception, SystemExit) as error:
@@ -198,7 +198,7 @@ class Resolved(NamedTuple):
     @property
     def base_url(self) -> str:
         """The address of the server; "" of an adapter that has none."""
-        _, default = _SERVERS.get(self.adapter.partition(":")[0], ("", ""))
+        _, default = SERVERS.get(self.adapter.partition(":")[0], ("", ""))
         return str(self.options.get("base_url", default))
 
 
@@ -222,7 +222,7 @@ def _resolved(spec: str, options: Mapping[str, Any], profiles: _Profiles, read: 
         profile = dict(profiles[spec])
         named_by = named_by or (f"profile {spec}" if "base_url" in profile else "")
         spec, options = profile.pop("adapter"), {**profile, **options}
-    variable, _ = _SERVERS.get(spec.partition(":")[0], ("", ""))
+    variable, _ = SERVERS.get(spec.partition(":")[0], ("", ""))
     if named_by or not variable:
         return Resolved(spec, options, named_by)
     value = (read(variable) or "").strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.asking.ask import Answer, is_async
 from pytest_lmeval.asking.batching import BatchTransport
-from pytest_lmeval.asking.policy import Policy, Wait
+from pytest_lmeval.asking.policy import WORTH_A_PROCESS, Policy, Wait
 from pytest_lmeval.asking.transport import Inbox, Job, Sender, Transport
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.frozen import dataclass
@@ -18,6 +18,7 @@ from pytest_lmeval.types import Request, Response
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import CachedAnswers
+    from pytest_lmeval.asking.hosting import HelperProcess
     from pytest_lmeval.asking.limits import Budget
     from pytest_lmeval.asking.rounds import Conversation, Rounds
 
@@ -26,8 +27,6 @@ RequestsOf = Callable[[Any], Sequence[Request]]
 Ahead = Callable[[], Hashable | None]
 """The key that will be wanted after those it gave before; None: nothing more is known at present."""
 _LOOK_S = 0.25
-# Below this a thread is the faster place for the client: a message to a process costs more than the lock.
-_WORTH_A_PROCESS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,13 @@ class Hooks:
     ``recall`` returns the answers to the requests of a key that need not be asked, None where it has not all of them.
     ``converse`` returns the conversation that a request of a key begins, None where it begins none.
     ``on_wait`` is called with the engine now and then while :meth:`Engine.respond` has nothing to return yet.
+    ``start`` returns a helper process that was begun ahead, or a new one; without it one is started when it is needed.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
     converse: Callable[[Any, Request], Conversation | None] | None = None
     on_wait: Callable[[Engine], None] | None = None
+    start: Callable[[], HelperProcess] | None = None
 
 
 _NO_HOOKS = Hooks()
@@ -104,7 +105,8 @@ class Engine:
             # While one window is asked, the next is made ready; it is not begun for a few requests.
             self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()
-        self._sender = Sender(partial(_transport, adapter, policy, self.streams, self._inbox), self._inbox, cache)
+        new_transport = partial(_transport, adapter, policy, self.streams, self._inbox, hooks.start)
+        self._sender = Sender(new_transport, self._inbox, cache)
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
         self.jobs: dict[Hashable, Job] = {}
@@ -312,17 +314,19 @@ def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) ->
     }
 
 
-def _transport(adapter: Any, policy: Policy, streams: bool, inbox: Inbox) -> Transport:
+def _transport(
+    adapter: Any, policy: Policy, streams: bool, inbox: Inbox, start: Callable[[], HelperProcess] | None
+) -> Transport:
     if not streams:
         if (wanted := getattr(adapter, "request_window", None)) is None:
             return BatchTransport(adapter, policy, inbox)
         from pytest_lmeval.asking.windows import WindowTransport
 
         return WindowTransport(adapter, policy, inbox, wanted)
-    if policy.concurrency >= _WORTH_A_PROCESS and getattr(adapter, "hostable", False):
-        from pytest_lmeval.asking.hosting import HostedTransport
+    if policy.concurrency >= WORTH_A_PROCESS and getattr(adapter, "hostable", False):
+        from pytest_lmeval.asking.hosting import HelperProcess, HostedTransport
 
-        return HostedTransport(adapter, policy, inbox)
+        return HostedTransport(adapter, policy, inbox, start or HelperProcess)
     from pytest_lmeval.asking.streaming import AsyncTransport
 
     return AsyncTransport(adapter, policy, inbox)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import pickle
 import queue
-import signal
 import sys
 import threading
 import time
@@ -23,20 +24,29 @@ _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Serve until stdin ends, as it does when the parent is gone."""
-    # Ctrl-C reaches the whole process group; the parent decides what becomes of this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    outbox = _Outbox(int(sys.argv[1]))
+    """Serve until stdin ends, as it does when the parent is gone, or needs nobody who asks."""
+    with contextlib.suppress(EOFError):
+        _serve(_Outbox(int(sys.argv[1])))
+    os._exit(0)
+
+
+def _serve(outbox: _Outbox) -> None:
+    _import(pickle.load(sys.stdin.buffer))
+    # Meanwhile the parent may have imported what has put folders on its path.
+    sys.path[:] = pickle.load(sys.stdin.buffer)
     adapter, policy = pickle.load(sys.stdin.buffer)
     transport = AsyncTransport(adapter, policy, outbox)
     outbox.start(transport)
     while True:
-        try:
-            numbered = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            break
+        numbered = pickle.load(sys.stdin.buffer)
         transport.submit([outbox.register(number, requests) for number, requests in numbered])
-    os._exit(0)
+
+
+def _import(modules: Sequence[str]) -> None:
+    # The adapter imports them again, and says what is wrong.
+    with contextlib.suppress(Exception):
+        for module in modules:
+            importlib.import_module(module)
 
 
 class _Outbox(Inbox):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
@@ -18,12 +18,82 @@ from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
 _GRACE_S = 5.0
+# Ctrl-C reaches the whole process group; the parent decides what becomes of this process.
 _BOOT = """
-import pickle, sys
+import pickle, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = pickle.load(sys.stdin.buffer)
 from pytest_lmeval.asking.host import main
 main()
 """
+_OF_A_TEST = "PYTEST_CURRENT_TEST"
+
+
+class HelperProcess:
+    """A process that waits for the adapter that it is to ask, and imports ``modules`` until it has one."""
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        self._surroundings = _surroundings()
+        answers, child_end = os.pipe()
+        command = [sys.executable, "-c", _BOOT, str(child_end)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(child_end,))
+        os.close(child_end)
+        self.answers = os.fdopen(answers, "rb")
+        self._send(sys.path, modules)
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it is as one would be that is started now: it lives, with these variables, in this folder."""
+        return self.process.poll() is None and self._surroundings == _surroundings()
+
+    def begin(self, adapter: Any, policy: Policy) -> None:
+        """Have it ask ``adapter``; jobs may follow."""
+        # Exceptions that stop a run are the caller's; in the helper there is nothing for them to stop.
+        self._send(sys.path, (adapter, replace(policy, passthrough=())))
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        with self.process, self.answers:
+            self.process.kill()
+
+    def _send(self, *values: object) -> None:
+        assert self.process.stdin is not None
+        # Where it died just now, whoever reads from it learns so.
+        with contextlib.suppress(OSError):
+            for value in values:
+                _send(self.process.stdin, value)
+
+
+class Spares:
+    """Helper processes that are begun before it is known which engines need one, each with ``modules`` of its own.
+
+    ``close`` ends those that nobody took.
+    """
+
+    def __init__(self, modules: Sequence[Sequence[str]]) -> None:
+        self._left = [HelperProcess(each) for each in modules]
+
+    def take(self) -> HelperProcess:
+        """Return one of them, or a new one where none is left that is fit for use."""
+        while self._left:
+            spare = self._left.pop(0)
+            if spare.is_fit:
+                return spare
+            spare.close()
+        return HelperProcess()
+
+    def close(self) -> None:
+        """End what is left."""
+        while self._left:
+            self._left.pop().close()
+
+
+def _surroundings() -> tuple[dict[str, str], str]:
+    variables = {name: value for name, value in os.environ.items() if name != _OF_A_TEST}
+    try:
+        return variables, os.getcwd()
+    except FileNotFoundError:  # the folder was removed
+        return variables, ""
 
 
 @dataclass(eq=False)
@@ -39,13 +109,17 @@ class _Helper:
 class HostedTransport:
     """Sends jobs to a helper process that runs the event loop, and takes the answers from it.
 
-    Worth its start where hundreds of requests are in flight. The adapter must survive pickling.
+    Worth its start where many requests are in flight. The adapter must survive pickling. ``start`` returns a new
+    helper process, or one that was begun ahead.
     """
 
-    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+    def __init__(
+        self, adapter: Any, policy: Policy, inbox: Inbox, start: Callable[[], HelperProcess] = HelperProcess
+    ) -> None:
         self._adapter = adapter
         self._policy = policy
         self._inbox = inbox
+        self._new_process = start
         self._numbers = 0
         self._helper: _Helper | None = None
 
@@ -98,16 +172,10 @@ class HostedTransport:
             process.wait()
 
     def _start(self) -> _Helper:
-        answers, child_end = os.pipe()
-        command = [sys.executable, "-c", _BOOT, str(child_end)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(child_end,))
-        os.close(child_end)
-        helper = _Helper(process)
-        assert process.stdin is not None
-        process.stdin.write(pickle.dumps(sys.path))
-        # Exceptions that stop a run are the caller's; in the helper there is nothing for them to stop.
-        _send(process.stdin, (self._adapter, replace(self._policy, passthrough=())))
-        reading = (helper, os.fdopen(answers, "rb"))
+        begun = self._new_process()
+        helper = _Helper(begun.process)
+        begun.begin(self._adapter, self._policy)
+        reading = (helper, begun.answers)
         threading.Thread(target=self._read, args=reading, name="lmeval-answers", daemon=True).start()
         return helper
 

@@ -17,6 +17,7 @@ from pytest_lmeval.types import Example, Exchange, Generate, Joined, Message, Re
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.caching import Cache
+    from pytest_lmeval.asking.hosting import HelperProcess
     from pytest_lmeval.asking.limits import Budget
     from pytest_lmeval.asking.rounds import Conversation
     from pytest_lmeval.run.plan import RunPlan, Unit
@@ -68,14 +69,21 @@ class Engines:
     """The engines of one process's run, of its model and its judges: they share a policy, a budget and a cache.
 
     ``spent`` is what the run has cost before; runs that share a ``budget`` spend no more together than one may.
-    ``on_wait`` is called with an engine now and then while one of its answers is waited for.
+    ``on_wait`` is called with an engine now and then while one of its answers is waited for. ``start`` returns a helper
+    process to ask in, as in :class:`~pytest_lmeval.asking.engine.Hooks`.
     """
 
     def __init__(
-        self, settings: RunSettings, spent: float = 0.0, budget: Budget | None = None, on_wait: OnWait | None = None
+        self,
+        settings: RunSettings,
+        spent: float = 0.0,
+        budget: Budget | None = None,
+        on_wait: OnWait | None = None,
+        start: Callable[[], HelperProcess] | None = None,
     ) -> None:
         self.policy = settings.policy(spent)
         self.budget = budget
+        self._start = start
         self._may_crash = settings.may_crash
         self.on_wait = on_wait
         self._cache: Cache | None = None
@@ -99,7 +107,7 @@ class Engines:
         if hasattr(adapter, "think_tags"):
             adapter.think_tags = self.policy.think_tags
         cached = None if self._cache is None else self._cache.of(adapter)
-        engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self.on_wait))
+        engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self.on_wait, self._start))
         self._made.append(engine)
         return engine
 

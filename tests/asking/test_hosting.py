@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.hosting import HostedTransport
+from pytest_lmeval.asking.hosting import HelperProcess, HostedTransport, Spares
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError
@@ -117,3 +118,85 @@ def test_a_loop_that_is_blocked_in_the_helper_does_not_keep_the_run_waiting(ask:
 
     assert "the helper process that asks the model hangs" in answers[0]
     assert answers[-1].endswith(" p599")
+
+
+@pytest.fixture
+def spares() -> Iterator[Spares]:
+    """Provide one helper process that was begun ahead."""
+    begun = Spares([["json", "no.such.module"]])
+    yield begun
+    begun.close()
+
+
+def _answer(spares: Spares, adapter: Any) -> tuple[str, HelperProcess]:
+    """Return what a helper answers that is taken from the spares, and the helper."""
+    taken: list[HelperProcess] = []
+
+    def take() -> HelperProcess:
+        taken.append(spares.take())
+        return taken[0]
+
+    transport, job = HostedTransport(adapter, Policy(), inbox := Inbox(), take), Job([Generate("p")])
+    transport.submit([job])
+    assert inbox.wait(job, 20.0)
+    transport.close()
+    (answer,) = job.answers or ()
+    assert isinstance(answer, Completion)
+    return answer.text, taken[0]
+
+
+def _ignored(pid: int, number: int) -> bool:
+    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:")]
+    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+
+
+def test_a_helper_that_was_begun_ahead_asks_and_finds_what_came_on_the_path_since(spares: Spares, ask: Ask) -> None:
+    (begun,) = spares._left
+    # As Ctrl-C while pytest collects, which the parent decides about.
+    while not _ignored(begun.process.pid, signal.SIGINT):
+        time.sleep(0.01)
+    begun.process.send_signal(signal.SIGINT)
+
+    text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
+
+    assert (f"{begun.process.pid} p", begun) == (text, used)
+
+
+def test_a_helper_that_has_died_is_not_taken(spares: Spares, ask: Ask) -> None:
+    (begun,) = spares._left
+    begun.process.kill()
+    begun.process.wait()
+
+    text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
+
+    assert begun is not used
+    assert f"{used.process.pid} p" == text
+
+
+@pytest.mark.parametrize("what", ["variable", "folder"])
+def test_a_helper_is_not_taken_where_a_new_one_would_find_something_else(
+    spares: Spares, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    (begun,) = spares._left
+    if what == "variable":
+        monkeypatch.setenv("OPENAI_API_KEY", "another")
+    else:
+        monkeypatch.chdir(tmp_path)
+
+    (taken := spares.take()).close()
+
+    assert begun is not taken
+    assert -signal.SIGKILL == begun.process.returncode
+
+
+def test_the_name_of_the_test_that_runs_is_no_reason_to_start_another(spares: Spares) -> None:
+    (begun,) = spares._left
+    os.environ["PYTEST_CURRENT_TEST"] = "the second (call)"
+    (taken := spares.take()).close()
+    assert begun is taken
+
+
+def test_a_helper_that_nobody_took_is_ended(spares: Spares) -> None:
+    (begun,) = spares._left
+    spares.close()
+    assert -signal.SIGKILL == begun.process.returncode

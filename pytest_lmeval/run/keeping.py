@@ -12,20 +12,22 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Arrived
     from pytest_lmeval.run.answers import Note
 
-LOOK_S = 0.25
+LOOK_S = 0.5
+_LOOKS = 3
+"""How often an answer is seen before it is noted: it has waited for a second then."""
 
 
 class Keeper:
-    """Looks every `LOOK_S` seconds, in a thread of its own, and notes each answer once.
+    """Looks every `LOOK_S` seconds, in a thread of its own, and notes each answer once that has waited for a second.
 
-    ``arrived`` returns the answers that are there. What is scored at once is never seen and costs nothing. How probable
-    a text is is not noted.
+    ``arrived`` returns the answers that are there. What is scored soon costs next to nothing: of a model that is faster
+    than the scoring every answer waits, but not for long. How probable a text is is not noted.
     """
 
     def __init__(self, arrived: Callable[[], Iterable[Arrived]], note: Note) -> None:
         self._arrived = arrived
         self._note = note
-        self._noted: set[Hashable] = set()
+        self._seen: dict[Hashable, int] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="lmeval-keep", daemon=True)
         self._thread.start()
@@ -34,18 +36,20 @@ class Keeper:
         """Look once more, as where a run is stopped before the turn of what has arrived."""
         self._ended.set()
         self._thread.join()
-        self._look()
+        for each in self._arrived():
+            if each.is_new and self._seen.get(each.key, 0) < _LOOKS:
+                self._keep(each)
 
     def _look_on(self) -> None:
         while not self._ended.wait(LOOK_S):
             self._look()
 
     def _look(self) -> None:
-        waiting = list(self._arrived())
-        for each in waiting:
-            if each.is_new and each.key not in self._noted:
+        before, self._seen = self._seen, {}
+        for each in self._arrived():
+            looks = self._seen[each.key] = before.get(each.key, 0) + 1
+            if each.is_new and looks == _LOOKS:
                 self._keep(each)
-        self._noted = {each.key for each in waiting}
 
     def _keep(self, each: Arrived) -> None:
         for request, response in zip(each.requests, each.responses, strict=False):

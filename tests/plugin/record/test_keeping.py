@@ -1,4 +1,4 @@
-"""Answers that arrived and were not scored yet: a kill loses none of them."""
+"""Answers that arrived and were not scored yet: a kill loses none that has waited for a second."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import asyncio
 import contextlib
 import json
 import signal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.asking.engine import Arrived
+from pytest_lmeval.run import keeping
+from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Exchange as Noted
 from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving
 from tests.conftest import BOTH
 
@@ -67,3 +72,32 @@ def test_a_killed_run_asks_nothing_again_that_was_answered(project: Project, pro
         project.run_pytest(*options)
 
     assert digest == project.board()["digest"]
+
+
+def test_an_answer_is_noted_once_at_the_third_look_or_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "LOOK_S", 3600)
+    units = {name: _Unit(name) for name in "abc"}
+    waiting, noted = {"a"}, []
+
+    def arrived() -> list[Arrived]:
+        return [Arrived(units[name], [Generate(name)], [Completion(name)], True) for name in sorted(waiting)]
+
+    keeper = keeping.Keeper(arrived, lambda _, id, exchange: noted.append((id, exchange)))
+    expected = {name: (name, Noted(Generate(name), Completion(name))) for name in "abc"}
+
+    keeper._look()
+    waiting.add("b")  # answered later, and taken before it has waited long
+    keeper._look()
+    assert [] == noted
+    waiting.remove("b")
+    keeper._look()
+    keeper._look()
+    assert [expected["a"]] == noted
+    waiting.add("c")
+    keeper.close()
+    assert [expected["a"], expected["c"]] == noted
+
+
+class _Unit:
+    def __init__(self, id: str) -> None:
+        self.task, self.example = SimpleNamespace(name="t"), SimpleNamespace(id=id)

@@ -36,9 +36,14 @@ class HelperProcess:
         self._surroundings = _surroundings()
         answers, child_end = os.pipe()
         command = [sys.executable, "-c", _BOOT, str(child_end)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(child_end,))
-        os.close(child_end)
         self.answers = os.fdopen(answers, "rb")
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(child_end,))
+        except BaseException:
+            self.answers.close()
+            raise
+        finally:
+            os.close(child_end)
         self._send(sys.path, modules)
 
     @property
@@ -67,11 +72,15 @@ class HelperProcess:
 class Spares:
     """Helper processes that are begun before it is known which engines need one, each with ``modules`` of its own.
 
-    ``close`` ends those that nobody took.
+    ``close`` ends those that nobody took. Where one cannot be started, there are as many as could be.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
-        self._left = [HelperProcess(each) for each in modules]
+        self._left: list[HelperProcess] = []
+        # One that cannot be started fails when it is needed, and the run says so.
+        with contextlib.suppress(OSError):
+            for each in modules:
+                self._left.append(HelperProcess(each))
 
     def take(self) -> HelperProcess:
         """Return one of them, or a new one where none is left that is fit for use."""

@@ -200,3 +200,17 @@ def test_a_helper_that_nobody_took_is_ended(spares: Spares) -> None:
     (begun,) = spares._left
     spares.close()
     assert -signal.SIGKILL == begun.process.returncode
+
+
+def test_where_no_process_can_be_started_ahead_one_is_started_when_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("subprocess.Popen", refuses)
+        spares = Spares([[], []])
+
+    text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
+    assert f"{used.process.pid} p" == text

@@ -204,9 +204,8 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
     """
     sure = [
         (confidence, score >= result.threshold)
-        for result in results
-        if result.outcome.details
-        and (score := first_score(result)) is not None
+        for result in _detailed(results, "confidence")
+        if (score := first_score(result)) is not None
         and (confidence := confidence_of(first_details(result))) is not None
     ]
     if not sure:
@@ -223,7 +222,7 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
     Empty without such texts, or if they are too improbable for a float.
     """
-    texts = [text for result in results if result.outcome.details and (text := _text(result)) is not None]
+    texts = [text for result in _detailed(results, "options") if (text := _text(result)) is not None]
     if not texts:
         return {}
     from pytest_lmeval.metrics.parts.probability import bits_per_byte, perplexity
@@ -232,6 +231,12 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     surprise = perplexity(total, sum(tokens for _, tokens, _ in texts))
     bits = bits_per_byte(total, sum(size for _, _, size in texts))
     return {"perplexity": surprise, "bits_per_byte": bits} if math.isfinite(surprise) else {}
+
+
+def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
+    """Return the results that have the detail ``name``, and those of several responses, each of which may have it."""
+    found = ((result, result.outcome.details) for result in results)
+    return [result for result, details in found if details and (name in details or "repeats" in details)]
 
 
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:

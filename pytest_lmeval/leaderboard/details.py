@@ -102,8 +102,11 @@ def servers_of_steps(of_functions: Iterable[Trace]) -> Iterator[str]:
                 yield str(step["served_by"])
 
 
-def _decisions(result: ExampleResult) -> list[str]:
-    return [each[DECIDED_BY] for each in details_of(result) if DECIDED_BY in each]
+def _decisions(result: ExampleResult) -> Sequence[str]:
+    details = result.outcome.details
+    if "repeats" not in details:
+        return (details[DECIDED_BY],) if DECIDED_BY in details else ()
+    return [each[DECIDED_BY] for each in _each(details) if DECIDED_BY in each]
 
 
 def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:

@@ -17,9 +17,10 @@ MOST_TEXT = 400_000
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
-_SHOWN_APART = (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, DURATION, FUNCTION, WHY)
-# A vote among predictions; functions have none.
-_OF_NO_USE = ("majority_score",)
+# The last is a vote among predictions; functions have none.
+_SHOWN_APART = frozenset(
+    (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, DURATION, FUNCTION, WHY, "majority_score")
+)
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:
@@ -32,11 +33,10 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
     given = details.get("repeats")
     repeats = [each if isinstance(each, Mapping) else {} for each in given] if isinstance(given, list) else [details]
     shown = [_steps(each.get("steps")) for each in repeats]
-    texts = [_size(step[side]) for steps, _ in shown for step in steps for side in _SIDES if side in step]
-    longest = _longest(texts)
+    longest = _longest([_size(step[side]) for steps, _ in shown for step in steps for side in _SIDES if side in step])
     runs = [_run(each, steps, left, longest) for each, (steps, left) in zip(repeats, shown, strict=True)]
     function = details.get(FUNCTION)
-    rest = {name: value for name, value in details.items() if name not in (*_SHOWN_APART, *_OF_NO_USE)}
+    rest = {name: value for name, value in details.items() if name not in _SHOWN_APART}
     name = function.get("name") if isinstance(function, Mapping) else ""
     took = details.get(DURATION)
     known = {"took": took} if _amount(took) is not None else {}
@@ -44,21 +44,22 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
 
 
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:
-    notes = given.get("notes")
-    output = given.get(OUTPUT)
-    reasons = given.get(WHY)
-    fields = {
-        "output": "" if output is None else _fitted(output, LONGEST_SHOWN),
-        "reason": cut(str(given.get("reason") or "")),
-        "decided_by": str(given.get(DECIDED_BY) or ""),
-        "why": {str(name): cut(str(why)) for name, why in reasons.items()} if isinstance(reasons, Mapping) else {},
-        "notes": {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()}
-        if isinstance(notes, Mapping)
-        else {},
-        "steps": [_shortened(step, longest) for step in steps],
-        "left_out": left,
-    }
-    return {name: value for name, value in fields.items() if value}
+    """Return what is shown of a repeat, as far as it says something."""
+    found: dict[str, Any] = {}
+    if (output := given.get(OUTPUT)) is not None and (output := _fitted(output, LONGEST_SHOWN)):
+        found["output"] = output
+    for name in ("reason", DECIDED_BY):
+        if said := given.get(name):
+            found[name] = cut(str(said)) if name == "reason" else str(said)
+    if (reasons := given.get(WHY)) and isinstance(reasons, Mapping):
+        found["why"] = {str(name): cut(str(why)) for name, why in reasons.items()}
+    if (notes := given.get("notes")) and isinstance(notes, Mapping):
+        found["notes"] = {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()}
+    if steps:
+        found["steps"] = [_shortened(step, longest) for step in steps]
+    if left:
+        found["left_out"] = left
+    return found
 
 
 def _steps(given: Any) -> tuple[list[dict[str, Any]], int]:
@@ -70,26 +71,32 @@ def _steps(given: Any) -> tuple[list[dict[str, Any]], int]:
 
 
 def _step(given: Mapping[str, Any]) -> dict[str, Any]:
-    usage = given.get("usage")
-    ms = _amount(given.get("ms"))
-    fields = {
-        "name": cut(str(given.get("name") or ""), 1000),
-        "start_ms": _amount(given.get("start_ms")),
-        "usage": {str(name): amount for name, amount in usage.items() if _amount(amount) is not None}
-        if isinstance(usage, Mapping)
-        else {},
-        "error": cut(str(given.get("error") or ("cancelled" if given.get("cancelled") else ""))),
-    }
-    step = {"kind": cut(str(given.get("kind") or ""), 100), **{name: each for name, each in fields.items() if each}}
+    """Return what is shown of a step, as far as it says something."""
+    step: dict[str, Any] = {"kind": cut(str(given.get("kind") or ""), 100)}
+    if name := given.get("name"):
+        step["name"] = cut(str(name), 1000)
+    if start := _amount(given.get("start_ms")):
+        step["start_ms"] = start
+    if usage := _usage(given.get("usage")):
+        step["usage"] = usage
+    if error := given.get("error") or ("cancelled" if given.get("cancelled") else ""):
+        step["error"] = cut(str(error))
     if "verdict" in given:
         from pytest_lmeval.leaderboard.explained import verdict_text
 
         if verdict := verdict_text(given):
             step["verdict"] = cut(verdict)
-    said = {side: given[side] for side in _SIDES if given.get(side) is not None}
-    if "thoughts" in said:
-        said["thoughts"] = str(said["thoughts"])
-    return {**step, **said, **({} if ms is None else {"ms": ms})}
+    for side in _SIDES:
+        if (said := given.get(side)) is not None:
+            step[side] = str(said) if side == "thoughts" else said
+    if (ms := _amount(given.get("ms"))) is not None:
+        step["ms"] = ms
+    return step
+
+
+def _usage(given: Any) -> dict[str, Any]:
+    amounts = given.items() if isinstance(given, Mapping) else ()
+    return {str(name): amount for name, amount in amounts if _amount(amount) is not None}
 
 
 def _amount(given: Any) -> float | None:
@@ -109,7 +116,10 @@ def _longest(sizes: Sequence[int]) -> int:
 
 
 def _shortened(step: dict[str, Any], longest: int) -> dict[str, Any]:
-    return step | {side: _fitted(step[side], longest) for side in _SIDES if side in step}
+    for side in _SIDES:
+        if side in step:
+            step[side] = _fitted(step[side], longest)
+    return step
 
 
 def _fitted(value: Any, longest: int) -> Any:

@@ -51,7 +51,7 @@ from pytest_lmeval import eval_task
 @eval_task("waits", data=[{{"id": str(n)}} for n in range({count})]{threads})
 {function} test_waits(row, lm):
     for n in range(3):
-        {ask}lm.ask(f"{{row['id']}} {{n}}")
+        assert {ask}lm.ask(f"{{row['id']}} {{n}}")
 """
 _MODEL = "class Right:\n    name = 'right'\n\n    def generate(self, prompts):\n        return list(prompts)\n"
 _ADAPTER = "--lm-adapter=instant:Right"

@@ -262,10 +262,12 @@ def _cpu_of_children() -> float:
 
 def run(command: Sequence[object], folder: Path | None = None, variables: dict[str, str] | None = None) -> str:
     """Run a command and return what it prints; where it fails, show its words."""
+    # As where a package is installed: with bytecode, or each start compiles what it imports.
+    here = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [str(part) for part in command],
         cwd=folder,
-        env={**os.environ, **(variables or {})},
+        env={**here, **(variables or {})},
         capture_output=True,
         text=True,
         check=False,

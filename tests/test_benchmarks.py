@@ -145,3 +145,32 @@ def test_what_an_ask_takes_is_measured_in_four_ways() -> None:
               "at its turn, batches"]  # fmt: skip
     assert places == [line.partition(":")[0] for line in done.stdout.splitlines()]
     assert all(re.fullmatch(r".*: \d+ us \[\d+-\d+\]", line) for line in done.stdout.splitlines()), done.stdout
+
+
+@pytest.mark.slow
+def test_every_path_is_measured_beside_a_parametrized_test() -> None:
+    done = run_benchmark("--quick", script="paths.py")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    rows = table(done.stdout)
+    ways = ["async def, asks nothing", "async def, one lm.ask", "def in threads, one lm.ask"]
+    ways += ["def at its turn, one lm.ask"]
+    functions = [f"{way}, {adapter} adapter" for way in ways for adapter in ("async", "batch")]
+    names = ["@parametrize", "@parametrize, fails", "a passing record", "a failing record", *functions]
+    assert names == [row["an example"] for row in rows]
+    assert ["", "", "0.7", "", "1.0", "1.0", "1.3", "1.3", *["1.5"] * 4] == [row["aim"] for row in rows]
+
+
+@pytest.mark.slow
+def test_runs_beneath_a_slow_server_are_measured_beside_a_bare_client() -> None:
+    done = run_benchmark("--quick", script="serving.py")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    clients = ["bare aiohttp", "records", "functions", "@parametrize, asks nothing"]
+    assert clients == [row["client"] for row in table(done.stdout)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["functions.py", "kept.py"])
+def test_a_benchmark_runs(script: str) -> None:
+    done = run_benchmark("--quick", script=script)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert table(done.stdout)

@@ -139,7 +139,7 @@ def test_an_answer_never_begins_with_thoughts_and_nothing_is_made_up(text: str) 
 
 
 def test_five_megabytes_of_thoughts_are_taken_off_in_no_time() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     for text in (
         "<think>" + "a " * 2_500_000 + "</think>C",
         " " * 5_000_000 + "C",
@@ -148,7 +148,8 @@ def test_five_megabytes_of_thoughts_are_taken_off_in_no_time() -> None:
         "<think></think>\n" * 300_000,
     ):
         split_thoughts(text, THINK_TAGS)
-    assert time.perf_counter() - started < 5
+    # A look through a text for each of its tags would take minutes; this takes a second, more on a busy machine.
+    assert time.thread_time() - started < 20
 
 
 def test_an_adapter_that_wants_to_know_the_tags_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One request over HTTP. Imports aiohttp, so it is imported only with the first request.
+"""One request over HTTP. Imports aiohttp, so it is imported only when an adapter is made.
 
 Faults are returned, not raised, up to the adapter: the frames of aiohttp hold headers, and a traceback that shows
 local variables would show them.
@@ -62,17 +62,10 @@ class HttpTransport:
     """Sends bodies to one address, over connections that are kept open between requests of one event loop.
 
     ``headers`` are those of the interface, the key's among them; ``assembly`` makes what puts events together.
-    Where ``cancelled_after_s`` is not 0, whoever asks cancels a request after so many seconds: no longer time limit is
-    watched over.
     """
 
     def __init__(
-        self,
-        options: ServerOptions,
-        key: ApiKey,
-        headers: Mapping[str, str],
-        assembly: Callable[[], Assembly],
-        cancelled_after_s: float = 0.0,
+        self, options: ServerOptions, key: ApiKey, headers: Mapping[str, str], assembly: Callable[[], Assembly]
     ) -> None:
         self._url = URL(options.url)
         self._base_url = options.base_url
@@ -82,9 +75,13 @@ class HttpTransport:
         self._limit = options.max_response_bytes
         self._stream = options.stream
         self._timeout = options.timeout
-        self._cancelled_after_s = cancelled_after_s
+        self._cancelled_after_s = 0.0
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def expect_cancellation(self, seconds: float) -> None:
+        """Know that whoever asks cancels a request after ``seconds``: no time limit that is longer is watched over."""
+        self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
         """Send ``payload`` once and return the reply, or why it is missing."""

@@ -49,20 +49,12 @@ class Recorder:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
         self._is_asked = asks_for_run(self.config)
-        if not self._is_asked:
-            return
-        self._guard.install()
-        if is_controller(self.config):
+        if self._is_asked:
+            self._guard.install()
+        if self._is_asked and is_controller(self.config):
             from pytest_lmeval.plugin.workers.sending import send_little
 
             send_little(self.config)
-            return
-        from pytest_lmeval.asking.policy import WORTH_A_PROCESS
-
-        if self.config.option.lm_concurrency >= WORTH_A_PROCESS:
-            from pytest_lmeval.plugin.asking.spare import begin_spares
-
-            begin_spares(self.config)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.

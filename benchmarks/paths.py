@@ -73,12 +73,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how often each path is run (default {ROUNDS})")
     parser.add_argument("--only", default="", metavar="WORD", help="the paths whose name has it")
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds: expected at least 1")
     few, many = (5, 25) if options.quick else (_FEW, _MANY)
     with tempfile.TemporaryDirectory(prefix="lmeval-benchmark-") as folder:
         scene = Path(folder)
         paths = _paths(scene, few, many)
         plain = {name: runs for name, runs in paths.items() if name.startswith("@parametrize")}
         chosen = plain | {name: runs for name, runs in paths.items() if options.only in name}
+        if options.only and len(chosen) == len(plain):
+            parser.error(f"--only: no path has {options.only!r} in its name; there are: {', '.join(paths)}")
         found: dict[str, list[Cost]] = {name: [] for name in chosen}
         for number in range(1 if options.quick else options.rounds + 1):
             for name, (one, all_of_them) in chosen.items():

@@ -119,6 +119,11 @@ def labelled_key_value(text: str) -> tuple[str, Any]:
     return f"{label}{colon}{parsed}", value
 
 
+WORTH_A_PROCESS = 32
+"""From so many requests in flight on, a client has a process of its own.
+
+With fewer, messages to another process cost more than it does to share an interpreter with the items.
+"""
 THINK_TAGS = ("<think>", "</think>")
 """What most reasoning models write around their thoughts."""
 

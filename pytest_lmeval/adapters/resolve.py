@@ -216,6 +216,12 @@ def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None,
     return found
 
 
+def server_kind(spec: str, project: Path | None) -> str:
+    """Return the kind of an adapter that asks one of SERVERS itself, as far as its name or profile says so; else ""."""
+    kind = _resolved(spec, _NOTHING, _profiles(project), os.getenv).adapter.partition(":")[0]
+    return kind if kind in SERVERS else ""
+
+
 def _resolved(spec: str, options: Mapping[str, Any], profiles: _Profiles, read: Read) -> Resolved:
     named_by = "--lm-adapter-arg" if "base_url" in options else ""
     if spec in profiles:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.asking.ask import Answer, is_async
 from pytest_lmeval.asking.batching import BatchTransport
-from pytest_lmeval.asking.policy import WORTH_A_PROCESS, Policy, Wait
+from pytest_lmeval.asking.policy import Policy, Wait
 from pytest_lmeval.asking.transport import Inbox, Job, Sender, Transport
 from pytest_lmeval.errors import AdapterDown, AdapterError, BudgetSpent, LmevalError
 from pytest_lmeval.frozen import dataclass

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.policy import Wait
@@ -19,27 +19,32 @@ from pytest_lmeval.asking.streaming import AsyncTransport
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError
 
+if TYPE_CHECKING:
+    from io import BufferedReader
+
 _FLUSH_S = 0.002
 _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Serve until stdin ends, as it does when the parent is gone, or needs nobody who asks."""
-    with contextlib.suppress(EOFError):
-        _serve(_Outbox(int(sys.argv[1])))
-    os._exit(0)
-
-
-def _serve(outbox: _Outbox) -> None:
-    _import(pickle.load(sys.stdin.buffer))
+    """Serve until stdin ends, as it does when the parent is gone, or has no more use for this process."""
+    _import(_next())
     # Meanwhile the parent may have imported what has put folders on its path.
-    sys.path[:] = pickle.load(sys.stdin.buffer)
-    adapter, policy = pickle.load(sys.stdin.buffer)
+    sys.path[:] = _next()
+    outbox = _Outbox(int(sys.argv[1]))
+    adapter, policy = _next()
     transport = AsyncTransport(adapter, policy, outbox)
     outbox.start(transport)
     while True:
-        numbered = pickle.load(sys.stdin.buffer)
-        transport.submit([outbox.register(number, requests) for number, requests in numbered])
+        transport.submit([outbox.register(number, requests) for number, requests in _next()])
+
+
+def _next() -> Any:
+    """Return what the parent has sent next; end the process where it sends nothing more."""
+    stdin = cast("BufferedReader", sys.stdin.buffer)
+    if not stdin.peek(1):
+        os._exit(0)
+    return pickle.load(stdin)
 
 
 def _import(modules: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it is as one would be that is started now: it lives, with these variables, in this folder."""
+        """Whether it lives, and a process that is started now would have the same variables and the same folder."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
@@ -58,8 +58,13 @@ class HelperProcess:
 
     def close(self) -> None:
         """End it, whatever it does."""
-        with self.process, self.answers:
-            self.process.kill()
+        self.process.kill()
+        assert self.process.stdin is not None
+        # What it has not read is still to be sent.
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.wait()
+        self.answers.close()
 
     def _send(self, *values: object) -> None:
         assert self.process.stdin is not None
@@ -84,8 +89,7 @@ class Spares:
 
     def take(self) -> HelperProcess:
         """Return one of them, or a new one where none is left that is fit for use."""
-        while self._left:
-            spare = self._left.pop(0)
+        while spare := self._pop():
             if spare.is_fit:
                 return spare
             spare.close()
@@ -93,15 +97,22 @@ class Spares:
 
     def close(self) -> None:
         """End what is left."""
-        while self._left:
-            self._left.pop().close()
+        while spare := self._pop():
+            spare.close()
+
+    def _pop(self) -> HelperProcess | None:
+        # Engines may take theirs in several threads.
+        try:
+            return self._left.pop(0)
+        except IndexError:
+            return None
 
 
 def _surroundings() -> tuple[dict[str, str], str]:
     variables = {name: value for name, value in os.environ.items() if name != _OF_A_TEST}
     try:
         return variables, os.getcwd()
-    except FileNotFoundError:  # the folder was removed
+    except OSError:  # such as that of a folder that was removed
         return variables, ""
 
 

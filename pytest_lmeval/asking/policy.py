@@ -10,8 +10,6 @@ from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.frozen import dataclass
 
 DEFAULT_BATCH_SIZE = 8
-WORTH_A_PROCESS = 32
-"""From so many requests in flight on, a client has a process of its own: below, a message costs more than the lock."""
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0

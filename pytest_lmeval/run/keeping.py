@@ -18,7 +18,7 @@ _LOOKS = 3
 
 
 class Keeper:
-    """Looks every `LOOK_S` seconds, in a thread of its own, and notes each answer once that has waited for a second.
+    """Looks every `LOOK_S` seconds, in a thread of its own, and notes, once, each answer that has waited for a second.
 
     ``arrived`` returns the answers that are there. What is scored soon costs next to nothing: of a model that is faster
     than the scoring every answer waits, but not for long. How probable a text is is not noted.

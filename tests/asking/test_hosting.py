@@ -37,6 +37,18 @@ class Echo:
         return f"{os.getpid()} {request.text}"
 """
 
+CUT_OFF = """
+class CutOff:
+    name = "cut off"
+    hostable = True
+
+    def __getstate__(self):
+        return {"a": 1}
+
+    def __setstate__(self, state):
+        raise EOFError("the vocabulary is cut off")
+"""
+
 Ask = Callable[..., list[str]]
 
 
@@ -153,7 +165,10 @@ def _ignored(pid: int, number: int) -> bool:
 def test_a_helper_that_was_begun_ahead_asks_and_finds_what_came_on_the_path_since(spares: Spares, ask: Ask) -> None:
     (begun,) = spares._left
     # As Ctrl-C while pytest collects, which the parent decides about.
+    deadline = time.monotonic() + 60
     while not _ignored(begun.process.pid, signal.SIGINT):
+        assert begun.process.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     begun.process.send_signal(signal.SIGINT)
 
@@ -214,3 +229,29 @@ def test_where_no_process_can_be_started_ahead_one_is_started_when_it_is_needed(
 
     text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
     assert f"{used.process.pid} p" == text
+
+
+def test_a_helper_that_dies_before_its_first_message_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.executable", "/bin/false")
+        spares = Spares([[]])
+    (begun,) = spares._left
+    begun.process.wait()
+    begun._send("more than it will read")
+
+    (taken := spares.take()).close()
+
+    assert (1, -signal.SIGKILL) == (begun.process.returncode, taken.process.returncode)
+
+
+def test_an_adapter_that_the_helper_cannot_read_is_no_quiet_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cut_off_adapters.py").write_text(CUT_OFF, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    adapter: Any = importlib.import_module("cut_off_adapters").CutOff()
+    transport, job = HostedTransport(adapter, Policy(), inbox := Inbox()), Job([Generate("p")])
+    transport.submit([job])
+    assert inbox.wait(job, 20.0)
+    transport.close()
+    assert "EOFError: the vocabulary is cut off" in capfd.readouterr().err

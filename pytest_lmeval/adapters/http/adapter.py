@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -12,8 +14,9 @@ from pytest_lmeval.adapters.http.forward import Forward, completion_of
 from pytest_lmeval.adapters.http.options import ServerOptions
 from pytest_lmeval.adapters.http.reply import Document, parse
 from pytest_lmeval.adapters.http.secret import ApiKey, read_key
+from pytest_lmeval.adapters.options import fault
 from pytest_lmeval.adapters.protocol import without_wishes
-from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.errors import AdapterDown, AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogProb
 
 if TYPE_CHECKING:
@@ -54,10 +57,8 @@ class HttpAdapter(ABC, Generic[Given]):
         if key.stands_in((model, self._options)):
             raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")
         self._key = key
-        if find_spec("aiohttp") is None:
-            raise UsageError(f"adapter {self.kind!r} needs aiohttp, which is not installed: pip install aiohttp")
+        _check_address(self.kind, self._options.url)
         self._refuses_wishes = False
-        self._cancelled_after_s = 0.0
         self.name = model
         self.base_url = self._options.base_url
         self.options = self._options.public()
@@ -92,12 +93,14 @@ class HttpAdapter(ABC, Generic[Given]):
 
     @property
     def cancelled_after_s(self) -> float:
-        """After how many seconds whoever asks cancels a request, as far as is known when the first one is sent."""
-        return self._cancelled_after_s
+        """0, as the adapter does not keep it: the transport does."""
+        return 0.0
 
     @cancelled_after_s.setter
     def cancelled_after_s(self, seconds: float) -> None:
-        self._cancelled_after_s = max(self._cancelled_after_s, seconds)
+        # Set where requests will be sent, and before the time of the first one begins: an import takes a part of it.
+        with suppress(AdapterDown):
+            self._transport.expect_cancellation(seconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (type(self), self.name, self.options | {"temperature": self._temperature()})
@@ -164,14 +167,32 @@ class HttpAdapter(ABC, Generic[Given]):
 
     @cached_property
     def _transport(self) -> HttpTransport:
-        # With the first request: where a process of its own asks, this one never needs aiohttp, whose import takes as
-        # long as pytest's.
+        # Where a process of its own asks, this one never needs aiohttp, whose import takes as long as that of pytest.
         try:
             from pytest_lmeval.adapters.http.transport import HttpTransport
         except ImportError as error:
-            raise AdapterError(f"adapter {self.kind!r} needs aiohttp, which cannot be imported: {error}") from error
-        headers = self._headers(self._key)
-        return HttpTransport(self._options, self._key, headers, self.assembly, self._cancelled_after_s)
+            raise AdapterDown(f"stopped: {_needs_aiohttp(self.kind, f'cannot be imported ({error})')}") from error
+        return HttpTransport(self._options, self._key, self._headers(self._key), self.assembly)
+
+
+def _check_address(kind: str, url: str) -> None:
+    """Raise UsageError where no request can be sent to ``url``, as far as is known without the import of aiohttp."""
+    try:
+        from yarl import URL
+
+        is_installed = "aiohttp" in sys.modules or find_spec("aiohttp") is not None
+    except ImportError as error:
+        raise UsageError(_needs_aiohttp(kind, f"cannot be imported ({error})")) from error
+    if not is_installed:
+        raise UsageError(_needs_aiohttp(kind, "is not installed"))
+    try:
+        URL(url)
+    except ValueError as error:
+        raise fault(kind, f"option base_url is no address that can be asked: {error}") from None
+
+
+def _needs_aiohttp(kind: str, why: str) -> str:
+    return f"adapter {kind!r} needs aiohttp, which {why}: pip install aiohttp"
 
 
 def raised(answer: Answered | AdapterError) -> Answered:

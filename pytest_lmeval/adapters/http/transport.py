@@ -1,4 +1,4 @@
-"""One request over HTTP. Imports aiohttp, so it is imported only when an adapter is made.
+"""One request over HTTP. Imports aiohttp, so it is imported only where requests are sent.
 
 Faults are returned, not raised, up to the adapter: the frames of aiohttp hold headers, and a traceback that shows
 local variables would show them.

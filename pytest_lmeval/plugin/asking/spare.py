@@ -1,12 +1,12 @@
-"""Begins the processes that ask models while pytest collects: they import what a client needs, which takes as long."""
+"""Begins the processes that ask models while pytest collects: meanwhile they import an HTTP client."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.settings.models import ENVIRONMENT, SPARE
+from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.settings.models import SPARES
 from pytest_lmeval.plugin.settings.settings import spec_of
 
 if TYPE_CHECKING:
@@ -14,27 +14,23 @@ if TYPE_CHECKING:
 
 
 def begin_spares(config: pytest.Config) -> None:
-    """Begin one for each model that is asked by one, as far as its spec says so; what nobody takes is ended."""
-    specs = [spec for _, spec in config.option.lm_models] or [spec_of(config)]
-    wanted = [modules for spec in specs if (modules := _modules_of(spec, config))]
-    if wanted:
-        from pytest_lmeval.asking.hosting import Spares
+    """Begin one for each model that is asked by one, as far as its spec says so, once; what nobody takes is ended.
 
-        spares = Spares(wanted)
-        config.stash[SPARE] = spares.take
-        config.add_cleanup(spares.close)
+    To be called where the first task was found: a session without any has nothing to do with it.
+    """
+    option = config.option
+    # A worker has a part of the requests in flight, and is to ask soon.
+    if SPARES in config.stash or is_worker(config) or option.collectonly or config.getoption("setuponly", False):
+        return
+    from pytest_lmeval.adapters.resolve import server_kind
 
-
-def _modules_of(spec: str, config: pytest.Config) -> Sequence[str]:
-    """Return what is imported to ask the model; nothing where it has no server of those that are known."""
-    from pytest_lmeval.adapters.resolve import SERVERS, resolve_profile
-
+    specs = [spec for _, spec in option.lm_models] or [spec_of(config)]
     try:
-        adapter = resolve_profile(spec, {}, config.rootpath, config.stash[ENVIRONMENT]).adapter
-    except LmevalError:  # making the adapter says so
-        return ()
-    kind = adapter.partition(":")[0]
-    # What Ray asks is asked in its own processes.
-    if kind not in SERVERS or spec.startswith("ray:"):
-        return ()
-    return f"pytest_lmeval.adapters.{kind}.adapter", "pytest_lmeval.adapters.http.transport"
+        kinds = [kind for spec in specs if (kind := server_kind(spec, config.rootpath))]
+    except LmevalError:  # of a profile that cannot be read: making the adapter says so
+        kinds = []
+    from pytest_lmeval.asking.hosting import Spares
+
+    client = "pytest_lmeval.adapters.http.transport"
+    spares = config.stash[SPARES] = Spares([(f"pytest_lmeval.adapters.{kind}.adapter", client) for kind in kinds])
+    config.add_cleanup(spares.close)

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.collect.locate import is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
 from pytest_lmeval.plugin.record.waiting import show_waiting, stop_session
-from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, SPARE, configs
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, SPARES, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
     label_of,
@@ -96,9 +96,9 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
     settings = run_settings(config, scrubber_of_run(config), baseline)
     spent = 0.0 if files.held is None else files.held.cost
     # What the run may cost is what all models may together.
-    engines = Engines(
-        settings, spent, config.stash.get(_BUDGET, None), partial(show_waiting, config), config.stash.get(SPARE, None)
-    )
+    spares = config.stash.get(SPARES, None)
+    start = None if spares is None else spares.take
+    engines = Engines(settings, spent, config.stash.get(_BUDGET, None), partial(show_waiting, config), start)
     config.stash[_BUDGET] = engines.budget
     return Run(
         settings,

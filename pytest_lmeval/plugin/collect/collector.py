@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.leaderboard.board import info_of
@@ -44,6 +45,10 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
         late = path.suffix not in tasks.registry.formats and path.suffix in places(parent.config).own_suffixes
         tasks.leave(path, _LATE if late else misnamed(path) or _named_in_vain(path, parent))
         return None
+    if parent.config.option.lm_concurrency >= WORTH_A_PROCESS:
+        from pytest_lmeval.plugin.asking.spare import begin_spares
+
+        begin_spares(parent.config)
     file: TaskFile = file_node(TaskFile, parent, path)
     file.task_name = task_name(path, root)
     return file

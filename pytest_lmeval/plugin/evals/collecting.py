@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.frozen import dataclass
@@ -58,6 +59,10 @@ _SOURCES = pytest.StashKey[TestSources]()
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
     """Give an eval function the rows of its data, as pytest gives parameters; bad data are a collection error."""
+    if collector.config.option.lm_concurrency >= WORTH_A_PROCESS:
+        from pytest_lmeval.plugin.asking.spare import begin_spares
+
+        begin_spares(collector.config)
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
         kind = type(function).__name__

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_lmeval.asking.hosting import Spares
     from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.collect.collected import Collected
 
@@ -19,8 +20,8 @@ COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
 """What this process has collected; not there where it met no task file."""
 RUN: pytest.StashKey[RunState] = pytest.StashKey()
 """This process's part of the run, of each model its own; not there where it has none."""
-SPARE = pytest.StashKey[Callable[[], Any]]()
-"""Returns a helper process that was begun ahead; not there where none was."""
+SPARES: pytest.StashKey[Spares] = pytest.StashKey()
+"""The helper processes that were begun ahead; not there where none was."""
 ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
 """What reads an environment variable as it was when the options were read."""
 OWN: set[Any] = {RUN}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import copy
 import json
@@ -19,7 +18,9 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import OpenAIOptions, read_options
-from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.asking.engine import Engine
+from pytest_lmeval.asking.policy import Policy
+from pytest_lmeval.errors import AdapterDown, UsageError
 from pytest_lmeval.types import Generate
 
 KEY = "sk-CANARY-0123456789-abcdef"
@@ -217,12 +218,20 @@ def test_an_escaped_key_is_masked_too(escaped: str) -> None:
 
 
 def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "aiohttp", raising=False)
     monkeypatch.setattr("pytest_lmeval.adapters.http.adapter.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pip install aiohttp"):
         OpenAIAdapter("m", base_url=LOCAL)
 
 
-def test_an_aiohttp_that_cannot_be_imported_is_the_error_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("address", ["http://\u00fc..x/v1", "http://[::1]x/v1", "http://\u0644a/v1"])
+def test_an_address_that_no_request_can_be_sent_to_is_refused_before_any(address: str) -> None:
+    assert "base_url" in refused(base_url=address)
+
+
+def test_an_aiohttp_that_cannot_be_imported_ends_the_run_with_the_first_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = builtins.__import__
 
     def with_broken_aiohttp(name: str, *args: Any) -> Any:
@@ -232,8 +241,12 @@ def test_an_aiohttp_that_cannot_be_imported_is_the_error_of_the_request(monkeypa
 
     monkeypatch.setattr(builtins, "__import__", with_broken_aiohttp)
     adapter = OpenAIAdapter("m", base_url=LOCAL)
-    with pytest.raises(AdapterError, match="needs aiohttp, which cannot be imported: libssl is missing"):
-        asyncio.run(adapter.complete(Generate("p")))
+    adapter.cancelled_after_s = 60.0
+    engine = Engine(adapter, Policy())
+    with pytest.raises(AdapterDown, match=r"cannot be imported \(libssl is missing\): pip install aiohttp"):
+        engine.respond("e", lambda key: [Generate("p")])
+    assert engine.stopped.startswith("stopped: adapter 'openai' needs aiohttp")
+    engine.close()
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pytest_lmeval.adapters.resolve import server_kind
 from tests.adapters.openai.scripted_server import ScriptedServer, says, serving
 from tests.conftest import Project
 
@@ -40,6 +41,24 @@ def show():
 def write():
     with open("begun.json", "w") as file:
         json.dump([(at, one.returncode is None) for at, one in begun], file)
+"""
+EVAL = """
+from pytest_lmeval import eval_task
+
+@eval_task("words", data=[{"id": "a"}, {"id": "b"}])
+async def test_words(row, lm):
+    assert (await lm.ask("say yes")).text == "yes"
+"""
+SLOW_IMPORT = """
+import sys
+import time
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "aiohttp.connector":
+            time.sleep(1)
+
+sys.meta_path.insert(0, Slow())
 """
 ENDED = False
 
@@ -80,8 +99,40 @@ def test_a_folder_of_bad_tasks_leaves_none_behind(project: Project, server: Scri
     assert [] == server.requests
 
 
-def test_what_only_collects_begins_none(project: Project, server: ScriptedServer) -> None:
-    assert [] == _begun(project, server, "--lm-concurrency=32", "--collect-only", passed=0)
+@pytest.mark.parametrize("option", ["--collect-only", "--setup-only"])
+def test_what_only_collects_begins_none(project: Project, server: ScriptedServer, option: str) -> None:
+    assert [] == _begun(project, server, "--lm-concurrency=32", option, passed=0)
+
+
+def test_a_session_of_plain_tests_begins_none(project: Project, server: ScriptedServer) -> None:
+    project.write("tests/test_plain.py", "def test_nothing(): pass\n")
+    assert [] == _begun(project, server, "--lm-concurrency=32", "tests", passed=1)
+
+
+def test_eval_functions_have_one_too(project: Project, server: ScriptedServer) -> None:
+    project.write("tests/test_words.py", EVAL)
+    assert [("before", ENDED)] == _begun(project, server, "--lm-concurrency=32", "tests", passed=2)
+
+
+def test_what_ray_asks_needs_none(project: Project) -> None:
+    profile = (
+        '[tool.lmeval.adapters.small]\nadapter = "ray:openai:m"\n[tool.lmeval.adapters.own]\nadapter = "openai:m"\n'
+    )
+    project.write("pyproject.toml", profile)
+    specs = ["small", "own", "ray:openai:m", "openai:m", "anthropic:m", "toy", "m:Model", ""]
+    found = {spec: server_kind(spec, project.path) for spec in specs}
+    assert {"own": "openai", "openai:m": "openai", "anthropic:m": "anthropic"} == {k: v for k, v in found.items() if v}
+
+
+@pytest.mark.command_line
+def test_the_import_of_the_client_takes_no_time_from_the_first_requests(
+    project: Project, server: ScriptedServer
+) -> None:
+    # aiohttp takes longer than that to be imported, as everything does that is slow.
+    project.write("conftest.py", SLOW_IMPORT)
+    address = f"--lm-adapter-arg=base_url='{server.base_url}'"
+    ran = project.run_pytest("--lm-adapter=openai:m", address, "--lm-timeout=0.7", "--lm-retries=0")
+    ran.assert_outcomes(passed=3)
 
 
 def test_each_of_several_models_has_its_own(project: Project, server: ScriptedServer) -> None:

@@ -1,4 +1,4 @@
-"""Answers that arrived and were not scored yet: a kill loses none that has waited for a second."""
+"""Answers that arrived and were not scored yet: a kill loses none that has waited for 1.5 seconds."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.types import Completion, Exchange, Generate
+from pytest_lmeval.types import Completion, Exchange, Generate, Response
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Arrived
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 LOOK_S = 0.5
 _LOOKS = 3
 """How often an answer is seen before it is noted: it has waited for a second then."""
+_SLOW_MS = 1000
 
 
 class Keeper:
-    """Looks every `LOOK_S` seconds, in a thread of its own, and notes, once, each answer that has waited for a second.
+    """Looks every `LOOK_S` seconds, in a thread of its own, and notes each answer once.
 
-    ``arrived`` returns the answers that are there. What is scored soon costs next to nothing: of a model that is faster
-    than the scoring every answer waits, but not for long. How probable a text is is not noted.
+    One that took the model a second or more is noted when it is first seen, another when it has waited for a second: of
+    a model that is faster than the scoring every answer waits, but not for long, and to note them all would take a
+    tenth of the run. ``arrived`` returns the answers that are there. How probable a text is is not noted.
     """
 
     def __init__(self, arrived: Callable[[], Iterable[Arrived]], note: Note) -> None:
@@ -47,7 +49,10 @@ class Keeper:
     def _look(self) -> None:
         before, self._seen = self._seen, {}
         for each in self._arrived():
-            looks = self._seen[each.key] = before.get(each.key, 0) + 1
+            looks = before.get(each.key, 0) + 1
+            if looks < _LOOKS and any(_is_slow(response) for response in each.responses):
+                looks = _LOOKS
+            self._seen[each.key] = looks
             if each.is_new and looks == _LOOKS:
                 self._keep(each)
 
@@ -55,3 +60,7 @@ class Keeper:
         for request, response in zip(each.requests, each.responses, strict=False):
             if isinstance(request, Generate) and isinstance(response, Completion):
                 self._note(each.key.task.name, each.key.example.id, Exchange(request, response))
+
+
+def _is_slow(response: Response) -> bool:
+    return isinstance(response, Completion) and (response.latency_ms or 0) >= _SLOW_MS

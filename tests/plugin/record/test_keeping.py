@@ -74,28 +74,32 @@ def test_a_killed_run_asks_nothing_again_that_was_answered(project: Project, pro
     assert digest == project.board()["digest"]
 
 
-def test_an_answer_is_noted_once_at_the_third_look_or_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fast_answer_is_noted_once_it_has_waited_and_a_slow_one_when_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(keeping, "LOOK_S", 3600)
-    units = {name: _Unit(name) for name in "abc"}
-    waiting, noted = {"a"}, []
+    answers = {name: Completion(name, latency_ms=ms) for name, ms in zip("abcd", (20, 20, 20, 1500), strict=True)}
+    units = {name: _Unit(name) for name in answers}
+    expected = {name: (name, Noted(Generate(name), answer)) for name, answer in answers.items()}
+    waiting, noted = {"a", "d"}, []
 
     def arrived() -> list[Arrived]:
-        return [Arrived(units[name], [Generate(name)], [Completion(name)], True) for name in sorted(waiting)]
+        return [Arrived(units[name], [Generate(name)], [answers[name]], True) for name in sorted(waiting)]
 
     keeper = keeping.Keeper(arrived, lambda _, id, exchange: noted.append((id, exchange)))
-    expected = {name: (name, Noted(Generate(name), Completion(name))) for name in "abc"}
 
     keeper._look()
+    assert [expected["d"]] == noted
     waiting.add("b")  # answered later, and taken before it has waited long
     keeper._look()
-    assert [] == noted
+    assert [expected["d"]] == noted
     waiting.remove("b")
     keeper._look()
     keeper._look()
-    assert [expected["a"]] == noted
+    assert [expected["d"], expected["a"]] == noted
     waiting.add("c")
     keeper.close()
-    assert [expected["a"], expected["c"]] == noted
+    assert [expected["d"], expected["a"], expected["c"]] == noted
 
 
 class _Unit:

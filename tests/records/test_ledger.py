@@ -174,6 +174,7 @@ _FULL = """
 import pathlib, resource, sys
 from pytest_lmeval.records.ledger import Ledger
 
+sys.dont_write_bytecode = True
 resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
 ledger = Ledger(pathlib.Path(sys.argv[1]))
 ledger.open({})

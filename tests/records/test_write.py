@@ -110,6 +110,7 @@ _WRITE = """
 import pathlib, resource, sys
 from pytest_lmeval.atomic import write_atomically
 
+sys.dont_write_bytecode = True
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     write_atomically(pathlib.Path(sys.argv[1]), b"new" * 1000)

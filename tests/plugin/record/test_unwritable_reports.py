@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,9 @@ def run_limited(project: Project, limit: int, *options: str) -> subprocess.Compl
     """Run the tasks in a process that may write files of ``limit`` bytes at most."""
     arguments = [*[f"-pno:{name}" for name in (*NEEDLESS, "cacheprovider")], "--lm-adapter=model:Model", *options]
     command = [sys.executable, "-c", LIMITED, str(limit), *arguments]
-    return subprocess.run(command, cwd=project.path, capture_output=True, text=True, timeout=60)
+    # Python would keep as much of a compiled module as the limit allows, for every later process to fail at.
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=project.path, env=variables, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.again

@@ -137,7 +137,7 @@ BUSY_WAITERS = {
 }
 WAITERS = {
     "sleeps": "time.sleep(600)",
-    "sleeps in small steps": "while True: time.sleep(0.05)",
+    "sleeps in small steps": "while True: time.sleep(0.25)",  # on a busy machine waking up is work
     "waits in a thread that is not the first": "threading.Thread(target=lock.acquire).start()\n    lock.acquire()",
     "stops itself": "os.kill(os.getpid(), 19)",
 }

@@ -48,7 +48,7 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it lives, and a process that is started now would have the same variables and the same folder."""
+        """Whether it is alive and has the variables and the working folder that a new process would have."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
@@ -57,7 +57,7 @@ class HelperProcess:
         self._send(sys.path, (adapter, replace(policy, passthrough=())))
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process and close its pipes."""
         self.process.kill()
         assert self.process.stdin is not None
         # What it has not read is still to be sent.
@@ -77,7 +77,7 @@ class HelperProcess:
 class Spares:
     """Helper processes that are begun before it is known which engines need one, each with ``modules`` of its own.
 
-    ``close`` ends those that nobody took. Where one cannot be started, there are as many as could be.
+    ``close`` ends those that no engine took. After the first one that cannot be started no other is.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:

@@ -234,7 +234,7 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results that have the detail ``name``, and those of several responses, each of which may have it."""
+    """Return the results that have the detail ``name``, and those with several responses, which may have it, too."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 

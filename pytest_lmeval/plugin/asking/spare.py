@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def begin_spares(config: pytest.Config) -> None:
-    """Begin one for each model that is asked by one, as far as its spec says so, once; what nobody takes is ended.
+    """Begin a process for each model that needs one by its spec, once in a session; the end of it ends unused ones.
 
-    To be called where the first task was found: a session without any has nothing to do with it.
+    Call it when a task is found: a session without tasks starts no process.
     """
     option = config.option
-    # A worker has a part of the requests in flight, and is to ask soon.
+    # A worker has only a part of the requests in flight.
     if SPARES in config.stash or is_worker(config) or option.collectonly or config.getoption("setuponly", False):
         return
     from pytest_lmeval.adapters.resolve import server_kind

@@ -253,6 +253,11 @@ def begin_logs(item: pytest.Item) -> None:
         item.stash[key] = {}
 
 
+def name_current(item: pytest.Item) -> None:
+    """Say in the environment whose call runs, as pytest does: in a form that its documentation does not promise."""
+    os.environ["PYTEST_CURRENT_TEST"] = f"{item.nodeid} (call)".replace("\0", "(null)")
+
+
 _PLAIN = {
     *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
     *("duration", "start", "stop", "lm_word", "lmeval_alone"),

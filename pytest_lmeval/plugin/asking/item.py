@@ -40,6 +40,7 @@ class ScoredItem(pytest.Function):
     parent: Any
     task: Task
     example: Example
+    position: int = 0
     result: ExampleResult | None = None
 
     @property
@@ -50,6 +51,11 @@ class ScoredItem(pytest.Function):
     @property
     def is_set_up(self) -> bool:
         """Whether others have set its fixtures up, so that its own set-up and tear-down have nothing to do."""
+        raise NotImplementedError
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether its call would wait for no model."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
@@ -93,7 +99,6 @@ class ExampleItem(ScoredItem):
     """One example: ask, score, compare with its threshold."""
 
     parent: TaskFile
-    position: int = 0
     label: str = ""
 
     @property
@@ -135,6 +140,12 @@ class ExampleItem(ScoredItem):
     def is_set_up(self) -> bool:
         """Whether the first item of the file has set its fixtures up."""
         return self.parent.shared is not None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the model has answered; a judge may be asked yet."""
+        answers = self.run_state.answers
+        return answers is not None and answers.are_there(self)
 
     def begin_turn(self) -> None:
         """Take the fixtures of the file."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError, UsageError
+from pytest_lmeval.plugin.asking import stretch
 from pytest_lmeval.plugin.asking.state import (
     NO_ADAPTER,
     RunState,
@@ -128,6 +129,9 @@ def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collec
         from pytest_lmeval.plugin.evals.process import EvalHooks
 
         config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
+    # Only an example between two others can be in a stretch.
+    if len(items) > 2 and config.option.lm_items != "plain" and not config.pluginmanager.is_registered(stretch):
+        config.pluginmanager.register(stretch, stretch.NAME)
     for file in {item.parent for item in records}:
         # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
         file.hooks = file.ihook

@@ -5,18 +5,20 @@ A plugin of its own, registered once examples have their fixtures before their t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
+from pytest_lmeval.plugin.asking.stretch import Passed, Stretch, call_of, may_stretch
 from pytest_lmeval.plugin.private import (
     begin_logs,
     check_interaction,
     end_turn,
     is_begun,
     is_worker,
+    report_sections,
     shows_logs,
     worker_input,
 )
@@ -37,19 +39,24 @@ _HOOKS = (
 _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
 """The packages whose hooks need no phase but the call; the second of xdist's is its module in a worker."""
+_OF_EACH = {"pytest_randomly"}
+"""Those of them that do something for each call: they set a seed."""
 _WANT_ALL = {"_pytest.junitxml"}
 """What waits for the report of a tear-down."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
+_MARKS_OF_ONE = {*_MARKS, "filterwarnings"}
+"""The marks of an example that is in no stretch with others: the last is heeded around a whole protocol."""
 
 
 class _Way(NamedTuple):
-    """How the items of a file, a module or a class take their turns: by which hooks, and whether unannounced.
+    """How the items of a file, a module or a class take their turns.
 
-    Without hooks pytest runs all phases.
+    By which hooks, whether unannounced, and whether several in one stretch. Without hooks pytest runs all phases.
     """
 
     hooks: Any
     is_quiet: bool = False
+    stretches: bool = False
 
 
 _WAY = pytest.StashKey[_Way]()
@@ -57,52 +64,97 @@ _WAY = pytest.StashKey[_Way]()
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
-        return None
-    return _take_turn(cast("ScoredItem", item))
-
-
-def _take_turn(item: ScoredItem) -> bool | None:
     """Run the call of an example between two others of its file; return None where pytest has to run all phases.
 
     Its fixtures are set up, so that set-up and tear-down of the item have nothing to do. pytest runs all phases where a
     hook of them is implemented that is not known here, and where the example has a mark of pytest's.
     """
-    stash = item.parent.stash
+    if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
+        return None
+    stash = cast("ScoredItem", item).parent.stash
     if (way := stash.get(_WAY, None)) is None:
         way = stash[_WAY] = _way_of(item)
-    hooks = way.hooks
-    if not hooks or any(mark.name in _MARKS for mark in item.own_markers) or not is_begun(item):
+    if not way.hooks or not _is_plain(item):
         return None
-    nodeid, location = item.nodeid, item.location
-    if not way.is_quiet:
-        hooks.pytest_runtest_logstart(nodeid=nodeid, location=location)
-    try:
-        item.begin_turn()
-        begin_logs(item)
-        _phase(item, "call", way, hooks.pytest_runtest_call)
-        if item.session.shouldfail or item.session.shouldstop:
-            _phase(item, "teardown", way, partial(hooks.pytest_runtest_teardown, nextitem=None))
-        else:
-            item.teardown()
-    finally:
-        end_turn(item)
-    if not way.is_quiet:
-        hooks.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    _take_turn(cast("ScoredItem", item), way)
     return True
 
 
-def _phase(item: ScoredItem, when: Any, way: _Way, hook: Callable[..., object]) -> None:
-    call = pytest.CallInfo.from_call(partial(hook, item=item), when, (pytest.exit.Exception, KeyboardInterrupt))
+def _is_plain(item: pytest.Item, marks: Container[str] = _MARKS) -> bool:
+    return not any(mark.name in marks for mark in item.own_markers) and is_begun(item)
+
+
+def _follower(item: ScoredItem) -> ScoredItem | None:
+    """Return the example behind another one, if its call can follow in the same stretch, at once."""
+    session, place = item.session, item.position + 1
+    items: Any = session.items
+    if session.shouldfail or session.shouldstop or report_sections(item) or place + 1 >= len(items):
+        return None
+    follower, after = items[place], items[place + 1]
+    if items[place - 1] is not item or not (follower.parent is item.parent is after.parent):
+        return None
+    is_free = isinstance(follower, type(item)) and follower.is_set_up and _is_plain(follower, _MARKS_OF_ONE)
+    return follower if is_free and follower.is_answered else None
+
+
+def _take_turn(item: ScoredItem, way: _Way) -> None:
+    """Run the calls of a stretch of examples, or of this one alone, and report each."""
+    stretch = Stretch(item, _follower if way.stretches and _is_plain(item, _MARKS_OF_ONE) else None)
+    _announce(item, way)
+    try:
+        item.begin_turn()
+        begin_logs(item)
+        try:
+            call = stretch.call(way.hooks.pytest_runtest_call)
+        finally:
+            # Also where the session is interrupted: these have passed.
+            for passed, of_passed in stretch.calls():
+                _report_passed(passed, of_passed, way)
+        last = stretch.item
+        _report(last, call, way)
+        if last.session.shouldfail or last.session.shouldstop:
+            tear_down = partial(way.hooks.pytest_runtest_teardown, item=last, nextitem=None)
+            _report(last, call_of(tear_down, "teardown"), way)
+        else:
+            last.teardown()
+    finally:
+        end_turn(stretch.item)
+        stretch.pass_warnings_on(way.hooks)
+    _announce_end(stretch.item, way)
+
+
+def _report_passed(passed: Passed, call: pytest.CallInfo[Any], way: _Way) -> None:
+    """Report an example that others of its stretch followed, and announce the next; nothing was captured with it."""
+    item = passed.item
+    report = pytest.TestReport.from_item_and_call(item, call)
+    item.attach_result(report, call)
+    way.hooks.pytest_runtest_logreport(report=report)
+    item.teardown()
+    end_turn(item)
+    _announce_end(item, way)
+    _announce(passed.follower, way)
+
+
+def _announce(item: pytest.Item, way: _Way) -> None:
+    if not way.is_quiet:
+        way.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+
+
+def _announce_end(item: pytest.Item, way: _Way) -> None:
+    if not way.is_quiet:
+        way.hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _report(item: ScoredItem, call: pytest.CallInfo[None], way: _Way) -> None:
     report = way.hooks.pytest_runtest_makereport(item=item, call=call)
-    if when == "call" and way.is_quiet:
+    if call.when == "call" and way.is_quiet:
         report.__dict__[ALONE] = True
     way.hooks.pytest_runtest_logreport(report=report)
     if call.excinfo is not None and check_interaction(call, report):
         way.hooks.pytest_exception_interact(node=item, call=call, report=report)
 
 
-def _way_of(item: ScoredItem) -> _Way:
+def _way_of(item: pytest.Item) -> _Way:
     config, hooks = item.config, item.ihook
     option, needs = config.option, worker_input(config).get(NEEDS, {})
     # Options of a plugin that is blocked (-p no:debugging) are not there.
@@ -114,16 +166,23 @@ def _way_of(item: ScoredItem) -> _Way:
         return _Way(None)
     if any(mark.name in _MARKS for mark in item.iter_markers()):
         return _Way(None)
-    return _Way(hooks, bool(needs.get("quiet")) and not is_listened_to(hooks, _ANNOUNCED))
+    is_announced = is_listened_to(hooks, _ANNOUNCED)
+    around = _packages(module for name in _HOOKS for module in _modules(hooks, name))
+    stretches = may_stretch(item.session) and not is_announced and around <= _KNOWN - _OF_EACH
+    return _Way(hooks, bool(needs.get("quiet")) and not is_announced, stretches)
 
 
 def is_listened_to(hooks: Any, names: Iterable[str]) -> bool:
     """Tell whether one of the hooks ``pytest_NAME`` is implemented by anybody who needs all phases."""
-    modules = {
-        each.function.__module__
-        for name in names
-        for each in getattr(hooks, f"pytest_{name}").get_hookimpls()
-        # What runs around a whole protocol may do so around this one.
-        if name != "runtest_protocol" or not (each.wrapper or each.hookwrapper)
-    }
-    return bool(modules & _WANT_ALL) or not {name.partition(".")[0] for name in modules} <= _KNOWN
+    # What runs around a whole protocol may do so around this one.
+    modules = {each for name in names for each in _modules(hooks, name, wrappers=name != "runtest_protocol")}
+    return bool(modules & _WANT_ALL) or not _packages(modules) <= _KNOWN
+
+
+def _modules(hooks: Any, name: str, *, wrappers: bool = True) -> set[str]:
+    found = getattr(hooks, f"pytest_{name}").get_hookimpls()
+    return {each.function.__module__ for each in found if wrappers or not (each.wrapper or each.hookwrapper)}
+
+
+def _packages(modules: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}

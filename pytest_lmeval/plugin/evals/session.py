@@ -50,7 +50,10 @@ _FAILURES = ("assert", "AssertionError", "Failed")
 
 
 class EvalSession:
-    """Begins, awaits and ends the eval functions of one process; lives as long as its run."""
+    """Begins, awaits and ends the eval functions of one process; lives as long as its run.
+
+    ``running`` are those that were begun and whose turn is not over.
+    """
 
     def __init__(self, state: RunState) -> None:
         self._state = state
@@ -63,7 +66,7 @@ class EvalSession:
         self._starter = Starter(state, self._concurrency)
         self._services: Services | None = None
         self._lms: dict[pytest.Item, LmBase] = {}
-        self._running: dict[pytest.Item, Running] = {}
+        self.running: dict[pytest.Item, Running] = {}
         self._now: Running | None = None
         # Sentences, each once; and how many examples of a task ran one at a time, by the reason.
         self._notes: dict[str, None] = {}
@@ -105,7 +108,7 @@ class EvalSession:
         self._starter.ahead.catch_up(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):
             return False
-        return item in self._running or (not sets_up and self._starter.values_at_turn(item) is not None)
+        return item in self.running or (not sets_up and self._starter.values_at_turn(item) is not None)
 
     def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
         """Begin an item whose fixtures are set up, ahead of those that may begin before their turn.
@@ -113,25 +116,25 @@ class EvalSession:
         What these need is set up where ``sets_up`` says that pytest sets the item up now.
         """
         begun: list[Running] = []
-        if item not in self._running:
+        if item not in self.running:
             if not sets_up and (values := self._starter.values_at_turn(item)) is not None:
                 _hand_over(self, item, values)
-            running = self._running[item] = self._new_running(item, item.funcargs)
+            running = self.running[item] = self._new_running(item, item.funcargs)
             needs = self._starter.needs_of(item) if item.runs_beside else None
             running.at_turn = needs is None or bool(needs.reason)
             if not running.at_turn:
                 begun.append(running)
             elif needs is not None and not needs.silent and self._starter.may_run_ahead:
                 self._one_by_one[item.task.name, needs.reason] += 1
-        for follower, values in self._starter.following(item, self._running, sets_up):
+        for follower, values in self._starter.following(item, self.running, sets_up):
             _hand_over(self, follower, values)
-            running = self._running[follower] = self._new_running(follower, values)
+            running = self.running[follower] = self._new_running(follower, values)
             begun.append(running)
         self._runner.begin(begun)
 
     def finish(self, item: EvalItem) -> Running:
         """Return the item's example once it has run."""
-        running = self._now = self._running.pop(item)
+        running = self._now = self.running.pop(item)
         if item.runs_beside or running.in_thread:
             self._runner.begin([running] if running.at_turn else [])
             self._wait_for(running)
@@ -173,7 +176,7 @@ class EvalSession:
 
     def let_go(self, item: pytest.Item) -> None:
         """Cancel what was begun for an item that nobody will take."""
-        if item in self._running or item in self._lms:
+        if item in self.running or item in self._lms:
             self._end([item])
 
     # The end of a scope, and of the session
@@ -185,14 +188,14 @@ class EvalSession:
             return
         uses = [
             item
-            for item in self._running
+            for item in self.running
             if item.getparent(pytest.Module) in modules and self._starter.needs_of(item).narrowest == "module"
         ]
         self._end(uses)
 
     def end_all(self) -> None:
         """Cancel, and wait for, all that was begun."""
-        self._end(list(self._running))
+        self._end(list(self.running))
 
     def close(self) -> None:
         """End the loop."""
@@ -219,7 +222,7 @@ class EvalSession:
         running = []
         for item in items:
             self._lms.pop(item, None)
-            if (begun := self._running.pop(item, None)) is not None:
+            if (begun := self.running.pop(item, None)) is not None:
                 running.append(begun)
         if not running:
             return
@@ -262,7 +265,7 @@ class EvalSession:
         while not running.done.wait(_LOOK_S):
             if engine is not None:
                 engine.look_after()
-                show_waiting(self._config, engine, min(len(self._running) + 1, self._concurrency))
+                show_waiting(self._config, engine, min(len(self.running) + 1, self._concurrency))
             self._look_for_block()
 
     def _look_for_block(self) -> None:

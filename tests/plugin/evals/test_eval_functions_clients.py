@@ -220,12 +220,13 @@ from pytest_lmeval import eval_task
 
 @eval_task("cut_off", data=[{"id": "again"}, {"id": "for_good"}])
 def test_cut_off(row, lm):
-    client, said = openai.OpenAI(api_key="unused", base_url=lm.base_url), []
-    try:
-        for event in client.responses.create(model="m", input=row["id"], stream=True):
-            said.append(event.delta if event.type == "response.output_text.delta" else "")
-    except openai.APIStatusError as error:
-        assert 502 == error.status_code
+    said = []
+    with openai.OpenAI(api_key="unused", base_url=lm.base_url) as client:
+        try:
+            for event in client.responses.create(model="m", input=row["id"], stream=True):
+                said.append(event.delta if event.type == "response.output_text.delta" else "")
+        except openai.APIStatusError as error:
+            assert 502 == error.status_code
     lm.score("right", "".join(said) == ("" if row["id"] == "for_good" else "whole"))
 """
 

@@ -60,8 +60,6 @@ from pytest_lmeval.plugin.asking import stretch
 stretch._LONGEST_S = 600
 """
 COUNTING = """
-import atexit
-
 from pytest_lmeval.plugin.asking.stretch import Stretch
 
 lengths = []
@@ -74,7 +72,10 @@ def counted(self, hook):
         lengths.append(1 + len(self.passed))
 
 Stretch.call = counted
-atexit.register(lambda: open("lengths.txt", "w").write(" ".join(map(str, lengths))))
+
+def pytest_unconfigure():
+    with open("lengths.txt", "w") as file:
+        file.write(" ".join(map(str, lengths)))
 """
 FUNCTION = """
 import asyncio
@@ -128,13 +129,11 @@ def lengths(project: Project, *options: str) -> list[int]:
     return [*map(int, (project.path / "lengths.txt").read_text().split())]
 
 
-@pytest.mark.command_line
 def test_quiet_examples_are_one_stretch_but_for_the_first_and_the_last_of_their_file(project: Project) -> None:
     words(project, *["yes"] * 20)
     assert [18] == lengths(project)
 
 
-@pytest.mark.command_line
 @pytest.mark.parametrize("act", [each for each in ACTS if each != "stream"])
 def test_an_example_that_is_heard_ends_its_stretch(project: Project, act: str) -> None:
     words(project, *["yes"] * 5, act, *["yes"] * 6)
@@ -143,7 +142,6 @@ def test_an_example_that_is_heard_ends_its_stretch(project: Project, act: str) -
     assert ([10] if act == "wrong" else [5, 5]) == found
 
 
-@pytest.mark.command_line
 @pytest.mark.parametrize(
     "options",
     [
@@ -162,7 +160,6 @@ def test_each_has_a_call_of_its_own_where_somebody_could_notice(project: Project
     assert {1} == {*map(int, (project.path / "lengths.txt").read_text().split())}
 
 
-@pytest.mark.command_line
 @pytest.mark.parametrize(("marked", "failed"), [(2, 0), (4, 1)])
 def test_a_filter_of_warnings_is_for_the_example_that_is_marked(project: Project, marked: int, failed: int) -> None:
     words(project, "yes", "yes", "yes", "yes", "warn", "yes", "yes")
@@ -172,7 +169,6 @@ def test_a_filter_of_warnings_is_for_the_example_that_is_marked(project: Project
     project.run("-rA").assert_outcomes(failed=failed, passed=7 - failed, warnings=1 - failed)
 
 
-@pytest.mark.command_line
 def test_examples_that_take_their_time_are_reported_one_by_one(project: Project) -> None:
     words(project, *["slow"] * 6)
     project.edit(
@@ -182,7 +178,6 @@ def test_examples_that_take_their_time_are_reported_one_by_one(project: Project)
     assert [1, 1, 1, 1] == lengths(project)
 
 
-@pytest.mark.command_line
 def test_eval_functions_that_have_run_are_in_stretches(project: Project) -> None:
     words(project, "yes")
     project.write("test_f.py", FUNCTION)
@@ -205,7 +200,6 @@ def test_nothing_shows_that_examples_ran_in_a_stretch(project: Project, options:
     assert [] == [*unified_diff(seen(project, "plain", options), seen(project, "auto", options), n=0)]
 
 
-@pytest.mark.command_line
 def test_examples_of_a_stretch_that_is_interrupted_are_in_the_ledger(project: Project) -> None:
     words(project, *["yes"] * 5, "interrupt", *["yes"] * 3)
     project.edit(

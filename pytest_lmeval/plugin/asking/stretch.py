@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import pytest
 
-from pytest_lmeval.plugin.private import begin_logs, name_current
+from pytest_lmeval.plugin.private import name_current
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.item import ScoredItem
@@ -126,7 +126,6 @@ class Stretch:
             self.item = follower
             name_current(follower)
             follower.begin_turn()
-            begin_logs(follower)
 
     def calls(self) -> Iterator[tuple[Passed, pytest.CallInfo[Any]]]:
         """Yield those that have passed, each with what pytest would know of its call: one object, for one at a time."""

@@ -18,6 +18,7 @@ from pytest_lmeval.plugin.private import (
     end_turn,
     is_begun,
     is_worker,
+    name_current,
     report_sections,
     shows_logs,
     worker_input,
@@ -113,12 +114,14 @@ def _take_turn(item: ScoredItem, way: _Way) -> None:
         last = stretch.item
         _report(last, call, way)
         if last.session.shouldfail or last.session.shouldstop:
+            begin_logs(last)
             tear_down = partial(way.hooks.pytest_runtest_teardown, item=last, nextitem=None)
             _report(last, call_of(tear_down, "teardown"), way)
         else:
             last.teardown()
     finally:
         end_turn(stretch.item)
+        name_current(None)
         stretch.pass_warnings_on(way.hooks)
     _announce_end(stretch.item, way)
 

@@ -253,14 +253,6 @@ def begin_logs(item: pytest.Item) -> None:
         item.stash[key] = {}
 
 
-def name_current(item: pytest.Item | None) -> None:
-    """Say in the environment whose call runs, or that none does, as pytest says it: in words that it may change."""
-    if item is None:
-        os.environ.pop("PYTEST_CURRENT_TEST", None)
-    else:
-        os.environ["PYTEST_CURRENT_TEST"] = f"{item.nodeid} (call)".replace("\0", "(null)")
-
-
 _PLAIN = {
     *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
     *("duration", "start", "stop", "lm_word", "lmeval_alone"),
@@ -271,7 +263,7 @@ _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppat
 
 
 def end_turn(item: Any) -> None:
-    """Let go of what pytest lets go of at the end of an item: its fixtures and its logs.
+    """Let go of what pytest lets go of at the end of an item: its fixtures, its logs, and what says that it runs.
 
     The terminal keeps, in place of the report of an item that passed, one that asks the item what it says: a report is
     a kilobyte, and each example has one until the end. Plugins that look at what the terminal keeps find the same. One
@@ -287,6 +279,7 @@ def end_turn(item: Any) -> None:
         stash.clear()
     item._request = False
     item.funcargs = None
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
     passed: Any = (kept_reports(item.config) or {}).get("passed")
     report: Any = passed[-1] if passed else None
     # Where the item has not passed, the last report is that of another test, which may be none of ours.

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.state import other_adapter
+from pytest_lmeval.plugin.asking.stretch import is_plain_render, runs_ours_alone
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.record.waiting import stop_session
@@ -54,8 +55,13 @@ class ScoredItem(pytest.Function):
         raise NotImplementedError
 
     @property
+    def runs_ours(self) -> bool:
+        """Whether its call runs no code but ours, in this thread."""
+        raise NotImplementedError
+
+    @property
     def is_answered(self) -> bool:
-        """Whether its call would wait for no model."""
+        """Whether its call would wait for nobody."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
@@ -142,8 +148,18 @@ class ExampleItem(ScoredItem):
         return self.parent.shared is not None
 
     @property
+    def runs_ours(self) -> bool:
+        """Whether its task, what renders its prompt and its metric are ours."""
+        task, example, file = self.task, self.example, self.parent
+        key = task.name, example.metric, example.post_process
+        if key not in file.ours:
+            file.ours[key] = runs_ours_alone(task, example)
+        is_plain = file.shared is not None and is_plain_render(file.shared["lm_render"])
+        return file.ours[key] and is_plain and self.run_state.asks_ours
+
+    @property
     def is_answered(self) -> bool:
-        """Whether the model has answered; a judge may be asked yet."""
+        """Whether the model has answered."""
         answers = self.run_state.answers
         return answers is not None and answers.are_there(self)
 

@@ -1,67 +1,97 @@
 """A stretch: examples that have their answers, run one after the other within one call of pytest's hooks.
 
-What pytest captures around a call it captures around all of them. The first example that prints, logs, warns or fails
-is the last of its stretch, so that what was captured is its own. A plugin of its own, where items run in this process.
+What pytest does around a call, it does around all of them. No code but ours runs in it, so that nothing is printed, and
+nothing is left to the next example. The first one that fails or warns is the last of its stretch.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_lmeval.plugin.private import name_current
+from pytest_lmeval.formats.core.task import CoreTask
+from pytest_lmeval.formats.jsonl import JsonlTask
+from pytest_lmeval.postprocess import RULES
+from pytest_lmeval.task import render
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.item import ScoredItem
+    from pytest_lmeval.task import Task
+    from pytest_lmeval.types import Example
 
-NAME = "lmeval-stretches"
-"""What it is registered as."""
-_NEXT = pytest.StashKey[int]()
-"""On a session whose items run in our loop: the place of the first item that no stretch has run."""
+LOOP = pytest.StashKey["ItemLoop"]()
+"""On a session whose items run in our loop."""
 _LONGEST_S = 0.05
-_LOOPS = {"_pytest.main", __name__}
+_FORMATS = "pytest_lmeval.formats."
+_MAKE_REQUESTS = (f"{_FORMATS}jsonl", f"{_FORMATS}core.", f"{_FORMATS}declarative.", "pytest_lmeval.functions.")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the items as pytest does, but for those that ran in a stretch; leave it to others where they do it."""
-    hooks = session.config.hook.pytest_runtestloop.get_hookimpls()
-    others = {each.function.__module__ for each in hooks if not (each.wrapper or each.hookwrapper)} - _LOOPS
-    if others or session.testsfailed or session.config.option.collectonly:
-        return None
-    place = session.stash[_NEXT] = 0
-    items = session.items
-    while place < len(items):
-        following = items[place + 1] if place + 1 < len(items) else None
-        items[place].config.hook.pytest_runtest_protocol(item=items[place], nextitem=following)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-        place = max(place + 1, session.stash[_NEXT])
-    return True
+class ItemLoop:
+    """A plugin that runs the items of a session as pytest does, but for those that ran in a stretch.
+
+    ``place`` is that of the item whose turn it is.
+    """
+
+    NAME = "lmeval-loop"
+
+    def __init__(self) -> None:
+        self.place = 0
+        self._items: Sequence[Any] = ()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run the items; leave it to others where they do it, and to pytest where it runs none."""
+        found = session.config.hook.pytest_runtestloop.get_hookimpls()
+        others = {each.function.__module__ for each in found if not (each.wrapper or each.hookwrapper)}
+        if not others <= {"_pytest.main", __name__} or session.testsfailed or session.config.option.collectonly:
+            return None
+        session.stash[LOOP] = self
+        items = self._items = session.items
+        while self.place < len(items):
+            item, following = items[self.place], self._at(self.place + 1)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            self.place += 1
+        return True
+
+    def after(self, item: object) -> tuple[Any, Any]:
+        """Return the two items behind ``item``, whose turn it is; None for one that is not there."""
+        if self._at(self.place) is not item:
+            return None, None
+        return self._at(self.place + 1), self._at(self.place + 2)
+
+    def _at(self, place: int) -> Any:
+        return self._items[place] if place < len(self._items) else None
 
 
-def may_stretch(session: pytest.Session) -> bool:
-    """Tell whether it would be noticed here what an example of a stretch prints, logs or warns of."""
-    config = session.config
-    plugins = config.pluginmanager
-    if _NEXT not in session.stash or config.getoption("capture", "") not in _POSITIONS:
+def runs_ours_alone(task: Task, example: Example) -> bool:
+    """Tell whether what asks and scores an example is all of this package, waits for nobody, and starts no program."""
+    if not isinstance(task, JsonlTask):
+        return isinstance(task, CoreTask)
+    metric = task.registry.metrics.get(task.metric_name(example))
+    rule = task.registry.rules.get(example.post_process)
+    if metric is None or rule is None or rule is not RULES.get(example.post_process):
         return False
-    if not plugins.hasplugin("warnings"):
-        return False
-    # Its limit is for one test.
-    return not plugins.hasplugin("faulthandler") or not float(config.getini("faulthandler_timeout") or 0)
+    is_ours = str(getattr(metric.function, "__module__", "")).startswith("pytest_lmeval.metrics.")
+    return is_ours and not (metric.package or metric.needs_sandbox or metric.asks_judge)
+
+
+def makes_requests_by_ours(task: Task) -> bool:
+    """Tell whether no code of a project makes the requests of a task."""
+    return type(task).__module__.startswith(_MAKE_REQUESTS)
+
+
+def is_plain_render(function: object) -> bool:
+    """Tell whether the fixture ``lm_render`` is ours."""
+    return function is render
 
 
 def call_of(hook: Callable[[], object], when: Any) -> pytest.CallInfo[Any]:
@@ -90,7 +120,6 @@ class Stretch:
         self.passed: list[Passed] = []
         self._follower = follower
         self._warned: list[warnings.WarningMessage] = []
-        self._was_noisy = False
         self._until = time.perf_counter() + _LONGEST_S
         self._start = self._began = 0.0
 
@@ -101,30 +130,26 @@ class Stretch:
         """Return how the call of ``item`` ended, the last one, once ``hook`` has called :meth:`runtest`."""
         if self._follower is None:
             return call_of(partial(hook, item=self.item), "call")
-        with self._listening():
+        # pytest would take all warnings for those of the first.
+        with warnings.catch_warnings(record=True) as self._warned:
             call = call_of(partial(hook, item=self), "call")
         if self.passed:
             call.start, call.duration = self._start, time.perf_counter() - self._began
-        self.item.session.stash[_NEXT] = self.item.position + 1
         return call
 
     def runtest(self) -> None:
         """Run the examples; raise what the last one raises."""
         __tracebackhide__ = True
         assert self._follower is not None
-        positions = _POSITIONS[self.item.config.option.capture]
-        before = positions()
         while True:
             self._start, self._began = time.time(), time.perf_counter()
             self.item.runtest()
             now = time.perf_counter()
-            if self._was_noisy or self._warned or now > self._until or positions() != before:
-                return
-            if (follower := self._follower(self.item)) is None:
+            if self._warned or now > self._until or (follower := self._follower(self.item)) is None:
                 return
             self.passed.append(Passed(self.item, follower, self._start, now - self._began))
             self.item = follower
-            name_current(follower)
+            self.item.session.stash[LOOP].place += 1
             follower.begin_turn()
 
     def calls(self) -> Iterator[tuple[Passed, pytest.CallInfo[Any]]]:
@@ -140,67 +165,6 @@ class Stretch:
             recorded = {"warning_message": warning, "nodeid": self.item.nodeid, "when": "runtest", "location": None}
             hooks.pytest_warning_recorded.call_historic(kwargs=recorded)
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Notice what is logged and warned of, and what a thread or a finalizer raises."""
-        handler, loggers = _Noticing(self._note_noise), []
-        # Where nobody has a handler, logging prints: that is noticed, too.
-        if self.item.config.pluginmanager.hasplugin("logging-plugin"):
-            # As pytest does: those whose records do not reach the root have the handler, too.
-            loggers = [logging.root, *filter(_is_apart, logging.root.manager.loggerDict.values())]
-        in_thread, in_finalizer = threading.excepthook, sys.unraisablehook
-        threading.excepthook, sys.unraisablehook = self._noting(in_thread), self._noting(in_finalizer)
-        for logger in loggers:
-            logger.addHandler(handler)
-        try:
-            with warnings.catch_warnings(record=True) as self._warned:
-                yield
-        finally:
-            for logger in loggers:
-                logger.removeHandler(handler)
-            threading.excepthook, sys.unraisablehook = in_thread, in_finalizer
-
-    def _note_noise(self) -> None:
-        self._was_noisy = True
-
-    def _noting(self, hook: Callable[[Any], object]) -> Callable[[Any], None]:
-        def noted(arguments: Any) -> None:
-            self._was_noisy = True
-            hook(arguments)
-
-        return noted
-
-
-class _Noticing(logging.Handler):
-    def __init__(self, notice: Callable[[], None]) -> None:
-        super().__init__()
-        self._notice = notice
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._notice()
-
-
-def _is_apart(logger: object) -> TypeGuard[logging.Logger]:
-    return isinstance(logger, logging.Logger) and not logger.propagate
-
 
 def _nothing() -> None:
     """Do what is left to do of a call that has been made."""
-
-
-def _of_descriptors() -> object:
-    try:
-        return os.lseek(1, 0, os.SEEK_CUR), os.lseek(2, 0, os.SEEK_CUR)
-    except OSError:  # whoever has put something else there may have written
-        return object()
-
-
-def _of_streams() -> object:
-    try:
-        return sys.stdout.buffer.tell(), sys.stderr.buffer.tell()
-    except (AttributeError, OSError, ValueError):
-        return object()
-
-
-_POSITIONS = {"fd": _of_descriptors, "sys": _of_streams}
-"""By how pytest captures output: how far it was written."""

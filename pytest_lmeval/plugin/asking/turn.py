@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from pytest_lmeval.plugin.asking.stretch import Passed, Stretch, call_of, may_stretch
+from pytest_lmeval.plugin.asking.stretch import LOOP, Passed, Stretch, call_of
 from pytest_lmeval.plugin.private import (
     begin_logs,
     check_interaction,
     end_turn,
     is_begun,
     is_worker,
-    name_current,
     report_sections,
     shows_logs,
     worker_input,
@@ -40,8 +39,6 @@ _HOOKS = (
 _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
 """The packages whose hooks need no phase but the call; the second of xdist's is its module in a worker."""
-_OF_EACH = {"pytest_randomly"}
-"""Those of them that do something for each call: they set a seed."""
 _WANT_ALL = {"_pytest.junitxml"}
 """What waits for the report of a tear-down."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
@@ -87,20 +84,22 @@ def _is_plain(item: pytest.Item, marks: Container[str] = _MARKS) -> bool:
 
 def _follower(item: ScoredItem) -> ScoredItem | None:
     """Return the example behind another one, if its call can follow in the same stretch, at once."""
-    session, place = item.session, item.position + 1
-    items: Any = session.items
-    if session.shouldfail or session.shouldstop or report_sections(item) or place + 1 >= len(items):
+    session = item.session
+    if session.shouldfail or session.shouldstop or report_sections(item):
         return None
-    follower, after = items[place], items[place + 1]
-    if items[place - 1] is not item or not (follower.parent is item.parent is after.parent):
+    follower, after = session.stash[LOOP].after(item)
+    if after is None or not (follower.parent is item.parent is after.parent) or not isinstance(follower, type(item)):
         return None
-    is_free = isinstance(follower, type(item)) and follower.is_set_up and _is_plain(follower, _MARKS_OF_ONE)
-    return follower if is_free and follower.is_answered else None
+    return follower if follower.is_set_up and _may_be_among_others(follower) and follower.is_answered else None
+
+
+def _may_be_among_others(item: ScoredItem) -> bool:
+    return _is_plain(item, _MARKS_OF_ONE) and item.runs_ours
 
 
 def _take_turn(item: ScoredItem, way: _Way) -> None:
     """Run the calls of a stretch of examples, or of this one alone, and report each."""
-    stretch = Stretch(item, _follower if way.stretches and _is_plain(item, _MARKS_OF_ONE) else None)
+    stretch = Stretch(item, _follower if way.stretches and _may_be_among_others(item) else None)
     _announce(item, way)
     try:
         item.begin_turn()
@@ -109,10 +108,11 @@ def _take_turn(item: ScoredItem, way: _Way) -> None:
             call = stretch.call(way.hooks.pytest_runtest_call)
         finally:
             # Also where the session is interrupted: these have passed.
-            for passed, of_passed in stretch.calls():
-                _report_passed(passed, of_passed, way)
+            interruption = _report_passed(stretch, way)
         last = stretch.item
         _report(last, call, way)
+        if interruption is not None:
+            raise interruption
         if last.session.shouldfail or last.session.shouldstop:
             begin_logs(last)
             tear_down = partial(way.hooks.pytest_runtest_teardown, item=last, nextitem=None)
@@ -121,13 +121,23 @@ def _take_turn(item: ScoredItem, way: _Way) -> None:
             last.teardown()
     finally:
         end_turn(stretch.item)
-        name_current(None)
         stretch.pass_warnings_on(way.hooks)
     _announce_end(stretch.item, way)
 
 
-def _report_passed(passed: Passed, call: pytest.CallInfo[Any], way: _Way) -> None:
-    """Report an example that others of its stretch followed, and announce the next; nothing was captured with it."""
+def _report_passed(stretch: Stretch, way: _Way) -> KeyboardInterrupt | None:
+    """Report the examples that others of their stretch followed; return what interrupted that, for afterwards."""
+    interruption = None
+    for passed, call in stretch.calls():
+        try:
+            _report_one_passed(passed, call, way)
+        except KeyboardInterrupt as error:
+            interruption = error
+    return interruption
+
+
+def _report_one_passed(passed: Passed, call: pytest.CallInfo[Any], way: _Way) -> None:
+    """Report an example, and announce the next; nothing was captured with it."""
     item = passed.item
     report = pytest.TestReport.from_item_and_call(item, call)
     item.attach_result(report, call)
@@ -171,7 +181,9 @@ def _way_of(item: pytest.Item) -> _Way:
         return _Way(None)
     is_announced = is_listened_to(hooks, _ANNOUNCED)
     around = _packages(module for name in _HOOKS for module in _modules(hooks, name))
-    stretches = may_stretch(item.session) and not is_announced and around <= _KNOWN - _OF_EACH
+    # Without the plugin, warnings go where they like.
+    has_others = is_announced or not around <= _KNOWN or not config.pluginmanager.hasplugin("warnings")
+    stretches = LOOP in item.session.stash and not has_others
     return _Way(hooks, bool(needs.get("quiet")) and not is_announced, stretches)
 
 

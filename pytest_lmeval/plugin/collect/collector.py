@@ -80,6 +80,8 @@ class TaskFile(pytest.Module):
         self.hooks: Any = None
         # The state of the run of each model, by label, once an item has looked it up.
         self.states: dict[str, RunState] = {}
+        # By task, metric and rule, whether they run no code but ours.
+        self.ours: dict[tuple[str, str, str], bool] = {}
         self.place = ""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:

@@ -122,8 +122,13 @@ class EvalItem(ScoredItem):
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
     @property
+    def runs_ours(self) -> bool:
+        """Whether its function was begun ahead, so that it runs elsewhere."""
+        return self in self.evals.running
+
+    @property
     def is_answered(self) -> bool:
-        """Whether its function was begun ahead, and has ended."""
+        """Whether its function has ended."""
         running = self.evals.running.get(self)
         return running is not None and running.done.is_set()
 

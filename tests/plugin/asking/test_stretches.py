@@ -1,4 +1,4 @@
-"""Examples that have their answers run in one call of the hooks, and what one prints, logs or warns of is its own."""
+"""Examples that have their answers run in one call of the hooks where no code of a project does; nothing shows it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_lmeval.loading import default_registry, load_tasks
+from pytest_lmeval.plugin.asking.stretch import runs_ours_alone
 from tests.plugin.asking.test_turns_unseen import seen
 
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-# What the model says to an example is what the metric does; the others are right and quiet.
+# What the model says to an example is what a metric of the project does.
 ACTS = {
     "print": "print('printed')",
     "print-err": "print('printed', file=sys.stderr)",
@@ -53,11 +55,31 @@ def acts(prediction, targets, extras):
 def pytest_lmeval_register(registry):
     registry.metrics["acts"] = Metric("acts", acts)
 """
-# No stretch ends because its time is over: on a busy machine each would be of one example.
+# No stretch ends because its time is over: on a busy machine each would be of one example. And what scores has faults.
 PATIENT = """
-from pytest_lmeval.plugin.asking import stretch
+import signal, time, warnings
 
-stretch._LONGEST_S = 600
+from pytest_lmeval.formats import jsonl
+from pytest_lmeval.plugin.asking import stretch, turn
+
+stretch._LONGEST_S = {longest}
+apply_metric, end_turn = jsonl.apply_metric, turn.end_turn
+
+def applied(metric, prediction, *given):
+    if prediction.text == "warn":
+        warnings.warn("warned of", UserWarning)
+    if prediction.text == "slow":
+        time.sleep(0.1)
+    if prediction.text == "interrupt":
+        raise KeyboardInterrupt
+    return apply_metric(metric, prediction, *given)
+
+def ended(item):
+    end_turn(item)
+    if item.name == "interrupted":
+        signal.raise_signal(signal.SIGINT)
+
+jsonl.apply_metric, turn.end_turn = applied, ended
 """
 COUNTING = """
 from pytest_lmeval.plugin.asking.stretch import Stretch
@@ -113,11 +135,15 @@ OPTIONS = [
 ]
 
 
-def words(project: Project, *said: str) -> None:
-    """Write a task whose examples the model answers so; each is right."""
-    project.task("tasks/t.jsonl", *[project.record(f"e{at}", each, metric="acts") for at, each in enumerate(said)])
+def project_of(project: Project, *said: str, metric: str = "exact_match", longest: float = 600) -> None:
+    """Write a task whose examples the model answers so; each but ``wrong`` is right."""
+    records = [
+        project.record(f"e{at}", each, None if each != "wrong" else "right", metric=metric)
+        for at, each in enumerate(said)
+    ]
+    project.task("tasks/t.jsonl", *records)
     project.write("conftest.py", CONFTEST)
-    project.write("patient.py", PATIENT)
+    project.write("patient.py", PATIENT.format(longest=longest))
     project.write("counting.py", COUNTING)
     project.write("pytest.ini", "[pytest]\naddopts = --lm-batch-size=64 -ppatient\n")
 
@@ -129,84 +155,145 @@ def lengths(project: Project, *options: str) -> list[int]:
     return [*map(int, (project.path / "lengths.txt").read_text().split())]
 
 
-def test_quiet_examples_are_one_stretch_but_for_the_first_and_the_last_of_their_file(project: Project) -> None:
-    words(project, *["yes"] * 20)
-    assert [18] == lengths(project)
+@pytest.mark.parametrize("options", [(), ("-s",), ("--capture=sys",), ("-v",), ("-prandomly",)], ids=" ".join)
+def test_examples_are_one_stretch_but_for_the_first_and_the_last_of_their_file(
+    project: Project, options: tuple[str, ...]
+) -> None:
+    project_of(project, *["yes"] * 20)
+    assert [18] == lengths(project, *options)
 
 
-@pytest.mark.parametrize("act", [each for each in ACTS if each != "stream"])
-def test_an_example_that_is_heard_ends_its_stretch(project: Project, act: str) -> None:
-    words(project, *["yes"] * 5, act, *["yes"] * 6)
-    found = lengths(project)
-    # A wrong one is right here, as its target is what the model says.
-    assert ([10] if act == "wrong" else [5, 5]) == found
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("-s",),
-        ("--capture=tee-sys",),
-        ("-pno:warnings",),
-        ("-ofaulthandler_timeout=60",),
-        ("-prandomly",),
-    ],
-    ids=" ".join,
-)
-def test_each_has_a_call_of_its_own_where_somebody_could_notice(project: Project, options: tuple[str, ...]) -> None:
-    words(project, *["yes"] * 12)
-    project.write("pytest.ini", "[pytest]\naddopts = --lm-batch-size=64 -ppatient -pcounting\n")
-    project.run(*options).assert_outcomes(passed=12)
-    assert {1} == {*map(int, (project.path / "lengths.txt").read_text().split())}
-
-
-@pytest.mark.parametrize(("marked", "failed"), [(2, 0), (4, 1)])
-def test_a_filter_of_warnings_is_for_the_example_that_is_marked(project: Project, marked: int, failed: int) -> None:
-    words(project, "yes", "yes", "yes", "yes", "warn", "yes", "yes")
-    mark = f"items[{marked}].add_marker(pytest.mark.filterwarnings('error'))"
-    conftest = f"{CONFTEST}\n\ndef pytest_collection_modifyitems(items):\n    {mark}\n"
-    project.write("conftest.py", conftest)
-    project.run("-rA").assert_outcomes(failed=failed, passed=7 - failed, warnings=1 - failed)
+@pytest.mark.parametrize("said", ["wrong", "warn"])
+def test_an_example_that_fails_or_warns_ends_its_stretch(project: Project, said: str) -> None:
+    project_of(project, *["yes"] * 5, said, *["yes"] * 6)
+    assert [5, 5] == lengths(project)
 
 
 def test_examples_that_take_their_time_are_reported_one_by_one(project: Project) -> None:
-    words(project, *["slow"] * 6)
-    project.edit(
-        "conftest.py", "    if prediction in ACTS:", "    import time; time.sleep(0.1)\n    if prediction in ACTS:"
-    )
-    project.write("pytest.ini", "[pytest]\naddopts = --lm-batch-size=64\n")
+    project_of(project, *["slow"] * 6, longest=0.05)
     assert [1, 1, 1, 1] == lengths(project)
 
 
+RENDER = """
+import pytest
+@pytest.fixture(scope="session")
+def lm_render():
+    return lambda example: example.prompt
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("conftest.py", RENDER, ()),
+        ("conftest.py", "def pytest_runtest_logfinish(): pass", ()),
+        ("conftest.py", "def pytest_runtest_protocol(): pass", ()),
+        ("conftest.py", "def pytest_runtestloop(session): pass", ()),
+        ("empty.txt", "", ("-pno:warnings",)),
+    ],
+)
+def test_each_has_a_call_of_its_own_where_code_of_a_project_may_run_or_somebody_could_notice(
+    project: Project, name: str, content: str, options: tuple[str, ...]
+) -> None:
+    project_of(project, *["yes"] * 12)
+    project.write(name, content)
+    found = lengths(project, *options)
+    assert {1} >= {*found}
+
+
+def test_examples_with_a_metric_of_the_project_are_in_no_stretch(project: Project) -> None:
+    project_of(project, *["yes"] * 8, metric="acts")
+    assert [1] * 6 == lengths(project)
+
+
+def test_no_record_is_in_a_stretch_while_a_task_in_python_makes_requests(project: Project) -> None:
+    project.copy("python_tasks")
+    project_of(project, *["yes"] * 8)
+    found = lengths(project, "tasks/t.jsonl", "tasks/task_quizzes.py")
+    assert {1} == {*found}
+    assert [6] == lengths(project, "tasks/t.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("metric", "fields", "expected"),
+    [
+        ("exact_match", {}, True),
+        ("f1", {}, True),
+        ("math_equal", {}, False),
+        ("rubric", {"extras": {"rubric": "Is it fine?"}}, False),
+        ("exact_match", {"extras": {"post_process": "of_a_project"}}, False),
+    ],
+)
+def test_it_is_known_which_metrics_run_no_code_but_ours(
+    project: Project, metric: str, fields: dict[str, object], expected: bool
+) -> None:
+    registry = default_registry()
+    registry.add_rule("of_a_project", str.strip)
+    record = {"id": "a", "prompt": "p", "targets": ["t"], "metric": metric, **fields}
+    project.task("tasks/t.jsonl", record)
+    (task,) = load_tasks(project.path / "tasks/t.jsonl", registry=registry)
+    assert expected is runs_ours_alone(task, task.examples[0])
+
+
+@pytest.mark.parametrize("marked", [2, 4])
+def test_a_filter_of_warnings_is_for_the_example_that_is_marked(project: Project, marked: int) -> None:
+    project_of(project, "yes", "yes", "yes", "yes", "warn", "yes", "yes")
+    mark = f"items[{marked}].add_marker(pytest.mark.filterwarnings('ignore'))"
+    project.write("conftest.py", f"{CONFTEST}\n\ndef pytest_collection_modifyitems(items):\n    {mark}\n")
+    project.run("-rA").assert_outcomes(passed=7, warnings=int(marked == 2))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "def pytest_collection_modifyitems(items): items.extend(items[:6])",
+        "def pytest_collection_finish(session): session.items.reverse()",
+        "def pytest_collection_finish(session): session.items[:0] = session.items[-3:]",
+        "def pytest_collection_finish(session): del session.items[2:6]",
+    ],
+)
+def test_every_item_runs_whatever_hooks_make_of_the_list_of_items(project: Project, change: str) -> None:
+    project_of(project, *["yes"] * 12)
+    project.write("conftest.py", f"{CONFTEST}\n{change}\n")
+    plain, auto = (project.run("-v", f"--lm-items={how}").parseoutcomes() for how in ("plain", "auto"))
+    assert plain == auto
+    assert plain["passed"] >= 8
+
+
 def test_eval_functions_that_have_run_are_in_stretches(project: Project) -> None:
-    words(project, "yes")
+    project_of(project, "yes")
     project.write("test_f.py", FUNCTION)
     found = lengths(project, "test_f.py")
     assert sum(found) == 23
     assert max(found) > 1
 
 
-def drawn(chance: random.Random) -> list[str]:
-    return [chance.choice([*ACTS]) if chance.random() < 0.3 else "yes" for _ in range(30)]
+def drawn(chance: random.Random, *choices: str) -> list[str]:
+    """Return what the model says to 30 examples, to most of them ``yes``."""
+    return [chance.choice(choices) if chance.random() < 0.3 else "yes" for _ in range(30)]
 
 
+@pytest.mark.parametrize("metric", ["exact_match", "acts"])
 @pytest.mark.parametrize(
-    "options", [OPTIONS[0], *(pytest.param(each, marks=pytest.mark.again) for each in OPTIONS[1:])]
+    "options", [OPTIONS[0], *(pytest.param(each, marks=pytest.mark.again) for each in OPTIONS[1:])], ids=" ".join
 )
-def test_nothing_shows_that_examples_ran_in_a_stretch(project: Project, options: tuple[str, ...]) -> None:
+def test_nothing_shows_that_examples_ran_in_a_stretch(project: Project, options: tuple[str, ...], metric: str) -> None:
     chance = random.Random(" ".join(options))
-    words(project, *drawn(chance))
+    choices = ("wrong", "warn") if metric == "exact_match" else (*ACTS, "wrong")
+    project_of(project, *drawn(chance, *choices), metric=metric)
     project.write("test_evals.py", FUNCTION)
     assert [] == [*unified_diff(seen(project, "plain", options), seen(project, "auto", options), n=0)]
 
 
-def test_examples_of_a_stretch_that_is_interrupted_are_in_the_ledger(project: Project) -> None:
-    words(project, *["yes"] * 5, "interrupt", *["yes"] * 3)
-    project.edit(
-        "conftest.py",
-        "    if prediction in ACTS:",
-        "    if prediction == 'interrupt':\n        raise KeyboardInterrupt\n    if prediction in ACTS:",
-    )
-    found = lengths(project)
-    assert [5] == found
-    assert {f"e{number}" for number in range(5)} == {name.rpartition(":")[2] for name in project.ledger()}
+def test_examples_of_a_stretch_whose_last_is_interrupted_are_in_the_ledger(project: Project) -> None:
+    project_of(project, *["yes"] * 5, "interrupt", *["yes"] * 3)
+    assert [5] == lengths(project)
+    assert [f"t:e{number}" for number in range(5)] == [*project.ledger()]
+
+
+def test_examples_of_a_stretch_that_is_interrupted_while_it_is_reported_are_in_the_ledger(project: Project) -> None:
+    project_of(project, *["yes"] * 12)
+    project.edit("patient.py", '"interrupted"', '"e3"')
+    result = project.run()
+    assert pytest.ExitCode.INTERRUPTED == result.ret
+    assert [f"t:e{number}" for number in range(11)] == [*project.ledger()]

@@ -273,7 +273,7 @@ def drawn(chance: random.Random, *choices: str) -> list[str]:
     return [chance.choice(choices) if chance.random() < 0.3 else "yes" for _ in range(30)]
 
 
-@pytest.mark.parametrize("metric", ["exact_match", "acts"])
+@pytest.mark.parametrize("metric", ["exact_match", pytest.param("acts", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "options", [OPTIONS[0], *(pytest.param(each, marks=pytest.mark.again) for each in OPTIONS[1:])], ids=" ".join
 )

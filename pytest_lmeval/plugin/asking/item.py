@@ -36,7 +36,10 @@ _GIVEN = itemgetter("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sand
 
 
 class ScoredItem(pytest.Function):
-    """The item of an example: its result goes on its report."""
+    """The item of an example: its result goes on its report.
+
+    Both kinds of items define what raises NotImplementedError here; pytest's metaclass keeps classes from being abstract.
+    """
 
     parent: Any
     task: Task
@@ -61,7 +64,7 @@ class ScoredItem(pytest.Function):
 
     @property
     def is_answered(self) -> bool:
-        """Whether its call would wait for nobody."""
+        """Whether all answers that its call needs have come."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:

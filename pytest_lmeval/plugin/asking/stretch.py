@@ -71,7 +71,7 @@ class ItemLoop:
 
 
 def runs_ours_alone(task: Any, example: Example) -> bool:
-    """Tell whether what asks and scores an example is all of this package, waits for nobody, and starts no program."""
+    """Tell whether code of this package alone asks and scores an example, without a judge and without a program."""
     # By their names: a run imports the tasks that it has, and no others.
     if (kind := type(task).__module__) != _JSONL:
         return kind == _CORE

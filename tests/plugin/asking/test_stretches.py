@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from difflib import unified_diff
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from tests.plugin.asking.test_turns_unseen import seen
 if TYPE_CHECKING:
     from tests.conftest import Project
 
-# What the model says to an example is what a metric of the project does.
+# What the model says to an example is what a metric of the project does; pytest's own outcomes are among it.
 ACTS = {
     "print": "print('printed')",
     "print-err": "print('printed', file=sys.stderr)",
@@ -111,6 +112,15 @@ async def test_numbers(row, lm):
 def test_letters(row):
     assert row["id"] != "c"
 """
+LOGLIKELIHOOD = """
+from pytest_lmeval.types import LogProb
+
+class Model:
+    name = "stub.v1"
+
+    def loglikelihood(self, requests):
+        return [LogProb(-0.5, (-0.5,), True, ids=("eight",)) for _ in requests]
+"""
 OPTIONS = [
     ("-rA",),
     ("-v",),
@@ -199,6 +209,7 @@ def test_each_has_a_call_of_its_own_where_code_of_a_project_may_run_or_somebody_
     project.write(name, content)
     found = lengths(project, *options)
     assert {1} >= {*found}
+    assert 12 == len(project.ledger())
 
 
 def test_examples_with_a_metric_of_the_project_are_in_no_stretch(project: Project) -> None:
@@ -233,6 +244,17 @@ def test_it_is_known_which_metrics_run_no_code_but_ours(
     project.task("tasks/t.jsonl", record)
     (task,) = load_tasks(project.path / "tasks/t.jsonl", registry=registry)
     assert expected is runs_ours_alone(task, task.examples[0])
+
+
+def test_examples_that_are_scored_by_log_likelihoods_are_in_stretches(project: Project) -> None:
+    project_of(project, "yes")
+    project.write("model.py", LOGLIKELIHOOD)
+    entry = {"label": "legs", "dataset_uri": "legs.jsonl", "num_fewshot": [0], "icl_task_type": "language_modeling"}
+    project.write("core/core.yaml", json.dumps({"icl_tasks": [entry]}))
+    project.write("core/eval_meta_data.csv", "Eval Task,Random baseline\nlegs,0\n")
+    records = [json.dumps({"context": f"{number}:", "continuation": "eight"}) for number in range(12)]
+    project.write("core/eval_data/legs.jsonl", "\n".join(records))
+    assert [10] == lengths(project, "core/core.yaml")
 
 
 @pytest.mark.parametrize("marked", [2, 4])

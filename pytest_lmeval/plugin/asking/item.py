@@ -38,7 +38,7 @@ _GIVEN = itemgetter("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sand
 class ScoredItem(pytest.Function):
     """The item of an example: its result goes on its report.
 
-    Both kinds of items define what raises NotImplementedError here; pytest's metaclass keeps classes from being abstract.
+    Both kinds of items define what raises NotImplementedError here; pytest's metaclass allows no abstract class.
     """
 
     parent: Any

@@ -27,7 +27,9 @@ def one(model: HfAdapter, prompt: str | tuple[Message, ...], **fields: Any) -> C
 
 
 def read_by(model: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Return a list that fills with the rows and tokens of each pass through the model."""
+    """Return a list that fills with the rows and tokens of each pass through the model, from the first on."""
+    # Tests share the models and run in any order: what an earlier one had read is not read again.
+    model._reader.forget()
     sizes: list[tuple[int, int]] = []
     plain = model._open().model.forward
 

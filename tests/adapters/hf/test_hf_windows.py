@@ -149,7 +149,6 @@ def test_worked_examples_are_read_once_for_all_batches_of_a_window(
     requests: list[Request] = [Generate(SHOTS + question, max_tokens=4) for question in QUESTIONS]
     alone = [llama.generate_requests([each])[0] for each in requests if isinstance(each, Generate)]
     read = read_by(llama, monkeypatch)
-    llama._reader.forget()
     assert alone == in_window(llama, requests)
     shared = len(llama._prompts.plain(SHOTS))
     first = [rows * width for rows, width in read if width > 1]

@@ -56,7 +56,7 @@ ENDS = ("pass", "print('said')", "assert 0", "1 / 0", "pytest.skip('not now')", 
 """What an example of a drawn function does; a skip and an xfail are among what pytest reports in its own way."""
 SEEDS = (17, *range(17))
 _AGAIN = dict.fromkeys(OPTIONS[1:], pytest.mark.again)
-_TIME = r"\d+\.\d+(?:e-?\d+)?(?: ?[mu]?s)?|\d{4}-\d\d-\d\d[T ][\d:,.]+(?:[+-]\d\d:\d\d)?"
+_TIME = r"\d+\.\d+(?:e-?\d+)?(?: ?[mu]?s)?|[\d,]+ ms|\d{4}-\d\d-\d\d[T ][\d:,.]+(?:[+-]\d\d:\d\d)?"
 _OTHERS = r"0x[0-9a-f]+|(?<=process\": )\d+|(?<=thread\": )\d+|(?<=runpytest-)\d+|(?<=lm-items=)\w+"
 _VARIES = re.compile(f"{_TIME}|{_OTHERS}")
 

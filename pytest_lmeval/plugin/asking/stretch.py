@@ -26,6 +26,8 @@ LOOP = pytest.StashKey["ItemLoop"]()
 """On a session whose items run in our loop."""
 _LONGEST_S = 0.05
 _JSONL, _CORE = "pytest_lmeval.formats.jsonl", "pytest_lmeval.formats.core.task"
+_OF_PARTS = ("checks", "turns")
+"""The metrics of records whose parts are scored by others."""
 _MAKE_REQUESTS = (_JSONL, _CORE, "pytest_lmeval.formats.declarative.", "pytest_lmeval.functions.")
 
 
@@ -71,16 +73,21 @@ class ItemLoop:
 
 
 def runs_ours_alone(task: Any, example: Example) -> bool:
-    """Tell whether code of this package alone asks and scores an example, without a judge and without a program."""
+    """Tell whether code of this package alone asks and scores an example, without a judge and without a program.
+
+    It is not looked into what scores the parts of one with checks or turns: those are taken for others'.
+    """
     # By their names: a run imports the tasks that it has, and no others.
     if (kind := type(task).__module__) != _JSONL:
         return kind == _CORE
-    metric = task.registry.metrics.get(task.metric_name(example))
-    rule = task.registry.rules.get(example.post_process)
-    if metric is None or rule is None or rule is not RULES.get(example.post_process):
+    from pytest_lmeval.loading import own_metrics
+
+    name, rule = task.metric_name(example), task.registry.rules.get(example.post_process)
+    metric = task.registry.metrics.get(name)
+    if metric is None or metric is not own_metrics().get(name) or name in _OF_PARTS:
         return False
-    is_ours = str(getattr(metric.function, "__module__", "")).startswith("pytest_lmeval.metrics.")
-    return is_ours and not (metric.package or metric.needs_sandbox or metric.asks_judge)
+    is_own_rule = rule is not None and rule is RULES.get(example.post_process)
+    return is_own_rule and not (metric.package or metric.needs_sandbox or metric.asks_judge)
 
 
 def makes_requests_by_ours(task: Task) -> bool:

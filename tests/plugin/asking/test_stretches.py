@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from difflib import unified_diff
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_lmeval.loading import default_registry, load_tasks
+from pytest_lmeval.metrics import exact_match
 from pytest_lmeval.plugin.asking.stretch import runs_ours_alone
 from tests.plugin.asking.test_turns_unseen import seen
 
@@ -233,14 +235,25 @@ def test_no_record_is_in_a_stretch_while_a_task_in_python_makes_requests(project
         ("math_equal", {}, False),
         ("rubric", {"extras": {"rubric": "Is it fine?"}}, False),
         ("exact_match", {"extras": {"post_process": "of_a_project"}}, False),
+        ("like_ours", {}, False),
+        ("is_json", {}, False),
+        (None, {"checks": [{"metric": "of_a_project", "targets": ["t"]}]}, False),
+        (None, {"turns": [{"user": "p", "targets": ["t"], "metric": "of_a_project"}]}, False),
     ],
 )
 def test_it_is_known_which_metrics_run_no_code_but_ours(
-    project: Project, metric: str, fields: dict[str, object], expected: bool
+    project: Project, metric: str | None, fields: dict[str, object], expected: bool
 ) -> None:
     registry = default_registry()
     registry.add_rule("of_a_project", str.strip)
-    record = {"id": "a", "prompt": "p", "targets": ["t"], "metric": metric, **fields}
+    registry.add_metric("of_a_project", lambda prediction, targets, extras: 1.0)
+    registry.add_metric("like_ours", wraps(exact_match)(lambda *given: exact_match(*given)))
+    registry.metrics["is_json"] = registry.metrics["like_ours"]
+    record: dict[str, object] = {"id": "a", **fields}
+    if "turns" not in fields:
+        record["prompt"] = "p"
+    if metric is not None:
+        record |= {"targets": ["t"], "metric": metric}
     project.task("tasks/t.jsonl", record)
     (task,) = load_tasks(project.path / "tasks/t.jsonl", registry=registry)
     assert expected is runs_ours_alone(task, task.examples[0])

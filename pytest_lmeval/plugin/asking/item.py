@@ -17,7 +17,7 @@ from pytest_lmeval.plugin.asking.stretch import is_plain_render, runs_ours_alone
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.record.waiting import stop_session
-from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
+from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of, of_model
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name
@@ -152,13 +152,21 @@ class ExampleItem(ScoredItem):
 
     @property
     def runs_ours(self) -> bool:
-        """Whether its task, what renders its prompt and its metric are ours."""
-        task, example, file = self.task, self.example, self.parent
-        key = task.name, example.metric, example.post_process
-        if key not in file.ours:
-            file.ours[key] = runs_ours_alone(task, example)
-        is_plain = file.shared is not None and is_plain_render(file.shared["lm_render"])
-        return file.ours[key] and is_plain and self.run_state.asks_ours
+        """Whether its task, what renders its prompt, what asks and its metric are ours."""
+        task, example, ours = self.task, self.example, self.parent.ours
+        key = self.label, task.name, example.metric, example.post_process
+        if (found := ours.get(key)) is None:
+            found = ours[key] = self._runs_ours()
+        return found
+
+    def _runs_ours(self) -> bool:
+        shared, state = self.parent.shared, self.run_state
+        if shared is None or state.answers is None or not state.asks_ours:
+            return False
+        adapter, engine = (of_model(shared[name], self.label) for name in ("lm_adapter", "lm_engine"))
+        if engine is not state.answers.engine or adapter is not engine.adapter:
+            return False
+        return is_plain_render(shared["lm_render"]) and runs_ours_alone(self.task, self.example)
 
     @property
     def is_answered(self) -> bool:

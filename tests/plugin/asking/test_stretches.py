@@ -192,6 +192,30 @@ import pytest
 def lm_render():
     return lambda example: example.prompt
 """
+ENGINE = """
+import pytest
+
+class Wrapped:
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+@pytest.fixture(scope="session")
+def lm_engine(lm_engine):
+    return Wrapped(lm_engine)
+"""
+ADAPTER = """
+import pytest
+
+class Other:
+    name = "other"
+
+@pytest.fixture(scope="session")
+def lm_adapter():
+    return Other()
+"""
 
 
 @pytest.mark.parametrize(
@@ -217,6 +241,16 @@ def test_each_has_a_call_of_its_own_where_code_of_a_project_may_run_or_somebody_
 def test_examples_with_a_metric_of_the_project_are_in_no_stretch(project: Project) -> None:
     project_of(project, *["yes"] * 8, metric="acts")
     assert [1] * 6 == lengths(project)
+
+
+@pytest.mark.parametrize("content", [RENDER, ENGINE, ADAPTER])
+def test_examples_of_a_folder_whose_fixtures_are_its_own_are_in_no_stretch(project: Project, content: str) -> None:
+    project_of(project, *["yes"] * 8)
+    project.task("tasks/below/u.jsonl", *(project.record(f"u{number}", "yes") for number in range(8)))
+    project.write("tasks/below/conftest.py", content)
+    # Without --lm-max-errors examples fail for another adapter, and a failure ends a stretch.
+    found = lengths(project, "tasks/t.jsonl", "tasks/below/u.jsonl", "--lm-max-errors=20")
+    assert [6, *[1] * 6] == found
 
 
 def test_no_record_is_in_a_stretch_while_a_task_in_python_makes_requests(project: Project) -> None:

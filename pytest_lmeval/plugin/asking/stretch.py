@@ -6,9 +6,13 @@ nothing is left to the next example. The first one that fails or warns is the la
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,8 +87,8 @@ def runs_ours_alone(task: Any, example: Example) -> bool:
     from pytest_lmeval.loading import own_metrics
 
     name, rule = task.metric_name(example), task.registry.rules.get(example.post_process)
-    metric = task.registry.metrics.get(name)
-    if metric is None or metric is not own_metrics().get(name) or name in _OF_PARTS:
+    metric = own_metrics().get(name)
+    if metric is None or task.registry.metrics.get(name) is not metric or name in _OF_PARTS:
         return False
     is_own_rule = rule is not None and rule is RULES.get(example.post_process)
     return is_own_rule and not (metric.package or metric.needs_sandbox or metric.asks_judge)
@@ -105,6 +109,22 @@ def call_of(hook: Callable[[], object], when: Any) -> pytest.CallInfo[Any]:
     return pytest.CallInfo.from_call(hook, when, (pytest.exit.Exception, KeyboardInterrupt))
 
 
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Have Ctrl-C take effect at the end of the block; beside the main thread, and where Python has no say, at once."""
+    handle, noted = signal.getsignal(signal.SIGINT), list[Any]()
+    if not callable(handle) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda _, frame: noted.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handle)
+        if noted:
+            handle(signal.SIGINT, noted[0])
+
+
 class Passed(NamedTuple):
     """An example that passed and the one behind it; when it began, in seconds since the epoch, and how many it took."""
 
@@ -113,17 +133,21 @@ class Passed(NamedTuple):
     start: float
     seconds: float
 
+    def put_into(self, call: pytest.CallInfo[Any]) -> None:
+        """Have ``call`` say when this one ran: one object serves for all, one after the other."""
+        call.start, call.duration, call.stop = self.start, self.seconds, self.start + self.seconds
+
 
 class Stretch:
     """What the hooks of a call get in place of an item: it represents ``item``, whose turn it is, one after the other.
 
     ``follower`` returns the next one, None where no other could follow at once; it is None for a single item.
-    ``passed`` are those before ``item``.
+    ``passed`` are those before ``item`` that nobody was told of yet.
     """
 
     def __init__(self, item: ScoredItem, follower: Callable[[ScoredItem], ScoredItem | None] | None) -> None:
         self.item = item
-        self.passed: list[Passed] = []
+        self.passed: deque[Passed] = deque()
         self._follower = follower
         self._warned: list[warnings.WarningMessage] = []
         self._until = time.perf_counter() + _LONGEST_S
@@ -158,18 +182,16 @@ class Stretch:
             self.item.session.stash[LOOP].place += 1
             follower.begin_turn()
 
-    def calls(self) -> Iterator[tuple[Passed, pytest.CallInfo[Any]]]:
-        """Yield those that have passed, each with what pytest would know of its call: one object, for one at a time."""
-        call = call_of(_nothing, "call")
-        for passed in self.passed:
-            call.start, call.duration, call.stop = passed.start, passed.seconds, passed.start + passed.seconds
-            yield passed, call
-
     def pass_warnings_on(self, hooks: Any) -> None:
         """Tell the plugins what was warned of, all by the last item: one who warns ends the stretch."""
         for warning in self._warned:
             recorded = {"warning_message": warning, "nodeid": self.item.nodeid, "when": "runtest", "location": None}
             hooks.pytest_warning_recorded.call_historic(kwargs=recorded)
+
+
+def call_of_nothing() -> pytest.CallInfo[Any]:
+    """Return a call that has ended well."""
+    return call_of(_nothing, "call")
 
 
 def _nothing() -> None:

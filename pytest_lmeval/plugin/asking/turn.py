@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from pytest_lmeval.plugin.asking.stretch import LOOP, Passed, Stretch, call_of
+from pytest_lmeval.plugin.asking.stretch import LOOP, Passed, Stretch, call_of, call_of_nothing, interrupts_later
 from pytest_lmeval.plugin.private import (
     begin_logs,
     check_interaction,
@@ -106,13 +106,12 @@ def _take_turn(item: ScoredItem, way: _Way) -> None:
         begin_logs(item)
         try:
             call = stretch.call(way.hooks.pytest_runtest_call)
+            _report_all(stretch, call, way)
         finally:
-            # Also where the session is interrupted: these have passed.
-            interruption = _report_passed(stretch, way)
+            if stretch.passed:
+                # The session was interrupted before they were reported.
+                _report_all(stretch, None, way)
         last = stretch.item
-        _report(last, call, way)
-        if interruption is not None:
-            raise interruption
         if last.session.shouldfail or last.session.shouldstop:
             begin_logs(last)
             tear_down = partial(way.hooks.pytest_runtest_teardown, item=last, nextitem=None)
@@ -125,25 +124,42 @@ def _take_turn(item: ScoredItem, way: _Way) -> None:
     _announce_end(stretch.item, way)
 
 
-def _report_passed(stretch: Stretch, way: _Way) -> KeyboardInterrupt | None:
-    """Report the examples that others of their stretch followed; return what interrupted that, for afterwards."""
-    interruption = None
-    for passed, call in stretch.calls():
+def _report_all(stretch: Stretch, call: pytest.CallInfo[Any] | None, way: _Way) -> None:
+    """Report the examples that others of their stretch followed, and the last one, if its ``call`` has ended."""
+    if not stretch.passed and call is not None:
+        _report(stretch.item, call, way)
+        return
+    with interrupts_later():
         try:
-            _report_one_passed(passed, call, way)
-        except KeyboardInterrupt as error:
-            interruption = error
-    return interruption
+            _report_passed(stretch, way)
+        finally:
+            if call is not None:
+                _report(stretch.item, call, way)
+
+
+def _report_passed(stretch: Stretch, way: _Way) -> None:
+    """Report each example that another one followed; raise afterwards what is raised, as by the handler of a signal."""
+    raised, call = None, call_of_nothing()
+    while stretch.passed:
+        try:
+            _report_one_passed(stretch.passed.popleft(), call, way)
+        except BaseException as error:
+            raised = raised or error
+    if raised is not None:
+        raise raised
 
 
 def _report_one_passed(passed: Passed, call: pytest.CallInfo[Any], way: _Way) -> None:
     """Report an example, and announce the next; nothing was captured with it."""
     item = passed.item
-    report = pytest.TestReport.from_item_and_call(item, call)
-    item.attach_result(report, call)
-    way.hooks.pytest_runtest_logreport(report=report)
-    item.teardown()
-    end_turn(item)
+    passed.put_into(call)
+    try:
+        report = pytest.TestReport.from_item_and_call(item, call)
+        item.attach_result(report, call)
+        way.hooks.pytest_runtest_logreport(report=report)
+    finally:
+        item.teardown()
+        end_turn(item)
     _announce_end(item, way)
     _announce(passed.follower, way)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from difflib import unified_diff
 from functools import wraps
 from typing import TYPE_CHECKING
@@ -12,7 +14,8 @@ import pytest
 
 from pytest_lmeval.loading import default_registry, load_tasks
 from pytest_lmeval.metrics import exact_match
-from pytest_lmeval.plugin.asking.stretch import runs_ours_alone
+from pytest_lmeval.plugin.asking.stretch import interrupts_later, runs_ours_alone
+from pytest_lmeval.plugin.record.ending import INCOMPLETE
 from tests.plugin.asking.test_turns_unseen import seen
 
 if TYPE_CHECKING:
@@ -366,3 +369,68 @@ def test_examples_of_a_stretch_that_is_interrupted_while_it_is_reported_are_in_t
     result = project.run()
     assert pytest.ExitCode.INTERRUPTED == result.ret
     assert [f"t:e{number}" for number in range(11)] == [*project.ledger()]
+
+
+# Ctrl-C, and a signal that a project handles, at an example that is not yet in the ledger and at one that is.
+SIGNALS = """
+import signal
+
+import pytest
+
+from pytest_lmeval.plugin.asking import item, turn
+
+attach, end_turn = item.attach, turn.end_turn
+
+def ended(*_):
+    pytest.exit("that will do")
+
+def attached(example, *given):
+    if example.name == "e3":
+        signal.raise_signal(signal.SIGINT)
+    attach(example, *given)
+
+def turn_ended(example):
+    if example.name == "e3":
+        signal.raise_signal(signal.SIGTERM)
+    end_turn(example)
+
+item.attach, turn.end_turn = {changed}
+signal.signal(signal.SIGTERM, ended)
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "handled", "said", "code"),
+    [
+        ("attached, end_turn", "", "KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
+        ("attached, end_turn", "signal.signal(signal.SIGINT, ended)", "Exit: that will do", INCOMPLETE),
+        ("attach, turn_ended", "", "Exit: that will do", INCOMPLETE),
+        ("attached, turn_ended", "", "KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
+    ],
+)
+def test_no_example_is_missing_from_the_middle_where_a_signal_ends_the_session(
+    project: Project, changed: str, handled: str, said: str, code: int
+) -> None:
+    project_of(project, *["yes"] * 6, "wrong", *["yes"] * 6)
+    project.write("signals.py", SIGNALS.format(changed=changed) + handled)
+    result = project.run("-psignals", "-v")
+    assert code == result.ret
+    result.stdout.fnmatch_lines([f"*{said}*"])
+    result.assert_outcomes(passed=6, failed=1)
+    assert [f"t:e{number}" for number in range(7)] == [*project.ledger()]
+
+
+def test_ctrl_c_is_as_it_was_when_a_stretch_has_been_reported(project: Project) -> None:
+    project_of(project, *["yes"] * 8)
+    check = "import signal\n\ndef pytest_unconfigure(): print(signal.getsignal(signal.SIGINT).__name__)\n"
+    project.write("conftest.py", CONFTEST + check)
+    project.run("-s").stdout.fnmatch_lines(["default_int_handler"])
+
+
+def test_ctrl_c_is_left_alone_beside_the_main_thread() -> None:
+    def handler() -> object:
+        with interrupts_later():
+            return signal.getsignal(signal.SIGINT)
+
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(handler).result() is signal.getsignal(signal.SIGINT)

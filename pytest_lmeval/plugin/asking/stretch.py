@@ -56,6 +56,7 @@ class ItemLoop:
             return None
         session.stash[LOOP] = self
         items = self._items = session.items
+        self.place = 0
         while self.place < len(items):
             item, following = items[self.place], self._at(self.place + 1)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

@@ -332,6 +332,27 @@ def test_every_item_runs_whatever_hooks_make_of_the_list_of_items(project: Proje
     assert plain["passed"] >= 8
 
 
+AGAIN = """
+import pytest
+
+runs = []
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session):
+    result = yield
+    runs.append(session.testscollected)
+    return result if len(runs) > 1 else session.config.hook.pytest_runtestloop(session=session)
+"""
+
+
+def test_every_item_runs_again_where_a_wrapper_calls_the_loop_again(project: Project) -> None:
+    project_of(project, *["yes"] * 12)
+    project.write("conftest.py", f"{CONFTEST}\n{AGAIN}\n")
+    plain, auto = (project.run("-v", f"--lm-items={how}").parseoutcomes() for how in ("plain", "auto"))
+    assert plain == auto
+    assert plain["passed"] == 24
+
+
 def test_eval_functions_that_have_run_are_in_stretches(project: Project) -> None:
     project_of(project, "yes")
     project.write("test_f.py", FUNCTION)

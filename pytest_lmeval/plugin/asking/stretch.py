@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.task import render
 
@@ -75,6 +76,11 @@ class ItemLoop:
 
     def _at(self, place: int) -> Any:
         return self._items[place] if place < len(self._items) else None
+
+
+def may_have_stretches(config: pytest.Config) -> bool:
+    """Tell whether examples may run in stretches: without the plugin for them, warnings go where they like."""
+    return config.option.lm_items != "plain" and not is_worker(config) and config.pluginmanager.hasplugin("warnings")
 
 
 def runs_ours_alone(task: Any, example: Example) -> bool:

@@ -197,9 +197,7 @@ def _way_of(item: pytest.Item) -> _Way:
         return _Way(None)
     is_announced = is_listened_to(hooks, _ANNOUNCED)
     around = _packages(module for name in _HOOKS for module in _modules(hooks, name))
-    # Without the plugin, warnings go where they like.
-    has_others = is_announced or not around <= _KNOWN or not config.pluginmanager.hasplugin("warnings")
-    stretches = LOOP in item.session.stash and not has_others
+    stretches = LOOP in item.session.stash and not is_announced and around <= _KNOWN
     return _Way(hooks, bool(needs.get("quiet")) and not is_announced, stretches)
 
 

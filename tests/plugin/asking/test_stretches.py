@@ -241,6 +241,19 @@ def test_each_has_a_call_of_its_own_where_code_of_a_project_may_run_or_somebody_
     assert 12 == len(project.ledger())
 
 
+@pytest.mark.parametrize(
+    ("options", "loops"), [((), 1), (("-pno:warnings",), 0), (("--lm-items=plain",), 0), (("-n1",), 0)], ids=str
+)
+def test_pytest_runs_the_items_itself_where_none_could_be_in_a_stretch(
+    project: Project, options: tuple[str, ...], loops: int
+) -> None:
+    project_of(project, *["yes"] * 3)
+    note = "open('loops.txt', 'a').write(str(int(session.config.pluginmanager.hasplugin('lmeval-loop'))))"
+    project.write("conftest.py", f"{CONFTEST}\ndef pytest_sessionfinish(session):\n    {note}\n")
+    project.run(*options)
+    assert {str(loops)} == {*(project.path / "loops.txt").read_text()}
+
+
 def test_examples_with_a_metric_of_the_project_are_in_no_stretch(project: Project) -> None:
     project_of(project, *["yes"] * 8, metric="acts")
     assert [1] * 6 == lengths(project)

@@ -149,7 +149,7 @@ class Stretch:
     """What the hooks of a call get in place of an item: it represents ``item``, whose turn it is, one after the other.
 
     ``follower`` returns the next one, None where no other could follow at once; it is None for a single item.
-    ``passed`` are those before ``item`` that nobody was told of yet.
+    ``passed`` are those before ``item`` that were not reported yet.
     """
 
     def __init__(self, item: ScoredItem, follower: Callable[[ScoredItem], ScoredItem | None] | None) -> None:
@@ -198,8 +198,4 @@ class Stretch:
 
 def call_of_nothing() -> pytest.CallInfo[Any]:
     """Return a call that has ended well."""
-    return call_of(_nothing, "call")
-
-
-def _nothing() -> None:
-    """Do what is left to do of a call that has been made."""
+    return call_of(lambda: None, "call")

@@ -18,7 +18,7 @@ from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.metrics.parts.declare import DECLARED
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Format, Registry
-from pytest_lmeval.task import Task
+from pytest_lmeval.task import Task, name_fault
 from pytest_lmeval.types import Example, Metric, RecordError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _same_names(tasks: Sequence[Task]) -> list[str]:
     first: dict[str, Any] = {}
     faults = []
     for task in tasks:
-        if task.name in first:
-            faults.append(f"{task.path}: the task name {task.name!r} is taken by {first[task.name]}")
+        if fault := name_fault(task.name, first.get(task.name)):
+            faults.append(f"{task.path}: {fault}")
         first.setdefault(task.name, task.path)
     return faults

@@ -25,6 +25,16 @@ def is_count(value: object) -> TypeGuard[int]:
     return is_whole(value) and value >= 0
 
 
+def beside(value: float, least: float, style: str = ".4f") -> str:
+    """Return a score as it is shown beside ``least``: in full where it would look as if it reached that, and does not.
+
+    >>> beside(0.79996, 0.8), beside(0.75, 0.8)
+    ('0.79996', '0.7500')
+    """
+    shown = format(value, style)
+    return repr(value) if float(shown) >= least > value else shown
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """The finite numbers from ``low`` to ``high``, ``above`` one and ``below`` another, that an option takes.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.types import Example, ExampleResult, Exchange, Generate, Message, Request, Response, Score
+from pytest_lmeval.types import OVERALL, Example, ExampleResult, Exchange, Generate, Message, Request, Response, Score
 
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
@@ -56,6 +56,13 @@ class Tools:
 
     sandbox: Sandbox | None = None
     judge: Any = None
+
+
+def name_fault(name: str, taken_by: object = None) -> str:
+    """Return why a task cannot have a name, which another one may have already; "" where it can."""
+    if name == OVERALL:
+        return f"the task name {name!r} is that of the score over all tasks: give it another one"
+    return f"the task name {name!r} is taken by {taken_by}" if taken_by is not None else ""
 
 
 class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers alone

@@ -49,6 +49,8 @@ __all__ = [
     "read_as_own",
 ]
 
+OVERALL = "overall"
+"""What the score over all tasks is called; no task is."""
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
 UNSCORED = frozenset({"error", "timeout"})
 """The statuses of examples that could not be scored; their tests fail, but for those ``--lm-max-errors`` allows."""

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from pytest_lmeval.compare.criteria import OVERALL, Criteria
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.intervals import ROUNDING, mean
+from pytest_lmeval.types import OVERALL
 
 if TYPE_CHECKING:
     from pytest_lmeval.stats.paired import Differences, PairedTest
 
 NOTEWORTHY = 0.05
 """A drop of a score this large is spoken of even where it is not significant."""
-_ROUNDING = 1e-9
 
 Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", "uncompared"]
 
@@ -154,7 +154,7 @@ def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> 
     from pytest_lmeval.stats.paired import p_better
 
     p, p_holm = (test.p, by_holm[0]) if test.change < 0 else (p_better(test), by_holm[1])
-    is_shown = abs(test.change) > _ROUNDING and p_holm <= family.share
+    is_shown = abs(test.change) > ROUNDING and p_holm <= family.share
     level = level_of(p, p_holm, family.share, family.tests)
     ends = None if test.sums is None else change_bounds(test.sums, p, level, is_shown=is_shown)
     alone = min(1.0, family.parts * by_holm[0])
@@ -185,10 +185,10 @@ def _change(pairs: Sequence[Pair], test: PairedTest, judged: _Judged, criteria: 
 
 
 def _verdict(change: float, judged: _Judged, by_one: bool, criteria: Criteria) -> Verdict:
-    is_larger = -change > criteria.tolerance + _ROUNDING
+    is_larger = -change > criteria.tolerance + ROUNDING
     if by_one or (is_larger and judged.is_shown):
         return "regression"
-    if is_larger and (-change >= NOTEWORTHY - _ROUNDING or judged.p_alone <= criteria.alpha):
+    if is_larger and (-change >= NOTEWORTHY - ROUNDING or judged.p_alone <= criteria.alpha):
         return "inconclusive"
     return "improvement" if judged.is_shown and change > 0 else "pass"
 

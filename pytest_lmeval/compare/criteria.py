@@ -9,7 +9,6 @@ from pytest_lmeval.frozen import dataclass
 if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Pair
 
-OVERALL = "overall"
 PAIR_BY = ("content", "id")
 """What two results of one task and id must share to be a pair: their content hash, or their scoring hash."""
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.coverage import named
-from pytest_lmeval.compare.criteria import OVERALL, Criteria
+from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.pairing import Pair, Pairing
 from pytest_lmeval.text import printable
+from pytest_lmeval.types import OVERALL
 
 _ENOUGH = 0.8
 _ORDER = ("regression", "inconclusive", "improvement")

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.compare.criteria import OVERALL
 from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
 from pytest_lmeval.leaderboard.rows import SCORES, rows_called
+from pytest_lmeval.numbers import beside
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
+from pytest_lmeval.stats.intervals import is_at_least
+from pytest_lmeval.types import OVERALL
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.compare import Comparison
@@ -160,8 +162,8 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         for task, score in reached.items():
             if score is None and task not in outside:
                 reasons.append(f"{task}: no score, and the floor is {floor:g}")
-            elif score is not None and score < floor:
-                reasons.append(f"{task}: {score:.4f} is below its floor {floor:g}")
+            elif score is not None and not is_at_least(score, floor):
+                reasons.append(f"{task}: {beside(score, floor)} is below its floor {floor:g}")
     if settings.floors or any(map(SCORES, board.tasks)):
         from pytest_lmeval.compare.scores import scores_under_floor
 
@@ -205,7 +207,7 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
     if (known := spent.get(f"{what}_known")) is not None:
         return f"the {what} of only {known} of {spent['asked']} examples is known; the limit is {most:g}"
     if value is not None:
-        return f"{value:.6g} is over its limit {most:g}" if value > most else ""
+        return f"{value:.6g} is over its limit {most:g}" if not is_at_least(most, value) else ""
     least = LEAST.get(field, 0)
     if field.startswith("duration"):
         calls = spent.get("durations", 0)

@@ -7,7 +7,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.compare.criteria import OVERALL, PAIR_BY, Criteria
+from pytest_lmeval.compare.criteria import PAIR_BY, Criteria
 from pytest_lmeval.compare.findings import decided_by, findings, limited_names, not_compared
 from pytest_lmeval.compare.remarks import (
     ambiguous_floor,
@@ -23,6 +23,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import SCORES, rows_called
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.text import printable
+from pytest_lmeval.types import OVERALL
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.compare import Comparison

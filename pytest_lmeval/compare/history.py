@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pytest_lmeval.records.runfile import RunFile, board_of
-
-OVERALL = "overall"
+from pytest_lmeval.types import OVERALL
 
 
 @dataclass(frozen=True, slots=True)

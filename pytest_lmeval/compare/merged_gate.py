@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.compare.baseline import check_baseline, check_unchanged
-from pytest_lmeval.compare.criteria import OVERALL
 from pytest_lmeval.compare.findings import limited_names
 from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.compare.remarks import floor_without_score, quarantine_of
@@ -17,6 +16,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.quarantine import judged
 from pytest_lmeval.leaderboard.scores import is_score_of
 from pytest_lmeval.records.runfile import RunFile, board_of, examples_of, read_run
+from pytest_lmeval.types import OVERALL
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:

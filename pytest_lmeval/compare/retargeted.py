@@ -12,7 +12,7 @@ from typing import Any
 from pytest_lmeval.compare.pairing import Key, Pair
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Metric, Registry
-from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.intervals import is_at_least, mean
 from pytest_lmeval.types import ExampleResult
 
 
@@ -41,7 +41,7 @@ class Retargeted:
     @property
     def passes_by_old_targets(self) -> bool:
         """Whether the new answers would pass by the old targets, at the threshold of now."""
-        return self.score >= self.pair.new.threshold
+        return is_at_least(self.score, self.pair.new.threshold)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything about it as JSON values."""

@@ -10,6 +10,8 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import BY_NAME
 from pytest_lmeval.leaderboard.scores import split
+from pytest_lmeval.numbers import beside
+from pytest_lmeval.stats.intervals import is_at_least
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
@@ -44,12 +46,12 @@ class ScorePair(Pair):
     @property
     def worse(self) -> bool:
         """Whether it passed and now does not."""
-        return self.new_score < self.threshold <= self.old_score
+        return is_at_least(self.old_score, self.threshold) and not is_at_least(self.new_score, self.threshold)
 
     @property
     def better(self) -> bool:
         """Whether it did not pass and now does."""
-        return self.old_score < self.threshold <= self.new_score
+        return is_at_least(self.new_score, self.threshold) and not is_at_least(self.old_score, self.threshold)
 
 
 def compared_scores(board: Leaderboard) -> Named:
@@ -119,8 +121,8 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
             continue  # it is the task's
         if score is None:
             yield f"{name}: no example recorded this score, and its floor is {floor:g}{_meant(row, name)}"
-        elif score < floor:
-            yield f"{name}: {score:.4f} is below its floor {floor:g}"
+        elif not is_at_least(score, floor):
+            yield f"{name}: {beside(score, floor)} is below its floor {floor:g}"
 
 
 def _score(row: TaskRow, name: str) -> Any:
@@ -128,7 +130,9 @@ def _score(row: TaskRow, name: str) -> Any:
 
 
 def _meant(row: TaskRow | None, name: str) -> str:
-    known = {} if row is None else {**row.metrics, **row.scores}
-    recorded = [each for each in known if each not in BY_NAME and each != split(name)[1] and known[each] is not None]
+    """Return which scores the scored examples have instead; of an example without a score its error says that."""
+    if row is None or row.score is None:
+        return ""
+    recorded = [each for each in {**row.metrics, **row.scores} if each not in BY_NAME and _score(row, each) is not None]
     hint = did_you_mean(split(name)[1], recorded)
     return f"; scores that were recorded: {', '.join(recorded) or 'none'}{';' if hint else ''}{hint}"

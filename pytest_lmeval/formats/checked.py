@@ -12,6 +12,7 @@ from pytest_lmeval.formats.judged import total
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.postprocess import Extraction, apply_metric, given_of, predicted, share_of
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, Example, Generate, Metric, Score
 
@@ -135,4 +136,10 @@ def _shown(check: _AnswerCheck, score: Score) -> dict[str, Any]:
         "details": {name: detail for name, detail in score.details.items() if name not in ("judge", "reason")},
     }
     known = {name: detail for name, detail in more.items() if detail}
-    return {"name": check.name, "passed": value >= threshold, "score": value, "threshold": threshold, **known}
+    return {
+        "name": check.name,
+        "passed": is_at_least(value, threshold),
+        "score": value,
+        "threshold": threshold,
+        **known,
+    }

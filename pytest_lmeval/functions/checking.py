@@ -14,6 +14,7 @@ from pytest_lmeval.errors import BadTaskFile
 from pytest_lmeval.formats.files import files_below
 from pytest_lmeval.functions.declare import NO_YIELD, EvalFunction, rows_of
 from pytest_lmeval.functions.source import functions_in
+from pytest_lmeval.task import name_fault
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import RecordError
 
@@ -73,9 +74,9 @@ def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
     for path, file in checked.items():
         for each in file.functions:
             here = f"{each.function}, {portable_path(str(path))}:{each.line}"
-            if each.task and (taken := first.setdefault(each.task, here)) != here:
-                detail = f"the task name {each.task!r} is taken by {taken}"
-                file.errors.append(RecordError(each.line, each.task, "duplicate_task", "name", detail))
+            taken = first.setdefault(each.task, here)
+            if each.task and (fault := name_fault(each.task, None if taken == here else taken)):
+                file.errors.append(RecordError(each.line, each.task, "duplicate_task", "name", fault))
     return {path: file for path, file in checked.items() if file.functions or file.errors}
 
 

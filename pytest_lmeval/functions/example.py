@@ -53,8 +53,9 @@ class ExampleState:
     ``unanswered`` what is wrong if it ends now: a simulated user waits for an answer.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
-    made. ``thread`` is the identifier of the thread that it runs in. ``reasons`` say of scores, by name, why they are
-    what they are. ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends.
+    made. ``unfinished`` are, after its end, the requests whose answers were still to come then. ``thread`` is the
+    identifier of the thread that it runs in. ``reasons`` say of scores, by name, why they are what they are.
+    ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class ExampleState:
         self.is_taken = False
         self.thread = 0
         self._promised: dict[object, tuple[str, str, int]] = {}
+        self.unfinished: list[Step] = []
         self._on_late = on_late
         self._watcher = watcher
         self._started = time.perf_counter()
@@ -98,9 +100,10 @@ class ExampleState:
             self._watcher.began(self)
 
     def end(self) -> None:
-        """Let nothing more be recorded, and note what the example leaves undone."""
-        self.has_ended = True
-        if self._promised or self.steps:
+        """Note what the example leaves undone; a request that was cancelled is none of that."""
+        if not self.has_ended:
+            stop(self)
+        if self._promised or self.unfinished or self.unanswered:
             self.left = self._undone()
         if self._watcher is not None:
             self._watcher.ended(self)
@@ -201,8 +204,8 @@ class ExampleState:
         for what, path, line in self._promised.values():
             where = f"{portable_path(path)}:{line}"
             return f"{where}: {what} was never awaited, so that nothing was asked: write await {what}(...)"
-        for step in self.steps:
-            if step.is_open:
+        for step in self.unfinished:
+            if not step.cancelled:
                 fix = "await what asks before the function returns"
                 return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {fix}"
         return self.unanswered
@@ -219,6 +222,16 @@ class ExampleState:
             self.fail(error)
             raise error
         return kept
+
+
+def stop(state: ExampleState) -> list[Step]:
+    """Let nothing more be recorded; return the requests whose answers are still to come.
+
+    The application may have cancelled them just now, which its clients and tasks say a moment later.
+    """
+    state.has_ended = True
+    state.unfinished = [step for step in state.steps if step.is_open]
+    return state.unfinished
 
 
 def open_request(

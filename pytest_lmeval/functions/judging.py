@@ -60,6 +60,16 @@ class Judgment(_Opinion):
     reason: str
 
 
+class Label(str):
+    """The label that a judge gave a text, which must not be asserted by itself, either: "no" is a text like "yes"."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        __tracebackhide__ = True
+        raise TypeError(f"the label {str(self)!r:.200} is neither true nor false: compare it with one")
+
+
 @dataclass(frozen=True, slots=True)
 class Inquiry:
     """What ``method`` of ``lm`` asks: ``of`` makes the question of what makes requests.
@@ -83,7 +93,7 @@ def labelling(question: str, text: str, labels: Sequence[str], *, reason: bool) 
     if not reason:
         opening, retry = asked + _LABEL.format(labels=named), _UNREADABLE + _REPAIR.format(labels=named)
         read: Callable[[str], Any] = partial(read_label, labels=labels)
-        return Inquiry("lm.judge", _asking(opening, read, retry, wanted, {}), str)
+        return Inquiry("lm.judge", _asking(opening, read, retry, wanted, {}), Label)
     form = _REASON.format(labels=named)
     options = response_format("judgment", reply_schema("label", {"type": "string", "enum": [*labels]}))
     asked = "\n\n".join([question, tagged({"text": text}), form])

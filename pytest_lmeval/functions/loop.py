@@ -12,7 +12,7 @@ import selectors
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ class Loop:
         self.thread: threading.Thread | None = None
         self._beat_at = 0.0
         self._starting = threading.Lock()
+        self._has_ended = threading.Event()
         self.is_closing = False
 
     @property
@@ -75,12 +76,12 @@ class Loop:
         return "unknown code"
 
     def close(self) -> None:
-        """Cancel what is left and end the thread; one that hangs is left alone."""
+        """Cancel what is left and end the thread; one that hangs, or has what takes no notice, is left alone."""
         self.is_closing = True
         if self._loop is None or self.thread is None:
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self.thread.join(timeout=_GRACE_S)
+        self._has_ended.wait(timeout=_GRACE_S)
 
     def _run(self) -> None:
         loop = self._loop
@@ -93,11 +94,23 @@ class Loop:
             except (SystemExit, KeyboardInterrupt):
                 # Raised in a task that an example started; the other examples go on.
                 continue
+        try:
+            self._end(loop)
+        finally:
+            self._has_ended.set()
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
+        deaf: Collection[asyncio.Task[Any]] = ()
         if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_S / 2))
+            _, deaf = loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_S / 2))
+        if deaf:
+            # To be let go of is an exception in a coroutine, too: one that takes no notice of any would turn for ever
+            # in whatever thread that is. In the frame of this one, a daemon, it is never let go of.
+            self._has_ended.set()
+            threading.Event().wait()
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 

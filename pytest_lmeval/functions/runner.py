@@ -17,12 +17,16 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, ScoringError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.functions.example import CURRENT, ExampleState
+from pytest_lmeval.functions.example import CURRENT, ExampleState, stop
 from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.functions.steps import Step
 
 _CANCELLED = "cancelled before it began: another example's code cancels all tasks of the loop (asyncio.all_tasks())"
 _IDLE_S = 1.0
+_SETTLES_S, _LOOK_S = 0.5, 0.005
+_LAST_WORDS_S = 1.0
+"""How long a function may clean up that is cancelled as its time is over."""
 _Work = Callable[[], Any]
 _Queue = queue.SimpleQueue[Callable[[], _Work]]
 
@@ -97,6 +101,7 @@ class Runner:
             except BaseException as caught:
                 error = caught
             finally:
+                let_settle(state)
                 example.lm.leave()
                 CURRENT.reset(token)
             example.outcomes.append(Outcome(state, error, time.perf_counter() - started))
@@ -136,9 +141,12 @@ class Runner:
             CURRENT.set(state)
             state.begin(beside=not example.at_turn)
             started = time.perf_counter()
-            error = await self._error_of(example, state)
-            example.lm.leave()
+            run = self._error_of if example.timeout is None else self._error_in_time
+            error = await run(example, state)
             seconds = time.perf_counter() - started
+            if unfinished := stop(state):
+                await _settled(unfinished)
+            example.lm.leave()
             # A function may swallow its cancellation, or keep the loop from cancelling it.
             if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
                 error = _too_long(example.timeout)
@@ -146,17 +154,29 @@ class Runner:
             if example.is_cancelled:
                 break
 
+    async def _error_in_time(self, example: Running, state: ExampleState) -> BaseException | None:
+        """Run the function once; return what it raised, or None where it goes on after its time and a little more."""
+        work = asyncio.get_running_loop().create_task(self._error_of(example, state))
+        try:
+            if not (await asyncio.wait([work], timeout=example.timeout))[0]:
+                work.cancel()
+                await asyncio.wait([work], timeout=_LAST_WORDS_S)
+        except asyncio.CancelledError as error:
+            work.cancel()
+            await asyncio.wait([work], timeout=_LAST_WORDS_S)
+            return error
+        return work.result() if work.done() and not work.cancelled() else None
+
     async def _error_of(self, example: Running, state: ExampleState) -> BaseException | None:
         """Run the function once; return what it raised."""
         try:
-            async with asyncio.timeout(example.timeout):
-                returned = await self._in_thread(example.call, state) if example.in_thread else example.call()
-                if inspect.isawaitable(returned) and not example.in_thread:
-                    returned = await returned
-                elif not example.in_thread:
-                    _check_that_it_ran(state)
-                if returned is not None:
-                    state.take(returned)
+            returned = await self._in_thread(example.call, state) if example.in_thread else example.call()
+            if inspect.isawaitable(returned) and not example.in_thread:
+                returned = await returned
+            elif not example.in_thread:
+                _check_that_it_ran(state)
+            if returned is not None:
+                state.take(returned)
         except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
             return error
         return None
@@ -205,6 +225,21 @@ class Runner:
                 with suppress(RuntimeError):  # the run is over, and its loop closed
                     tell()
                 del tell  # and what the function left behind
+
+
+async def _settled(unfinished: Sequence[Step]) -> None:
+    """Wait until requests are no longer open, where their application has cancelled them, and for a moment at most."""
+    until = time.perf_counter() + _SETTLES_S
+    while any(step.is_open for step in unfinished) and time.perf_counter() < until:
+        await asyncio.sleep(_LOOK_S)
+
+
+def let_settle(state: ExampleState) -> None:
+    """Do so in a thread that has no loop to keep turning."""
+    until = time.perf_counter() + _SETTLES_S
+    unfinished = stop(state)
+    while any(step.is_open for step in unfinished) and time.perf_counter() < until:
+        time.sleep(_LOOK_S)
 
 
 def _check_that_it_ran(state: ExampleState) -> None:

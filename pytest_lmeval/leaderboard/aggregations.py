@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.leaderboard.details import DURATION, confidence_of, first_details, first_score, is_function
-from pytest_lmeval.stats.intervals import Values, mean, standard_error
+from pytest_lmeval.stats.intervals import Values, is_at_least, mean, standard_error
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def pass_hat_k(correct: int, n: int, k: int) -> float:
 
 
 def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n``; empty without repeats.
+    """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n`` of predictions; empty without repeats.
 
     Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
     ``pass^1`` would be ``pass@1``.
@@ -109,11 +109,13 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     if not scored:
         return {}
     n = min(len(scores) for _, scores in scored)
-    counts = [(sum(score >= result.threshold for score in scores), len(scores)) for result, scores in scored]
+    counts = [(sum(is_at_least(score, result.threshold) for score in scores), len(scores)) for result, scores in scored]
     ks = sorted({n, *(2**power for power in range(n.bit_length()) if 2**power <= n)})
     metrics = {f"pass@{k}": mean([pass_at_k(correct, total, k) for correct, total in counts]) for k in ks}
     metrics |= {f"pass^{k}": mean([pass_hat_k(correct, total, k) for correct, total in counts]) for k in ks if k > 1}
-    metrics[f"maj@{n}"] = mean([float(result.outcome.details["majority_score"]) for result, _ in scored])
+    votes = [float(vote) for result, _ in scored if (vote := result.outcome.details["majority_score"]) is not None]
+    if votes:
+        metrics[f"maj@{n}"] = mean(votes)
     return metrics
 
 
@@ -203,7 +205,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
     threshold. Of several responses the first counts.
     """
     sure = [
-        (confidence, score >= result.threshold)
+        (confidence, is_at_least(score, result.threshold))
         for result in _detailed(results, "confidence")
         if (score := first_score(result)) is not None
         and (confidence := confidence_of(first_details(result))) is not None

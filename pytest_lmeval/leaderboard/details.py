@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 METRIC = "function"
@@ -89,6 +90,11 @@ Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
 """The result of an eval function, and the steps of all its repeats."""
 
 
+def asked_model(result: ExampleResult) -> bool:
+    """Tell whether an example asked a model; that of an eval function does where the function does."""
+    return not is_function(result) or any(step.get("kind") in _ASKING for step in chain(*steps_of(result.details)))
+
+
 def traces(results: Iterable[ExampleResult]) -> list[Trace]:
     """Return what the eval functions among ``results`` did."""
     return [(result, list(chain(*steps_of(result.details)))) for result in results if is_function(result)]
@@ -149,13 +155,16 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
     if not found:
         return []
-    clients = [step["client"] for step in found if step.get("kind") != "http"]
+    asked = [step for step in found if step.get("kind") != "http"]
+    clients = [step["client"] for step in asked]
     models = _models(clients)
     others = _models([step["client"] for step in found if step.get("kind") == "http"])
     dropped = Counter(str(name) for client in clients for name in _names(client.get("dropped")))
     lines = []
     if models.keys() - {adapter}:
-        lines.append(f"clients asked for {_listed(models)}; all were answered by {adapter}")
+        is_answered = not any(step.get("error") or step.get("cancelled") for step in asked)
+        instead = f"all were answered by {adapter}" if is_answered else f"{adapter} was asked instead"
+        lines.append(f"clients asked for {_listed(models)}; {instead}")
     if others:
         lines.append(f"clients asked the server of {adapter} for other models: {_listed(others)}")
     if dropped:
@@ -206,7 +215,7 @@ def shown_response(result: ExampleResult) -> int:
     What was right does not explain why an example of several responses failed.
     """
     scores = _scores(result)
-    if len(scores) < 2 or result.score is None or result.score >= result.threshold:
+    if len(scores) < 2 or result.score is None or is_at_least(result.score, result.threshold):
         return 0
     return scores.index(min(scores))
 
@@ -214,7 +223,11 @@ def shown_response(result: ExampleResult) -> int:
 def responses_under(result: ExampleResult) -> str:
     """Return how many responses are under the threshold, as in ``1 of 3``; "" of an example with one response."""
     scores = _scores(result)
-    return f"{sum(score < result.threshold for score in scores)} of {len(scores)}" if len(scores) > 1 else ""
+    return (
+        f"{sum(not is_at_least(score, result.threshold) for score in scores)} of {len(scores)}"
+        if len(scores) > 1
+        else ""
+    )
 
 
 def _scores(result: ExampleResult) -> Sequence[float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_lmeval.numbers import beside
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 PASSES = "passes"
@@ -15,7 +17,11 @@ THRESHOLDS = "thresholds"
 
 def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[str]:
     """Return the names of the scores that are under their thresholds; one that was not recorded is none of them."""
-    return [name for name, least in thresholds.items() if _is_number(least) and scores.get(name, 1.0) < least]
+    return [
+        name
+        for name, least in thresholds.items()
+        if _is_number(least) and not is_at_least(scores.get(name, 1.0), least)
+    ]
 
 
 def reaches(result: ExampleResult) -> bool:
@@ -25,10 +31,10 @@ def reaches(result: ExampleResult) -> bool:
     """
     outcome = result.outcome
     if outcome.score is None or not outcome.details:
-        return outcome.score is not None and outcome.score >= outcome.threshold
+        return outcome.score is not None and is_at_least(outcome.score, outcome.threshold)
     if (counted := passes_of(result)) is not None:
         return counted[1] >= counted[0]
-    return outcome.score >= outcome.threshold and not _missed(result)
+    return is_at_least(outcome.score, outcome.threshold) and not _missed(result)
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
@@ -36,7 +42,10 @@ def missed_lines(result: ExampleResult) -> list[str]:
     counted, named = passes_of(result), thresholds_of(result)
     repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, and {counted[0]} have to"]
     # Of repeats a metric is the mean.
-    under = [f"{name} {result.metrics[name]:.4g} is under its threshold {named[name]:.4g}" for name in _missed(result)]
+    under = [
+        f"{name} {beside(result.metrics[name], named[name], '.4g')} is under its threshold {named[name]:.4g}"
+        for name in _missed(result)
+    ]
     return repeats + under
 
 

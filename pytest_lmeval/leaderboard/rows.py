@@ -26,7 +26,7 @@ from pytest_lmeval.leaderboard.aggregations import (
 )
 from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, reaches
-from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
+from pytest_lmeval.stats.intervals import is_at_least, mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
 
 if TYPE_CHECKING:
@@ -244,7 +244,11 @@ def make_row(
     counts = RowCounts(
         correct=sum(
             (of := result.outcome).score is not None
-            and (reaches(result) if THRESHOLDS in of.details or PASSES in of.details else of.score >= of.threshold)
+            and (
+                reaches(result)
+                if THRESHOLDS in of.details or PASSES in of.details
+                else is_at_least(of.score, of.threshold)
+            )
             for result in results
         ),
         total=len(everything),

@@ -46,6 +46,9 @@ __all__ = [
     "lm_sandbox",
 ]
 
+_WRONG = pytest.StashKey[pytest.UsageError]()
+"""What is wrong with the settings, where that was found out while files were collected."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
@@ -174,7 +177,14 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
         return collect_formatting_file(file_path, root, parent)
     from pytest_lmeval.plugin.collect.collector import collect_task_file
 
-    return collect_task_file(file_path, root, parent)
+    try:
+        return collect_task_file(file_path, root, parent)
+    except pytest.UsageError as error:
+        # What is wrong with the settings is no fault of a file. A worker cannot end the run by itself.
+        if is_worker(parent.config):
+            raise parent.CollectError(str(error)) from None
+        parent.config.stash.setdefault(_WRONG, error)
+        return None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -229,6 +239,8 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    if (wrong := config.stash.get(_WRONG, None)) is not None:
+        raise wrong
     outcome = yield
     if config.option.lm_shard:
         from pytest_lmeval.plugin.collect.selecting import keep_shard

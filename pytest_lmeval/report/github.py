@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pytest_lmeval.leaderboard.details import shown_response
-from pytest_lmeval.leaderboard.explained import wanted_text
+from pytest_lmeval.leaderboard.details import details_of, is_function, shown_response
+from pytest_lmeval.leaderboard.explained import shown_output, wanted_text
 from pytest_lmeval.leaderboard.passing import missed_lines
+from pytest_lmeval.numbers import beside
 from pytest_lmeval.report.tables import cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -58,11 +59,23 @@ def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
 def _message(result: ExampleResult) -> str:
     if result.score is None:
         return result.error[:_MESSAGE]
+    least = ", ".join(missed_lines(result)) or f"threshold {result.threshold:.4g}"
+    score = beside(result.score, result.threshold, ".4g")
+    others = _of_function(result) if is_function(result) else [_said(result)]
+    return "; ".join([f"scored {score}, {least}", *others])[:_MESSAGE]
+
+
+def _said(result: ExampleResult) -> str:
     said = result.predictions[shown_response(result)] if result.predictions else ""
     # Of a conversation each turn has its own.
     wanted = f", wanted {text}" if (text := wanted_text(result)) else ""
-    least = ", ".join(missed_lines(result)) or f"threshold {result.threshold:.4g}"
-    return f"scored {result.score:.4g}, {least}; said {said!r}{wanted}"[:_MESSAGE]
+    return f"said {said!r}{wanted}"
+
+
+def _of_function(result: ExampleResult) -> list[str]:
+    """Return why an eval function's example failed, and what its application answered, as far as that is known."""
+    reason = next((str(each["reason"]) for each in details_of(result) if each.get("reason")), "")
+    return [reason] * bool(reason) + ([f"said {output!r}"] if (output := shown_output(result)) else [])
 
 
 def _data(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.redaction import HIDDEN
 from pytest_lmeval.text import node_name
+from pytest_lmeval.types import COST_UNKNOWN
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
@@ -93,7 +94,8 @@ def totals_line(board: Leaderboard) -> str:
     for kind in ("prompt", "completion"):
         tokens += [f"{count:,.0f} {kind}"] if (count := usage.get(f"{kind}_tokens")) else []
     parts += [f"{' and '.join(tokens)} tokens"] if tokens else []
-    parts += [f"cost {amount(usage['cost'])}"] if usage.get("cost") else []
+    least = "at least " if usage.get(COST_UNKNOWN) or "cost_known" in board.spent else ""
+    parts += [f"cost {least}{amount(usage['cost'])}"] if usage.get("cost") else []
     parts += [f"{usage['retries']:.0f} retries"] if usage.get("retries") else []
     return "; ".join(filter(None, (", ".join(parts), _per_example(board))))
 

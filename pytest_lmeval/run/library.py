@@ -20,7 +20,7 @@ from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, timestamp, today
-from pytest_lmeval.task import Prompt, Task, complete, render
+from pytest_lmeval.task import Prompt, Task, complete, name_fault, render
 from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()
@@ -178,6 +178,6 @@ def _run(
 def _check_names(tasks: Sequence[Task]) -> None:
     taken: dict[str, Task] = {}
     for task in tasks:
-        if task.name in taken:
-            raise UsageError(f"{task.path}: the task name {task.name!r} is taken by {taken[task.name].path}")
+        if fault := name_fault(task.name, taken[task.name].path if task.name in taken else None):
+            raise UsageError(f"{task.path}: {fault}")
         taken[task.name] = task

@@ -19,7 +19,7 @@ from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of
 from pytest_lmeval.records.answers import exchange_record
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.stats.intervals import mean
+from pytest_lmeval.stats.intervals import is_at_least, mean
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     COST_UNKNOWN,
@@ -128,7 +128,7 @@ def evaluate(
 
 def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
     """Return how many repeats pass: each reaches the threshold, and those of its further scores."""
-    return sum(each.value >= threshold and not missed(each.metrics, each.thresholds) for each in scores)
+    return sum(is_at_least(each.value, threshold) and not missed(each.metrics, each.thresholds) for each in scores)
 
 
 def failed_result(
@@ -187,7 +187,7 @@ def _outcome(
     if "passes" in example.metadata:
         is_passed = passed_repeats(scores, threshold) >= example.metadata["passes"]
     else:
-        is_passed = value >= threshold and not (named and missed(_metrics(scores), named))
+        is_passed = is_at_least(value, threshold) and not (named and missed(_metrics(scores), named))
     if is_passed:
         return "passed", value, ""
     decisive = rules.gated or (rules.must_pass_binds and example.metadata.get("must_pass") is True)
@@ -279,7 +279,7 @@ def _example_outcome(
         predictions=outputs if predictions == outputs else predictions,
         unparsed=any(map(_UNPARSED, scores)),
         error=error,
-        details=_details(scores),
+        details=_details(scores, outputs),
         metrics=_metrics(scores),
         quarantine=own if isinstance(own, Mapping) else NOTHING,
     )
@@ -311,22 +311,26 @@ def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[
     return [responses[number * size : (number + 1) * size] for number in range(repeats)]
 
 
-def _details(scores: Sequence[Score]) -> Mapping[str, Any]:
+def _details(scores: Sequence[Score], outputs: Sequence[str]) -> Mapping[str, Any]:
     if not scores:
         return NOTHING
     named = {THRESHOLDS: dict(scores[0].thresholds)} if scores[0].thresholds else {}
     if len(scores) < 2:
         return {**scores[0].details, **named} if named else scores[0].details or NOTHING
     repeats = [dict(score.details) for score in scores]
-    details: dict[str, Any] = {**({} if scores[0].measured else _votes(scores)), **named}
+    details: dict[str, Any] = {**({} if scores[0].measured else _votes(scores, outputs)), **named}
     return {**details, "repeats": repeats} if any(repeats) else details
 
 
-def _votes(scores: Sequence[Score]) -> dict[str, Any]:
-    votes = Counter(score.prediction for score in scores)
+def _votes(scores: Sequence[Score], outputs: Sequence[str]) -> dict[str, Any]:
+    values = [score.value for score in scores]
+    if not (outputs or any(map(_PREDICTION, scores))):
+        # An eval function predicts nothing.
+        return {"scores": values, "majority_score": None}
+    votes = Counter(map(_PREDICTION, scores))
     (majority, _), *_ = votes.most_common(1)
     chosen = next(score.value for score in scores if score.prediction == majority)
-    return {"scores": [score.value for score in scores], "majority_score": chosen}
+    return {"scores": values, "majority_score": chosen}
 
 
 def _metrics(scores: Sequence[Score]) -> Mapping[str, float]:

@@ -12,7 +12,8 @@ Values = tuple[Sequence[float], Sequence[str]]
 """A task's scores or differences, and the cluster of each, or nothing where none has one."""
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
-_NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
+ROUNDING = 1e-9
+"""A score is in [0, 1]: a smaller difference is the rounding of a mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,16 @@ def _single_units(values: Sequence[float], tasks: int, are_scores: bool) -> list
 def _joined(members: Sequence[Piece]) -> Piece:
     part = math.fsum(unit.part for unit in members)
     weight = math.fsum(unit.weight for unit in members)
-    part = part if abs(part) > _NOTHING * weight else 0.0
+    part = part if abs(part) > ROUNDING * weight else 0.0
     return Piece(part, math.fsum(unit.residual for unit in members), weight)
+
+
+def is_at_least(value: float, least: float) -> bool:
+    """Tell whether a score reaches a threshold or a floor; a mean of floats that is one of them but for rounding does.
+
+    The mean of 0.7, 0.8 and 0.9 is 0.7999999999999999.
+    """
+    return value >= least or math.isclose(value, least, rel_tol=ROUNDING, abs_tol=ROUNDING)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -121,7 +130,7 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
     # Answers that cancel out within clusters by chance are no surer than ones without clusters.
     spread = max(spread, squares / n**2)
     most = math.fsum(weight**2 for weight in weights)
-    unseen = min(most, max(1 / n, spread * n / squares)) if squares > _NOTHING**2 else most
+    unseen = min(most, max(1 / n, spread * n / squares)) if squares > ROUNDING**2 else most
     degrees = max(1.0, most**2 / math.fsum(weight**4 for weight in weights) - 1)
     return _ends(centre, spread, unseen, t_quantile(degrees))
 
@@ -155,7 +164,7 @@ def _ends(centre: float, spread: float, unseen: float, z: float = Z95) -> tuple[
 
 def _distance(room: float, spread: float, unseen: float, z: float) -> float:
     """Return how far the mean may be off towards an end that is ``room`` away."""
-    if room <= _NOTHING:
+    if room <= ROUNDING:
         return max(0.0, room)
     k = z * z
     square, linear = room * room * (1 + k * unseen), k * (room * room * unseen - spread)

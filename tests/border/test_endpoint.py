@@ -245,7 +245,7 @@ assert "x [] 2 ()" == reply["choices"][0]["message"]["content"]  # as any reader
 for model in ("gpt-4o", "gpt-4o-mini", "gpt-4o"):
     assert model == send(lm, chat(model=model))[1]["model"]
 """,
-        "gpt-4o-mini (1); all were answered by stub.v1",
+        "gpt-4o-mini (1); stub.v1 was asked instead",
         "reported",
     ),
     row(

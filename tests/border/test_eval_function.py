@@ -361,7 +361,7 @@ BORDER = Border(
         refused_run(
             "same name",
             "two functions of one task name",
-            "the task name 'same' is taken by tests/test_same.py",
+            "the task name 'same' is taken by another one of the file",
             code=2,
             files={
                 "tests/test_same.py": f"{HEAD}\n@task('same')\ndef test_one(row):\n    assert row\n\n"

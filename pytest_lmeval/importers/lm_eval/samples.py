@@ -15,6 +15,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import content_hash_of, scoring_hash_of
 from pytest_lmeval.importers.lm_eval.folder import Sample
 from pytest_lmeval.leaderboard.groups import shown
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult, LogProb
 
 _NEEDED = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
@@ -81,7 +82,7 @@ def _result(task: ImportedTask, samples: Sequence[Sample]) -> ExampleResult:
         adapter=task.adapter,
         outputs=outputs,
         predictions=(given if isinstance(given, str) and outputs else "",),
-        status="passed" if score >= threshold else "below",
+        status="passed" if is_at_least(score, threshold) else "below",
         score=score,
         threshold=threshold,
         details={**details, DETAILS: values, **({"gate_value": how} if how else {})},

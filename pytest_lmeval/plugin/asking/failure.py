@@ -21,6 +21,7 @@ from pytest_lmeval.leaderboard.details import (
 from pytest_lmeval.leaderboard.explained import reasons_of, scores_text, shown_output, wanted_text
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
+from pytest_lmeval.numbers import beside
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -28,7 +29,7 @@ _PROMPT_TAIL = 600
 _TEXT_HEAD = 2000
 _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "adapter_key", "prompt_hash"})
-_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", DURATION, FUNCTION, PASSES, THRESHOLDS, WHY})
+_OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", "majority_score", DURATION, FUNCTION, PASSES, THRESHOLDS, WHY})
 _MARK = "\n    | "
 
 
@@ -125,7 +126,7 @@ def _verdict(result: ExampleResult) -> str:
     decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
     others += map(printable, missed_lines(result)) if decisive else ()
     least = f", threshold {outcome.threshold:.4g}" if outcome.threshold or not others else ""
-    return "; ".join([f"{name} scored {outcome.score:.4g}{least} ({metric})", *others])
+    return "; ".join([f"{name} scored {beside(outcome.score, outcome.threshold, '.4g')}{least} ({metric})", *others])
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:

@@ -75,7 +75,7 @@ class ScoredItem(pytest.Function):
         """Put the result on the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
             _say_plainly(report, call)
-            self.keep(self.run_state.run.unscored(self, f"set-up failed: {report.longreprtext[-500:]}"))
+            self.keep(self.run_state.run.unscored(self, f"set-up failed: {_why(report, call)}"))
             report.user_properties[:] = self.user_properties
         elif call.when != "call":
             return
@@ -180,6 +180,7 @@ class ExampleItem(ScoredItem):
 
     def setup(self) -> None:
         """Set the fixtures up, once per file where that is the same as once per item."""
+        __tracebackhide__ = True
         if self.parent.shared is not None:
             self.begin_turn()
             return
@@ -243,6 +244,18 @@ def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) 
 def _say_plainly(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
     if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
         report.longrepr = str(call.excinfo.value)
+
+
+def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+    """Return why a set-up failed: the exception and where the project's code raised it, not how that is shown."""
+    error = None if call.excinfo is None else call.excinfo.value
+    if isinstance(error, pytest.FixtureLookupError):
+        return f"fixture {error.argname!r} not found"
+    if error is None or isinstance(report.longrepr, str):
+        return report.longreprtext[-500:]
+    from pytest_lmeval.functions.task import describe
+
+    return describe(error)
 
 
 @lru_cache(maxsize=512, typed=True)

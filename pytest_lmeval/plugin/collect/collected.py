@@ -13,6 +13,7 @@ from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.plugin.collect.locate import places
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
 from pytest_lmeval.plugin.settings.settings import configs_of, ini_floors, load_options, registry_of, scrubber_of_run
+from pytest_lmeval.task import name_fault
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -82,9 +83,9 @@ class Collected:
 
     def add(self, info: TaskInfo) -> None:
         """Note a collected task; raise UsageError where its name is taken."""
-        if info.name in self.tasks:
-            taken = self.tasks[info.name].path
-            raise UsageError(f"{info.path}: the task name {info.name!r} is taken by {taken}; rename one of the files")
+        taken = self.tasks[info.name].path if info.name in self.tasks else None
+        if fault := name_fault(info.name, "another one of the file" if taken == info.path else taken):
+            raise UsageError(f"{info.path}: {fault}{'; rename one of them' if taken is not None else ''}")
         if info.scores or "." in info.name:
             self._check_scores(info)
         self.tasks[info.name] = info
@@ -217,9 +218,9 @@ class Wanted:
     def _check_floors(
         self, floors: Sequence[str], collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task]
     ) -> None:
-        from pytest_lmeval.compare.criteria import OVERALL
         from pytest_lmeval.compare.remarks import ambiguous_floor, no_score_for_floor
         from pytest_lmeval.leaderboard.scores import is_score_of
+        from pytest_lmeval.types import OVERALL
 
         option = self._config.option
         scores = {task.key: task.has_score for task in tasks.values() if task.key}

@@ -100,6 +100,7 @@ class EvalItem(ScoredItem):
 
     def setup(self) -> None:
         """Set its fixtures up, and begin it and what may begin ahead."""
+        __tracebackhide__ = True
         # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
         evals = self.evals
         if self.spec is not None and _IS_UP not in (stash := self.parent.stash):

@@ -160,6 +160,7 @@ class EvalHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
         """Run async fixtures in the functions' loop, where no other plugin has made plain ones of them by now."""
+        __tracebackhide__ = True
         function: Any = fixturedef.func
         plain = _as_plain(self._evals, function)
         if plain is None or not hasattr(request.node, "items" if request.scope == "session" else "nodeid"):

@@ -14,7 +14,7 @@ from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.loop import sections
-from pytest_lmeval.functions.runner import Outcome, Runner, Running
+from pytest_lmeval.functions.runner import Outcome, Runner, Running, let_settle
 from pytest_lmeval.functions.task import FailureRule, result_of
 from pytest_lmeval.plugin.evals.process import services_of, shared
 from pytest_lmeval.plugin.evals.startable import Starter
@@ -95,7 +95,10 @@ class EvalSession:
 
     def ended_by_another(self, item: Any) -> None:
         """Let a test that another plugin ran record no more."""
-        self._lms.pop(item).leave()
+        lm = self._lms.pop(item)
+        if lm.state is not None:
+            let_settle(lm.state)
+        lm.leave()
 
     # One item after the other
 

@@ -14,6 +14,7 @@ from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
+from pytest_lmeval.leaderboard.details import asked_model
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import files_of_run, make_run
 from pytest_lmeval.plugin.collect.collected import collected, remarks_of
@@ -232,9 +233,13 @@ class RunRecord:
         return [info for info in all_known.values() if info.selected != 0]
 
     def _adapters(self, results: Sequence[ExampleResult]) -> list[str]:
-        # What failed before there was an adapter knows only the name that was asked for.
-        answered = [result for result in results if not result.is_error]
-        return sorted({result.adapter for result in answered or results if result.adapter})
+        # What came before there was an adapter, an error or a function that asks nothing, knows only the name that was
+        # asked for.
+        answered = [result for result in results if not result.is_error] or results
+        names = {result.adapter for result in answered if result.adapter}
+        if len(names) > 1:
+            names = {result.adapter for result in answered if result.adapter and asked_model(result)} or names
+        return sorted(names)
 
     def _facts(
         self,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.compare.criteria import OVERALL
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard
@@ -29,7 +28,7 @@ from pytest_lmeval.records.ledger import KEPT
 from pytest_lmeval.report.tables import NOTES, comparison_lines, remark_lines, selection_text, terminal_table
 from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
 from pytest_lmeval.text import printable
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import OVERALL, ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.record.records import Records

@@ -12,6 +12,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, OUTPUT
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
 from pytest_lmeval.postprocess import RULES
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
 from pytest_lmeval.types import UNSCORED, ExampleResult
 
@@ -230,8 +231,8 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     else:
         # By today's threshold on both sides: a threshold that was raised is no change of the model.
         named = thresholds_of(now)
-        was = before.score >= now.threshold and not missed(before.metrics, named)
-        is_now = now.score >= now.threshold and not missed(now.metrics, named)
+        was = is_at_least(before.score, now.threshold) and not missed(before.metrics, named)
+        is_now = is_at_least(now.score, now.threshold) and not missed(now.metrics, named)
     return "" if was == is_now else "worse" if was else "better"
 
 

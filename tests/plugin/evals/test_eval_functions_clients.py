@@ -141,7 +141,7 @@ def test_options_reach_the_server_and_its_refusals_the_client(project: Project) 
     result.stdout.fnmatch_lines(
         [
             "*refused could not be scored (error): HTTP 400 from /v1/chat/completions: *too long*",
-            "clients asked for gpt-4o (4); all were answered by tiny",
+            "clients asked for gpt-4o (4); tiny was asked instead",
             "not passed on between clients and tiny: choices[[]].logprobs (1)",
         ]
     )

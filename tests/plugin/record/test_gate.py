@@ -61,6 +61,42 @@ def run_many(project: Project, *args: str) -> pytest.RunResult:
 # Modes and floors
 
 
+@pytest.mark.parametrize(("floor", "status"), [("0.8", 0), ("0.8001", 1)])
+def test_a_floor_is_reached_by_a_mean_that_is_below_it_by_rounding_alone(
+    project: Project, floor: str, status: int
+) -> None:
+    for wrong, name in ((3, "one"), (2, "two"), (1, "three")):
+        score_many(project, wrong, of=10, name=name)
+        records = project.path / "tasks" / f"{name}.jsonl"
+        records.write_text(records.read_text().replace("right", name).replace('"q', f'"{name} q'))
+    project.write(
+        "oracle.py",
+        "class Model:\n    name = 'oracle.v1'\n"
+        "    wrong = {'one': 3, 'two': 2, 'three': 1}\n"
+        "    def generate(self, prompts):\n"
+        "        asked = [prompt.split() for prompt in prompts]\n"
+        "        return ['' if int(q[1:]) < self.wrong[name] else name for name, q in asked]\n",
+    )
+    result = run_many(project, "tasks", "--lm-gate=tasks", f"--lm-min-score=overall={floor}")
+    assert 0.8 > project.board()["overall_score"] > 0.79999
+    assert status == result.ret
+    if status:
+        result.stdout.fnmatch_lines(["*overall: 0.8000 is below its floor 0.8001"])
+
+
+def test_a_score_that_would_look_as_if_it_reached_its_floor_is_shown_in_full(project: Project) -> None:
+    score_many(project, 1, of=3)
+    result = run_many(project, "tasks", "--lm-gate=tasks", "--lm-min-score=many=0.66667")
+    result.stdout.fnmatch_lines(["*many: 0.6666666666666666 is below its floor 0.66667"])
+
+
+def test_no_task_is_called_as_the_score_over_all_tasks(project: Project) -> None:
+    score_many(project, 1, of=3, name="overall")
+    result = run_many(project, "tasks")
+    assert 0 != result.ret
+    result.stdout.fnmatch_lines(["*overall.jsonl: the task name 'overall' is that of the score over all tasks*"])
+
+
 @pytest.mark.parametrize("processes", BOTH)
 def test_in_mode_tasks_an_example_under_its_threshold_is_below_and_a_task_under_its_floor_fails_the_run(
     small: Project, processes: str

@@ -1,0 +1,218 @@
+"""How eval functions end: after their time, with requests that were cancelled, with a fixture that cannot be made."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import BOTH, Project
+
+MODEL = """
+import asyncio
+
+from pytest_lmeval import Completion
+
+
+class Model:
+    name = "stub.v1"
+
+    async def complete(self, request):
+        if request.text.startswith("slow"):
+            await asyncio.sleep(1)
+        return Completion("no" if "polite" in request.text else "yes")
+"""
+DEAF = """
+import asyncio
+
+from pytest_lmeval import eval_task
+
+
+@eval_task("deaf", timeout=0.3)
+async def test_deaf(lm):
+    while True:
+        try:
+            await asyncio.sleep(0.05)
+        except:  # noqa
+            pass
+
+
+@eval_task("tidy", timeout=0.3)
+async def test_tidy(lm):
+    try:
+        await asyncio.sleep(9)
+    finally:
+        await asyncio.sleep(0.1)
+        lm.note("tidied", True)
+
+
+@eval_task("after")
+async def test_after(lm):
+    assert (await lm.ask("x")).text == "yes"
+"""
+CANCELLED = """
+import asyncio
+
+import openai
+import pytest
+
+from pytest_lmeval import eval_task
+
+ASYNC = openai.AsyncOpenAI(api_key="unused", max_retries=0, timeout=0.2)
+PLAIN = openai.OpenAI(api_key="unused", max_retries=0, timeout=0.2)
+ASKED = {"model": "stub.v1", "messages": [{"role": "user", "content": "slow"}]}
+
+
+@eval_task("async")
+async def test_async(lm):
+    with pytest.raises(openai.APITimeoutError):
+        await lm.client(ASYNC).chat.completions.create(**ASKED)
+    assert 1
+
+
+@eval_task("def")
+def test_def(lm):
+    with pytest.raises(openai.APITimeoutError):
+        lm.client(PLAIN).chat.completions.create(**ASKED)
+    assert 1
+
+
+@eval_task("thread", threads=True)
+def test_thread(lm):
+    with pytest.raises(openai.APITimeoutError):
+        lm.client(PLAIN).chat.completions.create(**ASKED)
+    assert 1
+
+
+@eval_task("hedged")
+async def test_hedged(lm):
+    tasks = [asyncio.create_task(lm.ask(text)) for text in ("slow", "fast")]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    tasks[0].cancel()
+    assert 1
+
+
+@eval_task("left")
+async def test_left(lm):
+    lm.left = asyncio.create_task(lm.ask("slow"))
+    await asyncio.sleep(0.7)
+    assert 1
+"""
+
+
+@pytest.fixture
+def evals(project: Project) -> Project:
+    project.write("model.py", MODEL)
+    return project
+
+
+def test_a_function_that_takes_no_notice_of_its_time_is_a_timeout_and_the_run_goes_on(evals: Project) -> None:
+    evals.write("tests/test_deaf.py", DEAF)
+    result = evals.run("--lm-adapter=model:Model", "tests", timeout=60)
+    assert {"deaf:test_deaf": "timeout", "tidy:test_tidy": "timeout", "after:test_after": "passed"} == {
+        name: line["status"] for name, line in evals.ledger().items()
+    }
+    assert 3 == result.ret
+
+
+def test_a_request_that_an_application_gives_up_as_its_function_ends_is_no_error(evals: Project) -> None:
+    evals.write("tests/test_cancelled.py", CANCELLED)
+    evals.run("--lm-adapter=model:Model", "tests", "--lm-concurrency=1")
+    found = evals.ledger()
+    left = found.pop("left:test_left")
+    assert {"passed"} == {line["status"] for line in found.values()}, found
+    # One that is not given up is one, whether or not its answer comes a moment later.
+    assert "a request to stub.v1 was still without an answer when the function had ended" in left["error"]
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_label_of_a_judge_is_neither_true_nor_false(evals: Project, processes: str) -> None:
+    evals.write(
+        "tests/test_judged.py",
+        """
+from pytest_lmeval import eval_task
+
+@eval_task("asserted")
+async def test_asserted(lm):
+    assert await lm.judge("Is it polite?", "Go away.")
+
+@eval_task("compared")
+async def test_compared(lm):
+    label = await lm.judge("Is it polite?", "Go away.")
+    lm.output(label)
+    lm.note("labels", {label: [label]})
+    assert label == "no" and label in ("no", "yes")
+""",
+    )
+    evals.run(processes, "--lm-adapter=model:Model", "--lm-judge=model:Model", "tests")
+    found = evals.ledger()
+    assert (
+        "TypeError: the label 'no' is neither true nor false: compare it with one"
+        in found["asserted:test_asserted"]["error"]
+    )
+    compared = found["compared:test_compared"]
+    assert ("passed", "no", {"labels": {"no": ["no"]}}) == (
+        compared["status"],
+        compared["details"]["output"],
+        compared["details"]["notes"],
+    )
+
+
+def test_why_a_fixture_cannot_be_made_is_on_the_board_and_not_how_that_is_shown(evals: Project) -> None:
+    evals.write(
+        "tests/conftest.py", "import pytest\n@pytest.fixture\ndef db():\n    raise RuntimeError('set DB_PASSWORD')\n"
+    )
+    evals.write(
+        "tests/test_db.py",
+        """
+from pytest_lmeval import eval_task
+
+@eval_task("broken")
+async def test_broken(lm, db):
+    assert db
+
+@eval_task("unknown")
+async def test_unknown(lm, nothing):
+    assert nothing
+""",
+    )
+    result = evals.run("--lm-adapter=model:Model", "tests")
+    assert [
+        "set-up failed: RuntimeError: set DB_PASSWORD (tests/conftest.py:4 in db)",
+        "set-up failed: fixture 'nothing' not found",
+    ] == [line["error"] for line in evals.ledger().values()]
+    result.stdout.no_fnmatch_line("*def setup(self)*")
+    result.stdout.no_fnmatch_line("*def pytest_fixture_setup*")
+
+
+@pytest.mark.parametrize("order", [("tests", "tasks"), ("tasks", "tests")], ids=" ".join)
+def test_functions_that_ask_nothing_run_before_or_after_the_records_of_a_model(
+    evals: Project, order: tuple[str, str]
+) -> None:
+    evals.task("tasks/t.jsonl", {"id": "a", "prompt": "x", "targets": ["yes"], "metric": "exact_match"})
+    evals.write(
+        "tests/test_none.py",
+        "from pytest_lmeval import eval_task\n\n@eval_task('none')\ndef test_none():\n    assert 1\n",
+    )
+    assert 0 == evals.run("--lm-adapter=model:Model", *order).ret
+    assert "stub.v1" == evals.board()["adapter"]
+
+
+def test_repeats_of_a_function_have_no_majority(evals: Project) -> None:
+    evals.write(
+        "tests/test_many.py",
+        """
+from itertools import count
+
+from pytest_lmeval import eval_task
+
+COUNT = count()
+
+@eval_task("many", repeats=3)
+async def test_many(lm):
+    lm.score("right", bool(next(COUNT)))
+""",
+    )
+    result = evals.run("--lm-adapter=model:Model", "tests")
+    (row,) = evals.board()["tasks"]
+    assert 2 / 3 == pytest.approx(row["metrics"]["pass@1"])
+    assert not {name for name in row["metrics"] if name.startswith("maj")}
+    result.stdout.no_fnmatch_line("*majority_score*")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval import Completion
+from pytest_lmeval import Completion, LogProb
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
@@ -299,3 +299,30 @@ def test_a_metric_of_choices_passes_texts_on_to_an_aggregation_of_the_task_itsel
     (task,) = load(tmp_path, {"t.yaml": text, "f.py": code}).tasks
     scored = [task.score(example, [Completion("2")], Tools()) for example in task.examples]
     assert [["2", "2"], ["4", "2"]] == [score.details["harness"]["acc,none"] for score in scored]
+
+
+CHOSEN = """task: t
+dataset_path: csv
+dataset_kwargs: {data_files: {test: rows.csv}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{q}} {{n}} {{b}}"
+doc_to_choice: ['yes', 'no']
+doc_to_target: idx
+"""
+
+
+def test_columns_of_csv_have_the_types_that_the_harness_gives_them(tmp_path: Path) -> None:
+    rows = "q,n,b,idx\n01,1,True,0\nNA,,false,1\n"
+    (task,) = load(tmp_path, {"t.yaml": CHOSEN, "rows.csv": rows}).tasks
+    assert ["1.0 1.0 True", "None None False"] == [example.prompt for example in task.examples]
+    scored = [task.score(example, [LogProb(-1.0), LogProb(-2.0)], Tools()).value for example in task.examples]
+    assert [1.0, 0.0] == scored
+
+
+@pytest.mark.parametrize("cells", [["1e3", "2"], ["12345678901234567890", "1"], ["1", *["2"] * 9_999, "x"]])
+def test_csv_whose_types_are_not_sure_is_refused(tmp_path: Path, cells: list[str]) -> None:
+    rows = "q,n,b,idx\n" + "".join(f"a,{cell},b,0\n" for cell in cells)
+    (error,) = load(tmp_path, {"t.yaml": CHOSEN, "rows.csv": rows}).errors
+    assert "t: rows.csv: the column 'n' has " in error.detail
+    assert "convert the file to jsonl or parquet" in error.detail

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows, read_rows
 from pytest_lmeval.data.splits import digest_of
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.harness.columns import typed
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.frozen import dataclass
 
@@ -173,8 +174,13 @@ class Source:
         if not self.files.get(name):
             there = ", ".join(sorted(self.files)) or "none"
             raise RecordRefused("bad_value", "dataset", f"{self.path}: no split {name!r}; there is {there}")
-        parts = [*map(_read, self.files[name])]
-        return RowSet(row for rows, _ in parts for row in rows), digest_of(data for _, data in parts)
+        files = self.files[name]
+        parts = [*map(_read, files)]
+        if all(file.suffix == ".csv" for file in files):
+            rows = typed(files[0].name, [part for part, _ in parts])
+        else:
+            rows = [row for part, _ in parts for row in part]
+        return RowSet(rows), digest_of(data for _, data in parts)
 
 
 def source_of(config: Config, data: Path | None) -> Source:

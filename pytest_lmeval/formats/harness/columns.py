@@ -1,0 +1,64 @@
+"""Columns of one type each, as the library ``datasets`` has them: those of csv as pandas reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.errors import RecordRefused
+
+Row = dict[str, Any]
+# What pandas takes for an empty cell.
+_EMPTY = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
+    | {"NULL", "NaN", "None", "n/a", "nan", "null"}
+)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+# Of more digits, or with an exponent, pandas may read another number than Python: in the last bit.
+_DECIMAL = re.compile(r"[+-]?(?=(?:\.?[0-9]){1,15}\.?$)[0-9]*\.?[0-9]*")
+# So many rows have their types found at once.
+_BLOCK = 10_000
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "whole numbers": int,
+    "decimal numbers": float,
+    "truth values": lambda text: text.lower() == "true",
+    "texts": str,
+}
+
+
+def typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of csv files with values of their types; raise RecordRefused where those are not sure."""
+    found: list[Row] = []
+    kinds: dict[str, str] = {}
+    for block in (rows[start : start + _BLOCK] for rows in parts for start in range(0, len(rows), _BLOCK)):
+        columns = {column: [row[column] for row in block] for column in block[0]}
+        for column, texts in columns.items():
+            kind = _kind(texts)
+            if not kind or kinds.setdefault(column, kind) != kind:
+                what = "numbers of an unusual form" if not kind else f"{kinds[column]}, and further on {kind}"
+                detail = f"{name}: the column {column!r} has {what}: the harness's types are not sure to be the same"
+                raise RecordRefused("bad_value", "dataset", f"{detail}; convert the file to jsonl or parquet")
+            columns[column] = [None if text in _EMPTY else _READ[kind](text) for text in texts]
+        found += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return found
+
+
+def _kind(texts: Sequence[str]) -> str:
+    """Return the type of a column, "" where it is not sure; whole numbers beside empty cells are decimal ones."""
+    full = [text for text in texts if text not in _EMPTY]
+    if len(full) == len(texts) and all(map(_WHOLE.fullmatch, full)):
+        return "whole numbers"
+    if all(map(_DECIMAL.fullmatch, full)):
+        return "decimal numbers"
+    if all(text.lower() in ("true", "false") for text in full):
+        return "truth values"
+    return "" if all(map(_is_number, full)) else "texts"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

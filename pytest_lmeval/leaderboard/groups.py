@@ -17,6 +17,11 @@ def shown(name: str) -> str:
     return name.removesuffix(",none")
 
 
+def finite(number: Any) -> float | None:
+    """Return a number as boards have it: None where it is not known, not a number, or infinite."""
+    return float(number) if number is not None and math.isfinite(number) else None
+
+
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
     """Return of each group ``tasks``, those with a row, ``missing``, and ``metrics``: value, stderr and n by name.
 
@@ -57,8 +62,8 @@ def _score(values: Sequence[Any], notes: Sequence[Mapping[str, Any]], by_size: A
     sizes, errors = [note["n"] for note in notes], [note["stderr"] for note in notes]
     is_known = all(error is not None for error in errors)
     return {
-        "value": group_mean(values, sizes, bool(by_size)),
-        "stderr": group_error(errors, sizes, bool(by_size)) if is_known else None,
+        "value": finite(group_mean(values, sizes, bool(by_size))),
+        "stderr": finite(group_error(errors, sizes, bool(by_size))) if is_known else None,
         "n": sum(sizes),
         "higher_is_better": all(note["higher_is_better"] for note in notes),
     }
@@ -73,6 +78,6 @@ def group_mean(values: Sequence[float], sizes: Sequence[int], by_size: bool) -> 
 def group_error(errors: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
     """Return the standard error of :func:`group_mean`: pooled over all documents, or that of a plain mean."""
     if not by_size:
-        return math.sqrt(sum(error**2 for error in errors)) / len(errors)
-    pooled = sum((size - 1) * error**2 * size for error, size in zip(errors, sizes, strict=True))
+        return math.sqrt(sum(error * error for error in errors)) / len(errors)
+    pooled = sum((size - 1) * error * error * size for error, size in zip(errors, sizes, strict=True))
     return math.sqrt(pooled / (sum(sizes) - len(sizes)) / sum(sizes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.harness.names import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
+from pytest_lmeval.leaderboard.groups import group_scores
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Generate
@@ -326,3 +328,17 @@ def test_csv_whose_types_are_not_sure_is_refused(tmp_path: Path, cells: list[str
     (error,) = load(tmp_path, {"t.yaml": CHOSEN, "rows.csv": rows}).errors
     assert "t: rows.csv: the column 'n' has " in error.detail
     assert "convert the file to jsonl or parquet" in error.detail
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e200"])
+def test_figures_that_are_not_finite_are_null_on_the_board(tmp_path: Path, value: str) -> None:
+    text = TASK + "metric_list: [{metric: acc}, {metric: cond}]\nprocess_results: !function f.both\n"
+    code = f"def both(doc, results):\n    return {{'acc': 1.0, 'cond': float('{value}') if doc['a'] == '2' else 0.5}}\n"
+    groups = {"tasks": ["t"], "metrics": [{"metric": "cond"}]}
+    (task,) = load(tmp_path, {"t.yaml": text, "f.py": code}).tasks
+    scores = [task.score(example, [Completion("")], Tools()) for example in task.examples]
+    results: Any = [SimpleNamespace(id=str(place), details=score.details) for place, score in enumerate(scores)]
+    found = task.aggregate(results)
+    row: Any = SimpleNamespace(task="t", metrics=found["metrics"], notes={**found["notes"], "groups": {"g": groups}})
+    assert found["notes"]["harness"]["cond,none"]["stderr"] is None
+    json.dumps([found, group_scores([row])], allow_nan=False)

@@ -168,4 +168,4 @@ def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> f
 
 def _deviation(values: Values) -> float:
     center = mean(values)
-    return math.sqrt(sum((value - center) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(sum((value - center) * (value - center) for value in values) / (len(values) - 1))

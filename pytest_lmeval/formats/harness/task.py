@@ -18,7 +18,7 @@ from pytest_lmeval.formats.harness.filters import Filter
 from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, shown
+from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, finite, shown
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     Completion,
@@ -156,10 +156,9 @@ class HarnessTask(Task):
             else:
                 value = AGGREGATIONS[aggregation](values)
                 error = standard_error(aggregation, values, self.iterations)
-            number = float(value)
-            metrics[shown(name)] = number if math.isfinite(number) else None
+            metrics[shown(name)] = finite(float(value))
             notes[name] = {
-                "stderr": error,
+                "stderr": finite(error),
                 "n": len(values),
                 "higher_is_better": measure.higher_is_better if measure else True,
             }

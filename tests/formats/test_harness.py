@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # it has no types of its own
 
 from pytest_lmeval import Completion, LogProb
 from pytest_lmeval.cli import main
@@ -342,3 +343,25 @@ def test_figures_that_are_not_finite_are_null_on_the_board(tmp_path: Path, value
     row: Any = SimpleNamespace(task="t", metrics=found["metrics"], notes={**found["notes"], "groups": {"g": groups}})
     assert found["notes"]["harness"]["cond,none"]["stderr"] is None
     json.dumps([found, group_scores([row])], allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("target", "remark"),
+    [
+        ("[no, no]", ""),
+        ("[1, 0]", ""),
+        ("[1, 2]", "the target of 1 of its documents is no choice of theirs, first 2 of t.1; "),
+        ("[-1, 7]", "the target of 2 of its documents is no choice of theirs, first -1 of t.0; "),
+        ("[maybe, no]", "the target of 1 of its documents is no choice of theirs, first 'maybe' of t.0; "),
+        ("[[0, 2], [0]]", "the target of 1 of its documents is no choice of theirs, first [0, 2] of t.0; "),
+    ],
+)
+def test_targets_that_are_no_choice_are_remarked_on(tmp_path: Path, target: str, remark: str) -> None:
+    rows = "".join(json.dumps({"q": "x", "a": each}) + "\n" for each in yaml.safe_load(target.replace("no", "'no'")))
+    text = CHOSEN.replace("path: csv", "path: json").replace(" {{n}} {{b}}", "").replace("idx", "a")
+    found = load(tmp_path, {"t.yaml": text.replace("rows.csv", "rows.json"), "rows.json": rows})
+    assert () == tuple(error.detail for error in found.errors)
+    assert [bool(remark), True] == [bool(found.remarks), all(f"t: {remark}" in said for _, said in found.remarks)]
+    (task,) = found.tasks
+    for example in task.examples:
+        assert task.score(example, [LogProb(-1.0), LogProb(-2.0)], Tools()).value in (0.0, 1.0)

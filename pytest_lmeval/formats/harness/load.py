@@ -155,7 +155,7 @@ def _root(source: TaskSource, given: str | None) -> Path:
 
 
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
-    tasks, errors = [], []
+    tasks, errors, remarks = [], [], []
     for config in resolver.configs.values():
         # What its row notes of the groups with metrics that the task is in.
         groups = {name: of for name, of in resolver.groups.items() if of["metrics"] and config.name in of["tasks"]}
@@ -165,12 +165,13 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
             errors += examples.check(partial(source.options.used, task.name))
             if task.examples:
                 tasks.append(task)
+                remarks += [(1, remark) for remark in task.remarks]
         except (RecordRefused, ScoringError) as fault:
             rule, where = getattr(fault, "rule", "bad_value"), getattr(fault, "field", "_function")
             detail = getattr(fault, "detail", str(fault))
             detail = detail if detail.startswith((f"{config.name} ", f"{config.name}:")) else f"{config.name}: {detail}"
             errors.append(RecordError(1, config.name, rule, where, detail))
-    return LoadedFile(tuple(tasks), errors, draws_few_shots=True)
+    return LoadedFile(tuple(tasks), errors, draws_few_shots=True, remarks=remarks)
 
 
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
@@ -224,6 +225,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
         dataset={"path": str(config.get("dataset_path")), "sha256": sha256, "revision": data.revision},
         iterations=wanted.bootstrap,
         groups=groups,
+        missed=maker.missed,
     )
 
 

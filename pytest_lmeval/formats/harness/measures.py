@@ -185,6 +185,14 @@ class Measurer:
         return _match_share(gold, result, measure.options)
 
 
+def is_choice(answer: Any, choices: Sequence[str]) -> bool:
+    """Tell whether an answer, or each of several, is the text or the number of a choice."""
+    return all(
+        each in choices if isinstance(each, str) else isinstance(each, int) and 0 <= each < len(choices)
+        for each in (answer if isinstance(answer, list) else [answer])
+    )
+
+
 def _best(values: Sequence[float]) -> int:
     """Return the place of the highest value, the first of equals; where one is not a number, of the first of those."""
     strange = next((place for place, value in enumerate(values) if math.isnan(value)), None)

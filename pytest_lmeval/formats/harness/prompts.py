@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.formats.harness.documents import Documents, Row
+from pytest_lmeval.formats.harness.measures import is_choice
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.groups import shown
 from pytest_lmeval.types import Example, Generate, Message
@@ -58,7 +60,8 @@ class Maker:
     """Makes the examples of one task; the few-shot examples of one depend on the rows before it.
 
     ``chat`` is ``off``, ``multiturn`` or ``single``, ``system`` an instruction ahead of all; ``has_inputs``: the
-    choices are the inputs. ``own`` is what single examples tell the gate, by their places.
+    choices are the inputs. ``own`` is what single examples tell the gate, by their places; ``missed`` are the targets
+    that are no choice, by the places of the examples that were made.
     """
 
     config: Config
@@ -70,6 +73,7 @@ class Maker:
     system: str = ""
     chat: str = "off"
     has_inputs: bool = False
+    missed: dict[int, Any] = field(default_factory=dict)
 
     def make(self, place: int) -> Example:
         """Return the example of the row at ``place``; raise RecordRefused where the task does not fit it."""
@@ -93,7 +97,7 @@ class Maker:
             talks = [_messages_of(parts, self.chat) for parts in contexts] if self.chat != "off" else []
             text, messages = _text_of(contexts[0]), talks[0] if talks else ()
             if kind != "generate_until":
-                metadata["pairs"], owners = self._pairs(row, target, [*map(_text_of, contexts)])
+                metadata["pairs"], owners = self._pairs(place, target, [*map(_text_of, contexts)])
                 if talks:
                     said = [[[each.role, each.content] for each in talk] for talk in talks]
                     metadata["talks"] = [[] if owner is None else said[owner] for owner in owners]
@@ -114,8 +118,8 @@ class Maker:
             return (choices[target],) if 0 <= target < len(choices) else (str(target),)
         return tuple(map(str, target)) if isinstance(target, list) else (str(target),)
 
-    def _pairs(self, row: Row, target: Any, texts: Sequence[str]) -> _Pairs:
-        config = self.config
+    def _pairs(self, place: int, target: Any, texts: Sequence[str]) -> _Pairs:
+        row, config = self.rows[place], self.config
         if config.output_type == "loglikelihood":
             return [[texts[0], str(target)]], [0]
         delimiter = config.get("target_delimiter")
@@ -125,6 +129,9 @@ class Maker:
         choices = self.documents.choices(row)
         if not choices:
             raise RecordRefused("bad_value", "doc_to_choice", "expected an option, got an empty list")
+        answer = self.documents.text(row) if self.has_inputs else target
+        if not is_choice(answer, choices) and config.get("process_results") is None:
+            self.missed[place] = answer
         owners: list[int | None]
         if self.has_inputs:
             pairs, owners = [[text, f"{delimiter}{target}"] for text in texts], [*range(len(texts))]

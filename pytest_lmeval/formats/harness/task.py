@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import reduce
 from pathlib import Path
@@ -42,7 +42,7 @@ class HarnessTask(Task):
 
     An example's ``metadata`` has ``place``, its row's number, and ``pairs``, the contexts and continuations of
     log-likelihoods. ``decisive`` is the metric and filter that is the example's score; ``facts`` go into hashes of
-    content; ``generation`` are the fields of requests for texts.
+    content; ``generation`` are the fields of requests for texts; ``missed`` are targets that are no choice, by place.
     """
 
     name: str
@@ -60,7 +60,16 @@ class HarnessTask(Task):
     groups: Mapping[str, Any]
     examples: Sequence[Example] = field()
     dataset: Mapping[str, Any] = field()
+    missed: Mapping[int, Any] = field(default_factory=dict)
     aggregates: bool = True
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What looks like a fault of the task's documents and is scored as the harness does."""
+        if self.missed:
+            first = min(self.missed)
+            where = f"{self.name}: the target of {len(self.missed):,} of its documents is no choice of theirs, first"
+            yield f"{where} {self.missed[first]!r:.80} of {self.name}.{first}; as in the harness, none is right"
 
     @property
     def metric(self) -> str:

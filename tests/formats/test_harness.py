@@ -15,6 +15,7 @@ from pytest_lmeval import Completion, LogProb
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
+from pytest_lmeval.formats.harness.dataset import RowSet
 from pytest_lmeval.formats.harness.names import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.leaderboard.groups import group_scores
@@ -365,3 +366,17 @@ def test_targets_that_are_no_choice_are_remarked_on(tmp_path: Path, target: str,
     (task,) = found.tasks
     for example in task.examples:
         assert task.score(example, [LogProb(-1.0), LogProb(-2.0)], Tools()).value in (0.0, 1.0)
+
+
+@each_row(
+    ("given", "stored"),
+    [
+        ([1, None, 2.5], [1.0, None, 2.5]),
+        ([1, None, True], [1, None, True]),
+        ([[1, 2], None, [], [2.5, None]], [[1.0, 2.0], None, [], [2.5, None]]),
+        ([[[1]], [[2.5], [3]]], [[[1.0]], [[2.5], [3.0]]]),
+        ([1, "a", 2.5], [1, "a", 2.5]),
+    ],
+)
+def test_a_column_has_one_type_of_numbers(given: list[Any], stored: list[Any]) -> None:
+    assert repr(stored) == repr(RowSet({"v": each} for each in given)["v"])

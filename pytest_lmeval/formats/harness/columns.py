@@ -1,9 +1,10 @@
-"""Columns of one type each, as the library ``datasets`` has them: those of csv as pandas reads them."""
+"""Columns of one type each, as ``datasets`` has them: csv as pandas reads it, numbers as Arrow stores them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
@@ -42,6 +43,19 @@ def typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
             columns[column] = [None if text in _EMPTY else _READ[kind](text) for text in texts]
         found += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     return found
+
+
+def same_numbers(values: list[Any]) -> list[Any]:
+    """Return ``values`` with floats for whole numbers beside other floats, also those of lists; else ``values``."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {int, float}:
+        return [float(value) if type(value) is int else value for value in values]
+    if kinds == {list}:
+        inner = [each for value in values for each in value or ()]
+        if (floats := same_numbers(inner)) is not inner:
+            left = iter(floats)
+            return [value if value is None else [*islice(left, len(value))] for value in values]
+    return values
 
 
 def _kind(texts: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows, read_rows
 from pytest_lmeval.data.splits import digest_of
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.harness.columns import typed
+from pytest_lmeval.formats.harness.columns import same_numbers, typed
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.frozen import dataclass
 
@@ -30,10 +30,15 @@ class RowSet(Sequence[Row]):
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = [dict(row) for row in rows]
-        # As in a table: what one row lacks is None in it.
+        # As in a table: what one row lacks is None in it, and a column has one type of numbers.
         names = dict.fromkeys(name for row in self._rows for name in row)
         if any(len(row) != len(names) for row in self._rows):
             self._rows = [{name: row.get(name) for name in names} for row in self._rows]
+        for name in names:
+            column = [row[name] for row in self._rows]
+            if (floats := same_numbers(column)) is not column:
+                for row, value in zip(self._rows, floats, strict=True):
+                    row[name] = value
         self.column_names = [*names]
 
     @classmethod

@@ -87,6 +87,16 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
         {},
         "not_supported metric_list: t: generate_until has no metric 'acc'",
     ),
+    "unknown option of a metric": (
+        {"t.yaml": TASK + "metric_list: [{metric: exact_match, ignore_cas: true}]\n"},
+        {},
+        "unknown_field metric_list.ignore_cas: t: exact_match: unknown key; did you mean 'ignore_case'?",
+    ),
+    "unknown key of a metric that takes no options": (
+        {"t.yaml": TASK + "output_type: multiple_choice\nmetric_list: [{metric: acc, higher_is_beter: false}]\n"},
+        {},
+        "unknown_field metric_list.higher_is_beter: t: acc: unknown key; did you mean 'higher_is_better'?",
+    ),
     "rows in no order": (
         {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "def g(docs):\n    return docs.shuffle()\n"},
         {},

@@ -78,6 +78,11 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
         reason = f"{kind} has no metric {name!r}{nearest(name, known, 'expected one of')}"
         raise RecordRefused("not_supported", "metric_list", reason)
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
+    # Functions of the task, and metrics of another library, take what they take.
+    takes = {*_MATCH_OPTIONS} if name == "exact_match" else {*_MATCH_OPTIONS, "average"}
+    if not own and not given.get("hf_evaluate") and (unknown := sorted(map(str, options.keys() - takes))):
+        hint = nearest(unknown[0], sorted(takes | _NOT_OPTIONS), "expected one of")
+        raise RecordRefused("unknown_field", f"metric_list.{unknown[0]}", f"{name}: unknown key{hint}")
     aggregation = given.get("aggregation", _DEFAULTS.get(name, "mean"))
     if isinstance(aggregation, str) and aggregation not in AGGREGATIONS:
         hint = nearest(aggregation, AGGREGATIONS, "expected one of")
@@ -209,8 +214,6 @@ def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
 
 def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
     """Return whether both texts are equal after ``options``; of a list of results the share that is."""
-    if unknown := next((name for name in options if name not in _MATCH_OPTIONS), None):
-        raise ScoringError(f"exact_match: unknown option{nearest(unknown, _MATCH_OPTIONS, 'expected one of')}")
     results = result if isinstance(result, list) else [result]
     return sum(bool(_cleaned(gold, options) == _cleaned(each, options)) for each in results) / len(results)
 

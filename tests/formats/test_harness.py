@@ -50,9 +50,9 @@ def load(folder: Path, files: dict[str, str], trusted: tuple[Path, ...] | None =
 FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "unknown key": ({"t.yaml": TASK + "doc_to_txt: a\n"}, {}, "unknown_field doc_to_txt: t: unknown key; did you mean"),
     "circular include": (
-        {"t.yaml": TASK + "include: b.yaml\n", "b.yaml": "include: t.yaml\n"},
+        {"t.yaml": TASK + "include: b_yaml\n", "b_yaml": "include: t.yaml\n"},
         {},
-        "bad_value include: a circle: b.yaml includes t.yaml includes b.yaml",
+        "bad_value include: a circle: t.yaml includes b_yaml includes t.yaml",
     ),
     "missing include": ({"t.yaml": TASK + "include: no.yaml\n"}, {}, "include: no.yaml: cannot be read"),
     "not YAML": ({"t.yaml": TASK + "a: [\n"}, {}, "bad_yaml _document: t.yaml:7: column 1"),
@@ -96,6 +96,16 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
         {"t.yaml": TASK + "output_type: multiple_choice\nmetric_list: [{metric: acc, higher_is_beter: false}]\n"},
         {},
         "unknown_field metric_list.higher_is_beter: t: acc: unknown key; did you mean 'higher_is_better'?",
+    ),
+    "name of two files": (
+        {"t.yaml": TASK, "b/a.yaml": TASK + "num_fewshot: 1\n"},
+        {},
+        "bad_value harness.tasks: t is in two files of ",
+    ),
+    "member of two files": (
+        {"t.yaml": "group: t\ntask: [u]\n", "b.yaml": TASK.replace("task: t", "task: u"), "c.yaml": "task: u\n"},
+        {},
+        "theirs: b.yaml and c.yaml; rename one, or name the file itself",
     ),
     "rows in no order": (
         {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "def g(docs):\n    return docs.shuffle()\n"},

@@ -28,7 +28,7 @@ _QUOTE = rb"[\"']?"
 # A name without quotes, or in quotes and without quotes inside.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
-_VERSION = 3
+_VERSION = 4
 _GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"})
 _METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
 _Keys = Mapping[str, Any]
@@ -38,12 +38,16 @@ _Above = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The paths of tasks and of groups by name, and the names of each tag's tasks, sorted."""
+    """The paths of tasks and of groups by name, and the names of each tag's tasks, sorted.
+
+    ``twice`` are the first two paths of each name of several files.
+    """
 
     root: Path
     tasks: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    twice: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def matching(self, name: str) -> list[str]:
         """Return the names that ``name``, perhaps with ``*`` or ``?`` in it, calls; raise RecordRefused for none."""
@@ -122,6 +126,12 @@ class Resolver:
 
     def _named(self, name: str, more: _Keys, above: _Above) -> list[str]:
         index = self.index
+        if name in index.twice:
+            first, second = (os.path.relpath(path, index.root) for path in index.twice[name])
+            detail = (
+                f"{name} is in two files of {index.root}: {first} and {second}; rename one, or name the file itself"
+            )
+            raise RecordRefused("bad_value", "harness.tasks", detail)
         if name in index.groups:
             if name in above:
                 raise RecordRefused("bad_value", "task", f"the group {name} is a member of itself")
@@ -237,20 +247,25 @@ def _bytes(path: str) -> bytes:
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return tasks, groups and tags as the index has them: the first file of a name counts."""
+    """Return tasks, groups and tags as the index has them: of several files of a name the first."""
     tasks: dict[str, str] = {}
     groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
+    twice: dict[str, Sequence[str]] = {}
     for path in found:
         whole = _whole(path, found, ()) if path.endswith(".yaml") else {}
         name, group = whole.get("task"), whole.get("group")
-        if "class" not in whole and isinstance(group, str):
-            groups.setdefault(group, path)
-        elif isinstance(name, str) and name not in tasks:
-            tasks[name] = path
-            for tag in listed(whole.get("tag")):
-                tags.setdefault(str(tag), set()).add(name)
-    return {"tasks": tasks, "groups": groups, "tags": {tag: sorted(names) for tag, names in tags.items()}}
+        kind, called = (groups, group) if "class" not in whole and isinstance(group, str) else (tasks, name)
+        if not isinstance(called, str):
+            continue
+        if called in kind:
+            twice.setdefault(called, [kind[called], path])
+            continue
+        kind[called] = path
+        for tag in listed(whole.get("tag")) if kind is tasks else ():
+            tags.setdefault(str(tag), set()).add(called)
+    sorted_tags = {tag: sorted(names) for tag, names in tags.items()}
+    return {"tasks": tasks, "groups": groups, "tags": sorted_tags, "twice": twice}
 
 
 def _whole(path: str, found: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]) -> dict[str, Any]:

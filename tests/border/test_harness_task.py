@@ -86,7 +86,7 @@ TAKEN = (
           task("dropped", PIPE, code=returning("[]"))),
     error("raising", "a function", "raised", "f.g: ZeroDivisionError", task("raised", OWN, code=returning("1 / 0"))),
     error("raising", "a module that ends the process", "ended", "SystemExit: 3",
-          task("ended", OWN, code="raise SystemExit(3)\n")),
+          task("ended", OWN, code="raise SystemExit(3)\ndef g():\n    pass\n")),
     Row(kind="raising", what="an aggregation", fate="reported", on=("terminal",),
         says="summed: its aggregation failed: ScoringError: f.g: ZeroDivisionError",
         files=task("summed", "metric_list: [{metric: exact_match, aggregation: !function f.g}]\n",

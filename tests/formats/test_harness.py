@@ -15,6 +15,7 @@ from pytest_lmeval import Completion, LogProb
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
+from pytest_lmeval.formats.harness import measures
 from pytest_lmeval.formats.harness.dataset import RowSet
 from pytest_lmeval.formats.harness.names import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -129,6 +130,16 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
         "u is asked for twice, with different keys: by t and t",
     ),
     "missing function": ({"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "x = 1\n"}, {}, "f has no g"),
+    "missing function of a metric": (
+        {"t.yaml": TASK + "metric_list: [{metric: !function f.g}]\n", "f.py": "x = 1\n"},
+        {},
+        "bad_value !function: t: f has no g",
+    ),
+    "missing function of an aggregation": (
+        {"t.yaml": TASK + "metric_list: [{metric: acc, aggregation: !function f.g}]\n"},
+        {},
+        "import_error !function: t: f.py beside theirs/: ModuleNotFoundError",
+    ),
     "missing module": ({"t.yaml": TASK + "process_docs: !function nowhere.g\n"}, {}, "ModuleNotFoundError"),
     "module that raises": (
         {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "1 / 0\n"},
@@ -400,3 +411,11 @@ def test_targets_that_are_no_choice_are_remarked_on(tmp_path: Path, target: str,
 )
 def test_a_column_has_one_type_of_numbers(given: list[Any], stored: list[Any]) -> None:
     assert repr(stored) == repr(RowSet({"v": each} for each in given)["v"])
+
+
+def test_a_package_that_metrics_need_is_missed_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measures, "is_missing", lambda package: package == "sacrebleu")
+    (error,) = load(tmp_path, {"t.yaml": TASK + "metric_list: [{metric: chrf}]\n"}).errors
+    assert "t: chrf needs sacrebleu: pip install sacrebleu" == error.detail

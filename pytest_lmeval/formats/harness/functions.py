@@ -82,7 +82,7 @@ class _Imports(ast.NodeTransformer):
         if top in SUBSTITUTED:
             name = _own_name(alias.name, self._package) if alias.asname else f"{_SUBSTITUTES}.{top}"
             return [ast.Import([ast.alias(name, alias.asname or top)])]
-        if not self._guarded and _is_missing(top):
+        if not self._guarded and is_missing(top):
             return [_placeholder(alias.asname or top, alias.name)]
         return [ast.Import([alias])]
 
@@ -93,7 +93,7 @@ class _Imports(ast.NodeTransformer):
             return node
         if top in SUBSTITUTED:
             return ast.ImportFrom(_own_name(name, self._package), node.names, 0)
-        if not self._guarded and _is_missing(top):
+        if not self._guarded and is_missing(top):
             return [_placeholder(alias.asname or alias.name, f"{name}.{alias.name}") for alias in node.names]
         return node
 
@@ -104,7 +104,8 @@ def _own_name(name: str, package: str) -> str:
     return package + name.removeprefix(_TASKS) if is_task else f"{_SUBSTITUTES}.{name}"
 
 
-def _is_missing(top: str) -> bool:
+def is_missing(top: str) -> bool:
+    """Tell whether no package of that name is installed."""
     try:
         return top not in sys.modules and importlib.util.find_spec(top) is None
     except (ImportError, ValueError):

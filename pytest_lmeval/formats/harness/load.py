@@ -19,6 +19,7 @@ from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
 from pytest_lmeval.formats.harness.functions import source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
+from pytest_lmeval.formats.harness.modules import check_function
 from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
 from pytest_lmeval.formats.harness.task import HarnessTask
@@ -188,6 +189,8 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     reader = Documents(config, ())
     measures, steps, generation = checked_parts(config, reader.call)
     _check_trust(source, config)
+    for ref in config.functions:
+        check_function(ref)  # those that score are not to be missed after the model was asked
     data = source_of(config, wanted.data)
     docs, sha256 = _documents(config, reader, data)
     documents = Documents(config, getattr(docs, "column_names", None) or [*docs[0]])

@@ -419,3 +419,22 @@ def test_a_package_that_metrics_need_is_missed_before_anything_is_asked(
     monkeypatch.setattr(measures, "is_missing", lambda package: package == "sacrebleu")
     (error,) = load(tmp_path, {"t.yaml": TASK + "metric_list: [{metric: chrf}]\n"}).errors
     assert "t: chrf needs sacrebleu: pip install sacrebleu" == error.detail
+
+
+@pytest.mark.parametrize(
+    ("metrics", "remark"),
+    [
+        ("{metric: exact_match}", ""),
+        ("{metric: exact_match, filter_list: [none, x]}", ""),
+        (
+            "{metric: exact_match, filter_list: x}",
+            "no exact_match with the filter x: none of its tasks has one",
+        ),
+        ("{metric: exactmatch}", "no exactmatch: none of its tasks has one; there is exact_match"),
+    ],
+)
+def test_a_metric_of_a_group_that_no_task_has_is_remarked_on(tmp_path: Path, metrics: str, remark: str) -> None:
+    files = {"t.yaml": f"group: t\ntask: [u]\naggregate_metric_list: [{metrics}]\n"}
+    found = load(tmp_path, {**files, "u.yaml": TASK.replace("task: t", "task: u")})
+    assert 1 == len(found.tasks)
+    assert [f"the group t has {remark}"] * bool(remark) == [said[: 16 + len(remark)] for _, said in found.remarks]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.checks import gate_fields
 from pytest_lmeval.formats.harness.aggregates import ITERATIONS
-from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, plain
+from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, listed, plain
 from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
@@ -172,7 +172,30 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
             detail = getattr(fault, "detail", str(fault))
             detail = detail if detail.startswith((f"{config.name} ", f"{config.name}:")) else f"{config.name}: {detail}"
             errors.append(RecordError(1, config.name, rule, where, detail))
+    if not errors:
+        remarks += [(1, remark) for remark in _without_metric(resolver.groups, tasks)]
     return LoadedFile(tuple(tasks), errors, draws_few_shots=True, remarks=remarks)
+
+
+def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[HarnessTask]) -> Iterator[str]:
+    """Yield a sentence for each metric of a group that none of its tasks has, as far as their files say."""
+    for name, group in groups.items():
+        members = [task for task in tasks if task.name in group["tasks"]]
+        # What a function returns may have any name.
+        if any(
+            task.config_of.get("process_results") or any(m.function for m in task.measurer.measures) for task in members
+        ):
+            continue
+        known = {
+            (measure.name, each) for task in members for measure in task.measurer.measures for each in task.pipelines
+        }
+        for metric in group["metrics"]:
+            filters = metric.get("filter_list")
+            wanted = {(metric["metric"], each) for each in listed(filters)} if filters else {metric["metric"]}
+            if not wanted & (known if filters else {measure for measure, _ in known}):
+                of = f" with the filter {', '.join(map(str, listed(filters)))}" if filters else ""
+                there = ", ".join(sorted({measure for measure, _ in known}))
+                yield f"the group {name} has no {metric['metric']}{of}: none of its tasks has one; there is {there}"
 
 
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:

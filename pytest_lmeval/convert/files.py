@@ -15,10 +15,18 @@ from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, UsageError
 
 _BACKTICKS = re.compile("`+")
+_TEXT_OR_STRANGE = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:NaN|Infinity)\b')
 
 
-def read_records(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def without_strange_numbers(text: str) -> str:
+    """Return JSON with null for the numbers that Python writes and JSON does not have: NaN and infinities."""
+    return _TEXT_OR_STRANGE.sub(lambda found: found[1] or "null", text) if "NaN" in text or "Infinity" in text else text
+
+
+def read_records(source: Path, *, is_of_python: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield ``(place, record)`` for every line of a JSONL file, gzip-compressed if it ends in ``.gz``.
+
+    ``is_of_python``: a number that JSON does not have is null.
 
     The place is ``path:line``. Raises UsageError where the file cannot be read, a line is not an object, or there is
     no record at all.
@@ -26,6 +34,8 @@ def read_records(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     found = False
     for number, line in number_lines(_read(source)):
         place = f"{source}:{number}"
+        if is_of_python:
+            line = without_strange_numbers(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         try:
             record = parse_line(line, len(line))
         except RecordRefused as refused:

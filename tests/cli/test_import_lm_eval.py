@@ -47,6 +47,24 @@ def test_an_imported_board_has_the_metrics_that_the_harness_reported(tmp_path: P
     ]
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity"])
+def test_numbers_that_json_does_not_have_are_missing_values(tmp_path: Path, number: str) -> None:
+    shutil.copytree(HERE / "outputs", tmp_path / "outputs")
+    _edit(RESULTS, '"exact_match,whole": 0.0', f'"exact_match,whole": {number}')(tmp_path / "outputs")
+    _edit(SUMS, '"exact_match": 1.0', f'"exact_match": {number}')(tmp_path / "outputs")
+    _edit(SUMS, '" 5, I think"', f'" \\"{number}"')(tmp_path / "outputs")
+    ledger = tmp_path / "ledger.jsonl"
+    ledger.write_bytes(importer("lm-eval")(tmp_path / "outputs", ledger).files[ledger])
+    run = read_run(ledger)
+    (row,) = (row for row in board_of(run).tasks if row.task == "sums")
+    assert {"exact_match,first": 0.5, "exact_match,whole": None} == row.metrics
+    assert {"exact_match,first", "exact_match,whole"} == row.notes["harness"].keys()
+    (first, second) = (result for result in examples_of(run) if result.task == "sums")
+    assert ("error", None, "exact_match,first is not a number") == (first.status, first.score, first.error)
+    assert (f' "{number}',) == first.outputs
+    assert ("below", 0.0) == (second.status, second.score)
+
+
 def _edit(name: str, old: str, new: str) -> Change:
     def change(folder: Path) -> None:
         text = (folder / name).read_text()

@@ -67,7 +67,12 @@ def _aggregates(run: HarnessRun, name: str, asked: int) -> Mapping[str, Any]:
     """Return the metrics of a task as :class:`~pytest_lmeval.formats.harness.task.HarnessTask` returns them."""
     found = run.facts["results"].get(name) or {}
     higher = _task(run, name).higher
-    numbers = {key: value for key, value in found.items() if "," in key and _STDERR not in key and _is_number(value)}
+    # One that is not a number was NaN: it is on the board, without a value.
+    numbers = {
+        key: value
+        for key, value in found.items()
+        if "," in key and _STDERR not in key and (value is None or _is_number(value))
+    }
     notes = {
         key: {
             "stderr": _number(found.get(key.replace(",", _STDERR, 1))),

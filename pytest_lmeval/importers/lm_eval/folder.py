@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.convert.files import read_records
+from pytest_lmeval.convert.files import read_records, without_strange_numbers
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.records.recorded import parse_json
@@ -70,7 +70,7 @@ def _run(path: Path) -> HarnessRun:
 
 def _results(path: Path) -> dict[str, Any]:
     try:
-        facts = parse_json(path.read_bytes().decode("utf-8-sig"))
+        facts = parse_json(without_strange_numbers(path.read_bytes().decode("utf-8-sig")))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; is the file complete?") from None
     if not isinstance(facts, dict):
@@ -86,7 +86,7 @@ def _results(path: Path) -> dict[str, Any]:
 
 def _samples(path: Path, task: str, facts: Mapping[str, Any]) -> list[Sample]:
     """Return the samples of a task; raise UsageError where there are fewer documents than the run had."""
-    found = list(read_records(path))
+    found = list(read_records(path, is_of_python=True))
     documents = {str(sample.get("doc_id")) for _, sample in found}
     expected = _counts(facts, task)[1]
     if expected is not None and len(documents) != expected:

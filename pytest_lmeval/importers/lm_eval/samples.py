@@ -61,7 +61,7 @@ def _result(task: ImportedTask, samples: Sequence[Sample]) -> ExampleResult:
     try:
         values = {f"{name},{each['filter']}": encoded(each[name]) for _, each in samples for name in each["metrics"]}
         decisive = task.decisive(first)
-        score, how = gate_value(values[decisive], task.rises(decisive))
+        score, how = (None, "") if values[decisive] is None else gate_value(values[decisive], task.rises(decisive))
         asked = [[*each.values()] for each in first["arguments"].values()]
         details, outputs = _answers(first["resps"], asked)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, ScoringError) as error:
@@ -82,7 +82,8 @@ def _result(task: ImportedTask, samples: Sequence[Sample]) -> ExampleResult:
         adapter=task.adapter,
         outputs=outputs,
         predictions=(given if isinstance(given, str) and outputs else "",),
-        status="passed" if is_at_least(score, threshold) else "below",
+        status="error" if score is None else "passed" if is_at_least(score, threshold) else "below",
+        error=f"{shown(decisive)} is not a number" if score is None else "",
         score=score,
         threshold=threshold,
         details={**details, DETAILS: values, **({"gate_value": how} if how else {})},

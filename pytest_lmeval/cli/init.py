@@ -14,6 +14,7 @@ from pytest_lmeval.starter import StarterFile, write_starter
 from pytest_lmeval.starter.beginnings import Beginning, beginning
 from pytest_lmeval.starter.columns import read_columns
 from pytest_lmeval.starter.models import KINDS, ChosenModel, check_module, parse_model
+from pytest_lmeval.starter.workflow import comes_from_here
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +76,8 @@ def _reported(changes: Iterable[StarterFile]) -> Iterator[str]:
 def _notes(model: ChosenModel) -> Iterator[str]:
     if model.key:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
+    if comes_from_here():
+        yield "pytest-lmeval is installed from a folder of this machine: say in evals.yml where the workflow gets it"
     if model.is_local:
         yield f"{model.base_url} is this machine: the workflow needs an address that it can reach"
 

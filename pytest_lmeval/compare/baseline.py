@@ -123,11 +123,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
             f"{names_of(before)}"
         )
     found += _other_judges(baseline, board)
-    asked = {
-        _times_asked(baseline.results or ()),
-        _times_asked(row for each in board.tasks for row in each.per_example),
-    }
-    if len(asked) > 1:
+    asked_before = _times_asked(baseline.results or ())
+    asked = _times_asked(row for each in board.tasks for row in each.per_example)
+    if any(asked_before[task] != asked[task] for task in asked_before.keys() & asked.keys()):
         found.append("the number of repeats differs from the baseline: passing is defined differently")
     rows = {row.task for row in board.tasks}
     if others := sorted(baseline.infos.keys() - rows):
@@ -179,8 +177,13 @@ def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
     return bool(end) and any(end in output for result in baseline.results or () for output in result.outputs)
 
 
-def _times_asked(results: Iterable[ExampleResult]) -> int:
-    return max((len(result.outputs) for result in results if result.is_scored), default=0)
+def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
+    """Return how often the scored examples of each task were asked at most."""
+    found: dict[str, int] = {}
+    for result in results:
+        if result.is_scored:
+            found[result.task] = max(found.get(result.task, 0), len(result.outputs))
+    return found
 
 
 def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts: bool) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from pytest_lmeval.starter.models import ChosenModel
 from pytest_lmeval.starter.settings import parsed, read_text
@@ -47,12 +48,28 @@ def _install(folder: Path, model: ChosenModel) -> str:
 def origin() -> str:
     """Return the address that this package was installed from, or none where that is an index or a file here."""
     try:
-        recorded = json.loads(distribution(_PACKAGE).read_text("direct_url.json") or "{}")
+        recorded = _recorded()
         address, revision = recorded.get("url", ""), recorded.get("vcs_info", {})
-    except (PackageNotFoundError, ValueError, AttributeError):
+    except AttributeError:
         return ""
     if not isinstance(address, str) or not address.startswith("https://"):
         return ""
     if not revision:
         return address
     return f"{revision['vcs']}+{address}@{revision['commit_id']}"
+
+
+def comes_from_here() -> bool:
+    """Tell whether this package was installed from a folder or a file of this machine, where no workflow finds it."""
+    try:
+        return str(_recorded().get("url", "")).startswith("file:")
+    except AttributeError:
+        return False
+
+
+def _recorded() -> Any:
+    """Return what the installer noted of where the package is from."""
+    try:
+        return json.loads(distribution(_PACKAGE).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return {}

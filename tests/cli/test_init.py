@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from pytest_lmeval.formats.yaml.parse import parse_yaml
-from pytest_lmeval.starter.workflow import origin
+from pytest_lmeval.starter.workflow import comes_from_here, origin
 from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ def _green_then_red(project: Project, path: str, old: str, new: str) -> None:
     assert "regression" == project.board()["gate"]["verdict"]
 
 
+HERE = ["pytest-lmeval is installed from a folder of this machine: say in evals.yml where the workflow gets it"]
+HERE *= comes_from_here()
+
+
 def test_the_toy_gets_tasks_that_it_knows(empty: Project, lmeval: Lmeval) -> None:
     told = _init(lmeval)
 
@@ -101,6 +105,7 @@ def test_the_toy_gets_tasks_that_it_knows(empty: Project, lmeval: Lmeval) -> Non
         f"wrote {WORKFLOW}",
         "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'toy'",
         "wrote .gitignore: reports/, __pycache__/",
+        *HERE,
         "now:  pytest tasks/",
         "then: pytest tasks/ --lm-baseline=baseline.json --lm-update-baseline, and commit baseline.json",
     ] == told
@@ -216,6 +221,7 @@ def test_the_workflow_installs_the_package_from_where_it_is_installed_from(
     ):
         Installed.recorded = recorded
         assert expected == origin()
+        assert str(recorded.get("url", "")).startswith("file:") == comes_from_here()
 
 
 SETTINGS = {
@@ -265,7 +271,7 @@ def test_what_exists_is_left_and_named_and_a_second_time_changes_nothing(empty: 
         "left alone tasks/support.jsonl: it exists",
         f"left alone {WORKFLOW}: it exists",
         f"left alone pyproject.toml: lm_adapter = 'mine' is there; not {named}",
-    ] == first[:-2]
+    ] == first[:4]
     assert "left alone tasks/arithmetic.jsonl: it exists" in again
     assert kept == {path: path.read_bytes() for path in empty.path.rglob("*") if path.is_file()}
 

@@ -35,11 +35,15 @@ _NAMES = "begin its name with test, or with what python_functions in the ini fil
 
 @dataclass(slots=True)
 class _Given:
-    """The rows that an eval function is parametrized with, and where they are among those before any was left out."""
+    """The rows that an eval function is parametrized with, and where they are among those before any was left out.
+
+    ``labels`` are what pytest shows of their ids.
+    """
 
     data: DataRows
     places: Sequence[int] = ()
     available: int = 0
+    labels: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -87,7 +91,7 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
     rows = pytest.mark.parametrize("row", list(kept.rows), ids=shown).mark
     function.pytestmark = [*marks, rows]
-    vars(function)[_ROWS] = (rows, _Given(kept, places, len(data.rows)))
+    vars(function)[_ROWS] = (rows, _Given(kept, places, len(data.rows), shown))
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
@@ -241,11 +245,22 @@ def _example(
         shown = row_text(parameters)
     else:
         others = {name: value for name, value in parameters.items() if name != "row"}
-        # Beside other parameters, the index of a row is that of the call.
-        at = item.callspec.indices["row"]
-        id, place = (rows.data.ids[at], rows.places[at]) if not others else (item.callspec.id, number)
+        if others:
+            id, place = _id_beside(item.callspec.id, rows, number, parameters["row"]), number
+        else:
+            at = item.callspec.indices["row"]
+            id, place = rows.data.ids[at], rows.places[at]
         shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
     return Example(names.id(id), shown, (), "function", metadata=metadata, line=line, place=place)
+
+
+def _id_beside(shown: str, rows: _Given, number: int, row: object) -> str:
+    """Return the id of a row beside other parameters: as pytest shows both, with the row's own id and not its label."""
+    # Rows are the last of the parameters, so that they change with each call.
+    at = number % len(rows.data.rows)
+    if rows.data.rows[at] is not row or not shown.endswith(rows.labels[at]):
+        return shown
+    return shown.removesuffix(rows.labels[at]) + rows.data.ids[at]
 
 
 def _new_task(

@@ -64,3 +64,24 @@ def test_the_first_row_and_examples_without_tags_have_neither_in_the_ledger(proj
         line["id"]: line.get("place", 0) for line in results
     }
     assert all(line.get("place") != 0 for line in results)
+
+
+def test_a_row_keeps_its_id_beside_other_parameters(project: Project) -> None:
+    project.write(
+        "tests/test_both.py",
+        """
+import pytest
+
+from pytest_lmeval import eval_task
+
+IDS = ["日", "本", "a/b", "a-b"]
+
+@pytest.mark.parametrize("style", ["short", "long"])
+@eval_task("both", data=[{"id": id} for id in IDS])
+def test_both(row, style):
+    assert row["id"] in IDS
+""",
+    )
+    assert 0 == project.run("--lm-adapter=toy", "tests").ret
+    expected = [f"both:{style}-{id}" for style in ("short", "long") for id in ("日", "本", "a/b", "a-b")]
+    assert expected == [*project.ledger()]

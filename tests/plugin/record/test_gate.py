@@ -567,6 +567,16 @@ def test_a_baseline_that_was_asked_another_number_of_times_is_doubtful(many: Pro
     result.stdout.fnmatch_lines(["doubtful: the number of repeats differs from the baseline*"])
 
 
+def test_a_task_that_is_asked_more_often_than_another_makes_no_part_of_a_run_doubtful(project: Project) -> None:
+    score_many(project, 0, of=4)
+    record = {"id": "e", "prompt": "q0", "targets": ["right"], "metric": "exact_match", "extras": {"repeats": 3}}
+    project.task("tasks/often.jsonl", record)
+    run_many(project, "tasks", "--lm-baseline=baseline.json", "--lm-update-baseline")
+    assert [1, 3] == sorted({len(line["outputs"]) for line in project.ledger().values()})
+    result = run_many(project, "tasks/many.jsonl", "--lm-baseline=baseline.json")
+    result.stdout.no_fnmatch_line("*number of repeats differs*")
+
+
 @pytest.mark.parametrize("processes", BOTH)
 def test_an_ini_file_that_switches_the_gate_off_is_named_and_nothing_has_passed(small: Project, processes: str) -> None:
     ini = "[pytest]\naddopts = --lm-gate none\nlm_task_paths = .\npythonpath = ..\n"

@@ -189,9 +189,9 @@ def _doubt(row: TaskRow) -> str:
 
 
 def _said_by_all(results: Sequence[ExampleResult]) -> str | None:
-    """Return what all outputs are but for blanks at their ends; None where they differ, or without any."""
-    # One at a time: all together may be more than memory holds.
-    outputs = (output.strip() for result in results for output in result.outputs)
+    """Return what all outputs are but for blanks at their ends; None where they differ, or one has none."""
+    # One at a time: all together may be more than memory holds. What is scored by log-likelihoods has no output.
+    outputs = (output and output.strip() for result in results for output in result.outputs or (None,))
     first = next(outputs, None)
     return first if all(output == first for output in outputs) else None
 

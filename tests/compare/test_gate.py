@@ -260,6 +260,11 @@ def test_outputs_that_are_all_empty_or_all_the_same_are_doubtful(outputs: list[s
     assert warnings == _decide(_board(*results))["warnings"]
 
 
+def test_one_output_among_examples_that_have_none_is_not_identical_to_them() -> None:
+    results = [replace(PASSED, id=str(n), outputs=("A",) * (not n), targets=(str(n),)) for n in range(5)]
+    assert [] == _decide(_board(*results))["warnings"]
+
+
 @each_row(
     "begin",
     [

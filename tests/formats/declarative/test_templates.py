@@ -281,3 +281,15 @@ def test_a_template_knows_what_it_takes() -> None:
     assert not template.tolerates_missing
     assert compile_template("{{ sample.x | d('') }}").tolerates_missing
     assert compile_template("{% if sample.x is undefined %}{% endif %}").tolerates_missing
+
+
+def test_a_null_is_no_text_unless_the_template_says_which() -> None:
+    row = {"row": {"answer": None}}
+    for source in ("{{ row.answer }}", "It is {{ row.answer }}.", "{{ none }}"):
+        with pytest.raises(TemplateFault, match="a value that is null has no text"):
+            compile_template(source).render(row)
+    assert "nobody" == compile_template("{{ row.answer or 'nobody' }}").render(row)
+    assert "" == compile_template("{{ row.answer if row.answer is not none }}").render(row)
+    # As a value, and in what asks for it, it stays one.
+    assert compile_template("{{ row.answer }}").value(row) is None
+    assert "yes" == compile_template("{% if row.answer is none %}yes{% endif %}").render(row)

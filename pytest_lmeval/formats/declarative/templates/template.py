@@ -84,6 +84,7 @@ def _budget(variables: Mapping[str, Any]) -> RenderBudget:
 def compile_template(source: str) -> Template:
     """Return the template of ``source``; raise TemplateFault, with the line within it, where it is not valid."""
     environment = make_environment()
+    environment.finalize = _text_of
     try:
         parsed = environment.parse(source)
         unset = meta.find_undeclared_variables(parsed)
@@ -96,6 +97,13 @@ def compile_template(source: str) -> Template:
     except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
         # Python's own compiler has limits, too.
         raise TemplateFault(f"not a template: {error}") from None
+
+
+def _text_of(value: Any) -> Any:
+    """Return a value that is written; raise UndefinedError for one that is null, which would be the word None."""
+    if value is None:
+        raise UndefinedError("a value that is null has no text: say which, as {{ value or 'nobody' }} does")
+    return value
 
 
 def _tolerates_missing(parsed: nodes.Template) -> bool:

@@ -6,106 +6,15 @@ import pytest
 
 from tests.conftest import BOTH, Project
 
-MODEL = """
-import asyncio
-
-from pytest_lmeval import Completion
-
-
-class Model:
-    name = "stub.v1"
-
-    async def complete(self, request):
-        if request.text.startswith("slow"):
-            await asyncio.sleep(1)
-        return Completion("no" if "polite" in request.text else "yes")
-"""
-DEAF = """
-import asyncio
-
-from pytest_lmeval import eval_task
-
-
-@eval_task("deaf", timeout=0.3)
-async def test_deaf(lm):
-    while True:
-        try:
-            await asyncio.sleep(0.05)
-        except:  # noqa
-            pass
-
-
-@eval_task("tidy", timeout=0.3)
-async def test_tidy(lm):
-    try:
-        await asyncio.sleep(9)
-    finally:
-        await asyncio.sleep(0.1)
-        lm.note("tidied", True)
-
-
-@eval_task("after")
-async def test_after(lm):
-    assert (await lm.ask("x")).text == "yes"
-"""
-CANCELLED = """
-import asyncio
-
-import openai
-import pytest
-
-from pytest_lmeval import eval_task
-
-ASYNC = openai.AsyncOpenAI(api_key="unused", max_retries=0, timeout=0.2)
-PLAIN = openai.OpenAI(api_key="unused", max_retries=0, timeout=0.2)
-ASKED = {"model": "stub.v1", "messages": [{"role": "user", "content": "slow"}]}
-
-
-@eval_task("async")
-async def test_async(lm):
-    with pytest.raises(openai.APITimeoutError):
-        await lm.client(ASYNC).chat.completions.create(**ASKED)
-    assert 1
-
-
-@eval_task("def")
-def test_def(lm):
-    with pytest.raises(openai.APITimeoutError):
-        lm.client(PLAIN).chat.completions.create(**ASKED)
-    assert 1
-
-
-@eval_task("thread", threads=True)
-def test_thread(lm):
-    with pytest.raises(openai.APITimeoutError):
-        lm.client(PLAIN).chat.completions.create(**ASKED)
-    assert 1
-
-
-@eval_task("hedged")
-async def test_hedged(lm):
-    tasks = [asyncio.create_task(lm.ask(text)) for text in ("slow", "fast")]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    tasks[0].cancel()
-    assert 1
-
-
-@eval_task("left")
-async def test_left(lm):
-    lm.left = asyncio.create_task(lm.ask("slow"))
-    await asyncio.sleep(0.7)
-    assert 1
-"""
-
 
 @pytest.fixture
 def evals(project: Project) -> Project:
-    project.write("model.py", MODEL)
+    project.copy("eval_ends", "model.py")
     return project
 
 
 def test_a_function_that_takes_no_notice_of_its_time_is_a_timeout_and_the_run_goes_on(evals: Project) -> None:
-    evals.write("tests/test_deaf.py", DEAF)
+    evals.copy("eval_ends", "tests/test_deaf.py")
     result = evals.run("--lm-adapter=model:Model", "tests", timeout=60)
     assert {"deaf:test_deaf": "timeout", "tidy:test_tidy": "timeout", "after:test_after": "passed"} == {
         name: line["status"] for name, line in evals.ledger().items()
@@ -114,7 +23,7 @@ def test_a_function_that_takes_no_notice_of_its_time_is_a_timeout_and_the_run_go
 
 
 def test_a_request_that_an_application_gives_up_as_its_function_ends_is_no_error(evals: Project) -> None:
-    evals.write("tests/test_cancelled.py", CANCELLED)
+    evals.copy("eval_ends", "tests/test_cancelled.py")
     evals.run("--lm-adapter=model:Model", "tests", "--lm-concurrency=1")
     found = evals.ledger()
     left = found.pop("left:test_left")

@@ -34,12 +34,15 @@ def write(
     if reader is None:
         _write_by_library(loaded, choice, options)
     else:
-        _write(loaded, choice, reader.read(loaded, batch, keep_past=True))
+        _write(loaded, choice, reader.read(loaded, batch, keep_past=True), reader.past)
     return {row.prompt.number: row.completion() for row in rows}
 
 
-def _write(loaded: Loaded, choice: _Choice, read: ReadRows) -> None:
-    """Write until every row is done; rows that are done are left out as soon as they are half of all."""
+def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
+    """Write until every row is done; rows that are done are left out as soon as they are half of all.
+
+    ``name`` is what the model calls the keys and values that it goes on from.
+    """
     import torch
 
     logits, past, mask = read
@@ -58,8 +61,8 @@ def _write(loaded: Loaded, choice: _Choice, read: ReadRows) -> None:
             input_ids=tokens,
             attention_mask=mask,
             position_ids=mask.sum(-1, keepdim=True) - 1,
-            past_key_values=past,
             use_cache=True,
+            **{name: past},
         ).logits
 
 

@@ -20,9 +20,17 @@ def can_go_on(model: Any) -> bool:
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
     whole = layers == {"full_attention"} and not getattr(config, "sliding_window", None)
-    knows = {"past_key_values", "position_ids", "logits_to_keep"} <= inspect.signature(model.forward).parameters.keys()
+    knows = {name_of_past(model), "position_ids", "logits_to_keep"} <= inspect.signature(
+        model.forward
+    ).parameters.keys()
     ours = type(model).__module__.startswith("transformers.models.")
     return ours and whole and knows and not getattr(model, "_is_stateful", False)
+
+
+def name_of_past(model: Any) -> str:
+    """Return what ``model`` calls the keys and values that it goes on from, as an argument and in what it returns."""
+    # Its name from transformers 5.24 on.
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
@@ -56,11 +64,15 @@ class ReadRows(NamedTuple):
 
 
 class Reader:
-    """Reads batches; keeps what the last one began with, since the next batch may begin with the same."""
+    """Reads batches; keeps what the last one began with, since the next batch may begin with the same.
+
+    ``past`` is what the model calls the keys and values that it goes on from.
+    """
 
     def __init__(self, model: Any) -> None:
         knows = inspect.signature(model.forward).parameters
         self._takes_positions, self._takes_number = "position_ids" in knows, "logits_to_keep" in knows
+        self.past = name_of_past(model)
         self._kept: tuple[tuple[int, ...], ReadRows] | None = None
 
     def read(self, loaded: Loaded, batch: Batch[AnyRow], *, keep_past: bool = False) -> ReadRows:
@@ -110,7 +122,7 @@ class Reader:
         if self._takes_number:
             extra["logits_to_keep"] = wanted
         if past is not None:
-            extra["past_key_values"] = past
+            extra[self.past] = past
         use_cache = keep_past or past is not None
         out = loaded.model(input_ids=tokens, attention_mask=mask, use_cache=use_cache, **extra)
-        return ReadRows(out.logits, out.past_key_values if keep_past else None, mask)
+        return ReadRows(out.logits, getattr(out, self.past) if keep_past else None, mask)

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter, adapter, scoring
 from pytest_lmeval.adapters.hf.batches import BatchLimits, batches, size_of
-from pytest_lmeval.adapters.hf.passes import can_go_on
+from pytest_lmeval.adapters.hf.passes import can_go_on, name_of_past
 from pytest_lmeval.adapters.hf.rows import RowFamily, ScoredRow, families
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
@@ -282,3 +282,14 @@ def test_of_tokens_equally_likely_the_first_is_the_greedy_one() -> None:
     places = torch.tensor([0, 0, 1])
     _, greedy = scoring._look_up(predicted, places, torch.tensor([1, 2, 1]))
     assert [True, False, False] == greedy
+
+
+def test_what_a_model_goes_on_from_is_called_as_its_version_of_the_library_calls_it(llama: HfAdapter) -> None:
+    class Before:
+        def forward(self, input_ids: Any, past_key_values: Any = None) -> None: ...
+
+    class Since:
+        def forward(self, input_ids: Any, cache: Any = None) -> None: ...
+
+    assert ("past_key_values", "cache") == (name_of_past(Before()), name_of_past(Since()))
+    assert can_go_on(llama._open().model)

@@ -22,6 +22,13 @@ def test_an_annotation_stands_at_the_line_of_its_example() -> None:
     assert expected == annotation(FAILED, "tasks/sums.jsonl")
 
 
+@each_row(("output", "said"), [({}, "; assert 1 == 2"), ({"output": "two"}, "; assert 1 == 2; said 'two'")])
+def test_an_annotation_of_a_function_says_why_it_failed(output: dict[str, str], said: str) -> None:
+    details = {"function": {"name": "test_a", "sha256": ""}, "reason": "assert 1 == 2", **output}
+    failed = replace(FAILED, metric="function", predictions=(), targets=(), details=details)
+    assert annotation(failed, "t").endswith(f"::scored 0, threshold 1{said}")
+
+
 @each_row(("calls", "wanted"), [(["f(a=1)", "g()"], ", wanted f(a=1), g()"), ([], ", wanted no call"), (None, "")])
 def test_an_annotation_names_the_calls_that_were_expected(calls: list[str] | None, wanted: str) -> None:
     called = replace(FAILED, metric="tool_calls", targets=(), details={} if calls is None else {"expected": calls})

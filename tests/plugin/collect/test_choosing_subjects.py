@@ -166,6 +166,20 @@ def test_names_of_the_ini_file_that_the_run_has_no_task_for_are_told(quizzes: Pr
     ] == [line for line in result.outlines if line.startswith("ini ")]
 
 
+@pytest.mark.parametrize("processes", BOTH)
+def test_a_mistake_in_the_project_s_table_is_one_line_also_where_that_names_the_adapter(
+    quizzes: Project, processes: str
+) -> None:
+    (quizzes.path / "pytest.ini").unlink(missing_ok=True)
+    table = "[tool.pytest.ini_options]\nlm_adapter = 'small'\n[tool.lmeval.adapter.small]\nadapter = 'toy'\n"
+    quizzes.write("pyproject.toml", table)
+    result = quizzes.run_pytest(processes, "tasks")
+    assert 4 == result.ret
+    said = result.stdout.str() + result.stderr.str()
+    assert "unknown key in tool.lmeval 'adapter'; did you mean 'adapters'?" in said
+    assert "registry_of" not in said
+
+
 def test_an_unknown_key_of_the_project_s_table_is_a_usage_error(quizzes: Project) -> None:
     quizzes.write("pyproject.toml", "[tool.lmeval]\nplugin = ['x']\n")
     result = quizzes.run()

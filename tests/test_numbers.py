@@ -1,4 +1,4 @@
-"""Scores beside what they have to reach: rounding decides nothing, and misleads nobody."""
+"""Scores and thresholds: the rounding of a mean fails no score, and no score is shown as more than it is."""
 
 from __future__ import annotations
 

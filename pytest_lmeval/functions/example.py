@@ -100,7 +100,7 @@ class ExampleState:
             self._watcher.began(self)
 
     def end(self) -> None:
-        """Note what the example leaves undone; a request that was cancelled is none of that."""
+        """Note what the example leaves undone. A request that the application cancelled is not undone."""
         if not self.has_ended:
             stop(self)
         if self._promised or self.unfinished or self.unanswered:

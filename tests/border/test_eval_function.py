@@ -204,6 +204,15 @@ BORDER = Border(
         ),
         _row(
             "too large",
+            "deaf",
+            "while True:\n    try:\n        await asyncio.sleep(0.05)\n    except BaseException:\n        pass",
+            "refused",
+            "the function took longer than 0.1 s (timeout= of eval_task)",
+            status="timeout",
+            head="@task('NAME', timeout=0.1)\nasync def test_NAME(row, lm):",
+        ),
+        _row(
+            "too large",
             "blocking",
             "import time\ntime.sleep(0.2)\nlm.score('ok', 1)",
             "refused",

@@ -139,6 +139,8 @@ REFUSED = (
             task("item", "doc_to_target: !function f.g\n", BOTH_ROWS, returning("{'red': 'red'}[given[0]['said']]"))),
     refused("same name", "two pipelines", "two pipelines are called 'x'",
             task("pipes", f"filter_list: [{', '.join(['{name: x, filter: [{function: take_first}]}'] * 2)}]\n")),
+    refused("wrong type", "a key of a metric", "ignore_cas: keys: exact_match: unknown key; did you mean 'ignore_case'",
+            task("keys", "metric_list: [{metric: exact_match, ignore_cas: true}]\n")),
     refused("same name", "a task of two files", "the task name 'first' is taken by tasks/first.yaml",
             {**task("first"), "tasks/second.yaml": task("first")["tasks/first.yaml"]}),
 )  # fmt: skip

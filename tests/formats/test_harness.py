@@ -355,6 +355,12 @@ def test_columns_of_csv_have_the_types_that_the_harness_gives_them(tmp_path: Pat
     assert [1.0, 0.0] == scored
 
 
+def test_a_split_of_csv_and_of_another_format_is_refused(tmp_path: Path) -> None:
+    both = CHOSEN.replace("{test: rows.csv}", "{test: [rows.csv, more.jsonl]}")
+    (error,) = load(tmp_path, {"t.yaml": both, "rows.csv": "n\n1\n", "more.jsonl": '{"n": 1}\n'}).errors
+    assert "split 'test': expected files of one format, got rows.csv, more.jsonl" in error.detail
+
+
 @pytest.mark.parametrize("cells", [["1e3", "2"], ["12345678901234567890", "1"], ["1", *["2"] * 9_999, "x"]])
 def test_csv_whose_types_are_not_sure_is_refused(tmp_path: Path, cells: list[str]) -> None:
     rows = "q,n,b,idx\n" + "".join(f"a,{cell},b,0\n" for cell in cells)

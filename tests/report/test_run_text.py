@@ -30,6 +30,7 @@ def _line(result: ExampleResult, **manifest: Any) -> str:
             "took 61.0 s, 1,234 prompt and 56 completion tokens, cost 0.5000, 2 retries",
         ),
         ({"completion_tokens": 7}, {}, "7 completion tokens"),
+        ({"cost": 0.5, "cost_unknown": 2}, {}, "cost at least 0.5000"),
         # Where nothing was timed, nothing was asked.
         ({}, {"wall_s": 1.0, "harness_ms": 0.4}, "took 1.0 s"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -181,10 +182,13 @@ class Source:
             raise RecordRefused("bad_value", "dataset", f"{self.path}: no split {name!r}; there is {there}")
         files = self.files[name]
         parts = [*map(_read, files)]
-        if all(file.suffix == ".csv" for file in files):
-            rows = typed(files[0].name, [part for part, _ in parts])
-        else:
-            rows = [row for part, _ in parts for row in part]
+        are_csv = {file.suffix == ".csv" for file in files}
+        if len(are_csv) > 1:
+            # Of csv the types are found out, of other files they are said.
+            both = ", ".join(file.name for file in files)
+            raise RecordRefused("bad_value", "dataset", f"split {name!r}: expected files of one format, got {both}")
+        read = [rows for rows, _ in parts]
+        rows = typed(files[0].name, read) if True in are_csv else [*chain.from_iterable(read)]
         return RowSet(rows), digest_of(data for _, data in parts)
 
 

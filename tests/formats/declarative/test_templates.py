@@ -286,7 +286,7 @@ def test_a_template_knows_what_it_takes() -> None:
 def test_a_null_is_no_text_unless_the_template_says_which() -> None:
     row = {"row": {"answer": None}}
     for source in ("{{ row.answer }}", "It is {{ row.answer }}.", "{{ none }}"):
-        with pytest.raises(TemplateFault, match="a value that is null has no text"):
+        with pytest.raises(TemplateFault, match="the value is null, which has no text"):
             compile_template(source).render(row)
     assert "nobody" == compile_template("{{ row.answer or 'nobody' }}").render(row)
     assert "" == compile_template("{{ row.answer if row.answer is not none }}").render(row)

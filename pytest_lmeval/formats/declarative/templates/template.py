@@ -102,7 +102,7 @@ def compile_template(source: str) -> Template:
 def _text_of(value: Any) -> Any:
     """Return a value that is written; raise UndefinedError for one that is null, which would be the word None."""
     if value is None:
-        raise UndefinedError("a value that is null has no text: say which, as {{ value or 'nobody' }} does")
+        raise UndefinedError("the value is null, which has no text; give one, as in {{ value or 'nobody' }}")
     return value
 
 

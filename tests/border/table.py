@@ -37,6 +37,9 @@ KINDS = (
     "same name",
 )
 """What at least is tried at every border; control characters are also text that is not UTF-8."""
+AROUND = ("beside", "environment", "changed unseen", "earlier run", "kept client")
+"""What is around the run: what else runs in its process, what the environment holds, what changed without being named
+(a model, rows, options), what an earlier run left, and a request of a client that outlives its example."""
 FRONTS = ("terminal", "board", "markdown", "junit", "page")
 """Where a person or a program reads what became of it, besides the exit code."""
 _STARTED = {"refused": FRONTS, "reported": ("terminal", "board", "markdown", "page"), "used": ()}
@@ -113,7 +116,7 @@ def lacking(border: Border) -> list[str]:
     """Return what is wrong with the border's table: kinds without a row, rows that check nothing."""
     kinds = {row.kind for row in border.rows}
     faults = [f"{border.name}: no row for {kind!r}" for kind in KINDS if kind not in kinds]
-    faults += [f"{border.name}: unknown kind {kind!r}" for kind in sorted(kinds - {*KINDS})]
+    faults += [f"{border.name}: unknown kind {kind!r}" for kind in sorted(kinds - {*KINDS, *AROUND})]
     for row in border.rows:
         if not row.never and not (row.status or row.says or (row.alone and row.code is not None)):
             faults.append(f"{border.name}: the row {row.kind!r} ({row.what}) looks at nothing")

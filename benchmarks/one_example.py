@@ -4,7 +4,8 @@ Usage: ``python benchmarks/one_example.py [--list] [--write]``. Three ways are c
 library, the same line under pytest, and a row of an eval function that asks once. A file or a function counts if it
 runs between the load of the file and the board; what only importing a module runs does not count. A switch is a call
 into another file than the call before it in the same thread. The smaller the figures, the sooner somebody has read what
-happens to an example. ``--write`` puts the figures, and the files and lines of each folder, into CONTRIBUTING.md.
+happens to an example. ``--write`` puts the figures, and the files and lines of each folder, into CONTRIBUTING.md, at
+each release.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 import pytest
 
 import pytest_lmeval
+from pytest_lmeval import __version__
 from pytest_lmeval.adapters.toy import ToyAdapter
 from pytest_lmeval.loading import load_tasks
 from pytest_lmeval.run.library import run_leaderboard
@@ -162,7 +164,7 @@ def written(counted: dict[str, dict[str, Any]]) -> str:
     ways = [
         f"| {WORDS[way]} | {len(of['files'])} | {of['functions']} | {of['switches']} |" for way, of in counted.items()
     ]
-    return "\n".join([*heading, *ways, "", *sizes(), ""])
+    return "\n".join([f"The figures of version {__version__}:", "", *heading, *ways, "", *sizes(), ""])
 
 
 def write(counted: dict[str, dict[str, Any]]) -> None:
@@ -188,7 +190,7 @@ def main() -> None:
         return
     counted = {way: count(way) for way in WAYS}
     if options.json:
-        print(json.dumps({"ways": counted, "written": written(counted), "sizes": sizes()}))
+        print(json.dumps({"ways": counted}))
         return
     for way, figures in counted.items():
         print(f"{way}: {len(figures['files'])} files, {figures['functions']} functions, {figures['switches']} switches")

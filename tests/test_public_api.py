@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pytest_lmeval
+from tests.bounds import SLACK
 
 if TYPE_CHECKING:
     from tests.conftest import Project
@@ -189,8 +190,8 @@ def test_a_run_of_plain_records_that_pass_imports_what_it_uses(project: Project)
     assert 0 == project.run().ret
     imported, lines = _imported_in(project)
     assert set() == {f"pytest_lmeval.{name}" for name in UNUSED | OF_RECORDS} & imported
-    assert len(imported) <= RECORDS[0]
-    assert lines <= RECORDS[1]
+    assert len(imported) <= RECORDS[0] * SLACK
+    assert lines <= RECORDS[1] * SLACK
 
 
 @pytest.mark.command_line
@@ -200,8 +201,8 @@ def test_a_run_of_an_eval_function_imports_what_it_uses(project: Project) -> Non
     assert 0 == project.run().ret
     imported, lines = _imported_in(project)
     assert set() == {f"pytest_lmeval.{name}" for name in UNUSED | OF_FUNCTIONS} & imported
-    assert len(imported) <= FUNCTION[0]
-    assert lines <= FUNCTION[1]
+    assert len(imported) <= FUNCTION[0] * SLACK
+    assert lines <= FUNCTION[1] * SLACK
 
 
 def _imported_in(project: Project) -> tuple[set[str], int]:

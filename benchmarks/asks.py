@@ -63,7 +63,7 @@ def _cost(adapter: Any, in_thread: bool, examples: int) -> float:
     """Return the microseconds of one example."""
     loop = Loop(lambda: None)
     asker = Asker(Engine(adapter, Policy(concurrency=_AT_ONCE)), loop, None, lambda *_: None)
-    runner, services = Runner(loop, _AT_ONCE), Services(asker, None, _no_endpoint, lambda: None)
+    runner, services = Runner(loop, _AT_ONCE), Services(asker, None, _no_endpoint, None)
     _run(runner, [_example(services, number, in_thread) for number in range(20)])
     began = [_example(services, number, in_thread) for number in range(examples)]
     started = time.process_time()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
+from importlib.machinery import PathFinder
 from importlib.util import resolve_name
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.adapters.resolve import Made, adapter_name, made_with
 from pytest_lmeval.errors import UsageError
@@ -26,7 +28,16 @@ _NOT_ITS_OWN = frozenset({"think_tags", "options", "fingerprint"})
 _NEAR = 3
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OURS = "pytest_lmeval."
+_PYTHON = Path(os.__file__).parent
 _KNOWN: dict[int, Identity] = {}
+
+
+class _Module(NamedTuple):
+    """A module, the package that its relative imports begin at, and its file."""
+
+    name: str
+    package: str
+    file: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,7 @@ def identity_of(adapter: Any) -> Identity:
 
 def _identity(adapter: Any, made: Made) -> Identity:
     kind, model = type(adapter), _fingerprint(adapter)
-    source = source_hash(kind, made.module)
+    source = source_hash(kind, made.module, made.project)
     is_ours = kind.__module__.startswith("pytest_lmeval.")
     known = {
         "name": adapter_name(adapter),
@@ -133,38 +144,40 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return [type(value).__qualname__, dict(_attributes(value, depth + 1))]
 
 
-def source_hash(kind: type, module: str = "") -> str:
+def source_hash(kind: type, module: str = "", project: Path | None = None) -> str:
     """Return a SHA-256 over the files of a class, of its bases and of ``module``; "" where one cannot be read.
 
-    To a file of a project belong the files that it imports and that are imported from the same folder, or one below;
-    to one of this package those beside it.
+    To a file of a project belong the files that it imports and that lie below ``project``, or below the folder that it
+    was imported from itself; to one of an installed package those of the package; to one of this package those beside
+    it. Imports are read from the source: what is imported so far, by this file or by others, decides nothing.
     """
-    names = [each.__module__ for each in kind.__mro__ if each.__module__ not in sys.stdlib_module_names]
-    waiting = [*dict.fromkeys([*names, *([module] if module else [])])]
+    names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}
     try:
-        while waiting:
-            name = waiting.pop()
-            file = _file_of(name)
-            if file not in files:
-                files |= _hashes(
-                    name.rpartition(".")[0], file, *(sorted(file.parent.glob("*.py")) if name.startswith(_OURS) else ())
-                )
-                waiting += _imported(file, name)
+        for name in dict.fromkeys(names):
+            if not _is_of_python(name):
+                _add(files, name, project)
     except (OSError, LookupError):
         return ""
-    return sha256("\n".join(sorted(files.values())).encode("utf-8", "backslashreplace")).hexdigest()
+    return sha256("\n".join(sorted(files.values())).encode("utf-8", "backslashreplace")).hexdigest() if files else ""
 
 
 def is_of_project(kind: type) -> bool:
     """Tell whether a class is neither of Python, nor installed, nor of this package."""
     name = kind.__module__
-    if name.startswith(_OURS) or name.partition(".")[0] in sys.stdlib_module_names:
+    if name.startswith(_OURS) or _is_of_python(name):
         return False
     try:
         return not _INSTALLED & {*_file_of(name).parts}
     except LookupError:
         return False
+
+
+def _is_of_python(name: str) -> bool:
+    """Tell whether an imported module is one of the standard library: a project may have one of the same name."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    is_named_so = name.partition(".")[0] in sys.stdlib_module_names
+    return is_named_so and (not isinstance(file, str) or Path(file).is_relative_to(_PYTHON))
 
 
 def _file_of(name: str) -> Path:
@@ -174,26 +187,66 @@ def _file_of(name: str) -> Path:
     return Path(file)
 
 
-def _hashes(package: str, *files: Path) -> dict[Path, str]:
-    return {file: f"{package}/{file.name} {sha256(file.read_bytes()).hexdigest()}" for file in files}
-
-
-def _imported(file: Path, name: str) -> Iterator[str]:
-    """Yield the modules of the project that a file of it imports."""
+def _add(files: dict[Path, str], name: str, project: Path | None) -> None:
+    """Add the file of an imported module, and those that belong to it."""
+    file = _file_of(name)
+    if name.startswith(_OURS):
+        files |= {each: _hash(name, each) for each in (file, *sorted(file.parent.glob("*.py")))}
+        return
     package = str(getattr(sys.modules.get(name), "__package__", None) or "")
     # The folder that the module was imported from: its own, or that of its outermost package.
     depth = len(package.split(".")) if package else 0
-    root = file.parents[depth] if len(file.parents) > depth else file.parent
-    if name.startswith(_OURS) or root.name in _INSTALLED or file.suffix != ".py":
-        return
-    for wanted in _names_in(file.read_bytes(), package):
-        other = getattr(sys.modules.get(wanted), "__file__", None)
-        if isinstance(other, str) and _is_of(root, Path(other)):
-            yield wanted
+    home = file.parents[depth] if len(file.parents) > depth else file.parent
+    first = [home] if home.name in _INSTALLED or project is None else [*dict.fromkeys((home, project))]
+    own = [home / package.partition(".")[0]] if package else []
+    places = _Places(first, own if home.name in _INSTALLED else first)
+    waiting = [_Module(name, package, file)]
+    while waiting:
+        module = waiting.pop()
+        if module.file not in files:
+            files[module.file] = _hash(module.name, module.file)
+            if module.file.suffix == ".py":
+                waiting += places.imported(_names_in(module.file.read_bytes(), module.package))
 
 
-def _is_of(root: Path, file: Path) -> bool:
-    return file.is_relative_to(root) and not _INSTALLED & {*file.relative_to(root).parts}
+def _hash(name: str, file: Path) -> str:
+    return f"{name.rpartition('.')[0]}/{file.name} {sha256(file.read_bytes()).hexdigest()}"
+
+
+class _Places:
+    """The folders in which modules are looked for first, and those whose modules count."""
+
+    def __init__(self, first: Sequence[Path], counting: Sequence[Path]) -> None:
+        self._first = first
+        self._counting = counting
+
+    def imported(self, names: Iterable[str]) -> Iterator[_Module]:
+        """Yield the modules that an import of ``names`` runs, if they count; where two may be meant, both."""
+        for name in names:
+            top = name.partition(".")[0]
+            if top != _OURS[:-1]:
+                found = [each for folder in self._first for each in self._along(name, [str(folder)])]
+                yield from found or ([] if top in sys.stdlib_module_names else self._along(name, sys.path))
+
+    def _along(self, name: str, path: list[str]) -> Iterator[_Module]:
+        parts = name.split(".")
+        for depth, part in enumerate(parts, 1):
+            # By the last part of its name: with the whole one Python wants the packages above to be imported.
+            spec = PathFinder.find_spec(part, path)
+            if spec is None:
+                return
+            path = [*(spec.submodule_search_locations or ())]
+            if spec.origin and spec.has_location and self._counts(Path(spec.origin)):
+                package = parts[:depth] if path else parts[: depth - 1]
+                yield _Module(".".join(parts[:depth]), ".".join(package), Path(spec.origin))
+            if not path:
+                return
+
+    def _counts(self, file: Path) -> bool:
+        return any(
+            file.is_relative_to(folder) and not _INSTALLED & {*file.relative_to(folder).parts}
+            for folder in self._counting
+        )
 
 
 def _names_in(data: bytes, package: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ class Made:
     """How an adapter was made: its spec and options, not those of a profile, and the module that the spec names.
 
     ``named_by`` is what named its ``base_url``: an option, a profile, an environment variable, or ``default``.
+    ``project`` is the folder of the project that it was made for.
 
     All are empty for one that :func:`resolve_adapter` did not make.
     """
@@ -46,6 +48,7 @@ class Made:
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     module: str = ""
     named_by: str = ""
+    project: Path | None = None
 
 
 _BY_HAND = Made()
@@ -130,7 +133,7 @@ def resolve_adapter(
     check_adapter(adapter, spec)
     with suppress(TypeError):  # some objects cannot be referred to weakly: of them nothing is known
         weakref.finalize(adapter, _MADE.pop, id(adapter), None).atexit = False
-        _MADE[id(adapter)] = Made(spec, options, module, named_by)
+        _MADE[id(adapter)] = Made(spec, options, module, named_by, project)
     return adapter
 
 
@@ -285,7 +288,9 @@ def _profiles(project: Path | None) -> _Profiles:
 
 
 def _module_of(factory: Any) -> str:
-    # What is built in is made by one function, in a module that is the adapter's class's.
+    # Of what is made by a partial, the function counts. What is built in is made by one, and known by its class.
+    while isinstance(factory, partial):
+        factory = factory.func
     module = str(getattr(factory, "__module__", None) or "")
     return "" if module.startswith("pytest_lmeval.") else module
 

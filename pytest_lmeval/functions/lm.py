@@ -27,17 +27,15 @@ _Client = TypeVar("_Client")
 
 @dataclass(eq=False)
 class Services:
-    """Whom the examples of one model ask, and who judges them; ``endpoint`` returns that for applications' clients."""
+    """Whom the examples of one model ask, who judges them, and who plays users.
+
+    ``endpoint`` returns that for applications' clients.
+    """
 
     model: Asker
     judge: Asker | None
     endpoint: Callable[[], Endpoint]
-    make_user: Callable[[], Asker | None]
-
-    @cached_property
-    def user(self) -> Asker | None:
-        """The model that plays users; most runs have none."""
-        return self.make_user()
+    user: Asker | None
 
     @cached_property
     def clients(self) -> Clients:

@@ -21,12 +21,16 @@ from pytest_lmeval.records.checked import checked
 from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
 
 FILE = "answers.sqlite"
-_VERSION = 2
-# The table ``answers`` has those of version 1, whose keys do not tell all adapters apart: none of them is used.
-_TABLE = "CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
+_VERSION = 3
+# Those of earlier versions, none of which is used: the keys of version 1 do not tell all adapters apart, those of
+# version 2 depend on what else a run imported.
+_EARLIER = ("answers", "kept")
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS answered (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
+)
 # As bytes: a damaged row need not be UTF-8.
-_FIND = "SELECT CAST(answer AS BLOB), asked FROM kept WHERE key = ?"
-_LIST = "SELECT adapter, count(*), min(asked), max(asked) FROM kept GROUP BY adapter ORDER BY adapter"
+_FIND = "SELECT CAST(answer AS BLOB), asked FROM answered WHERE key = ?"
+_LIST = "SELECT adapter, count(*), min(asked), max(asked) FROM answered GROUP BY adapter ORDER BY adapter"
 _WAIT_S = 30.0
 _AGAIN_S = 0.01
 _DAY_S = 86400.0
@@ -109,17 +113,17 @@ class AnswerStore:
             text = json.dumps(_record(answer), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
             row = (bytes.fromhex(key), text, time.time(), adapter.encode("utf-8", "replace").decode())
             with self._lock:
-                self._database.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", row)
+                self._database.execute("INSERT OR REPLACE INTO answered VALUES (?, ?, ?, ?)", row)
         except (sqlite3.Error, ValueError, TypeError) as error:
             self.failure = f"{type(error).__name__}: {error}"
 
     def prune(self, older_than_days: float) -> int:
         """Remove the answers that are older, and those of older versions; return how many."""
-        return self._remove("DELETE FROM kept WHERE asked < ?", (time.time() - older_than_days * _DAY_S,))
+        return self._remove("DELETE FROM answered WHERE asked < ?", (time.time() - older_than_days * _DAY_S,))
 
     def clear(self) -> int:
         """Remove all answers; return how many."""
-        return self._remove("DELETE FROM kept")
+        return self._remove("DELETE FROM answered")
 
     def close(self) -> None:
         """Close the file."""
@@ -130,7 +134,8 @@ class AnswerStore:
         try:
             with self._lock:
                 removed = self._database.execute(delete, values).rowcount + self._older()
-                self._database.execute("DROP TABLE IF EXISTS answers")
+                for table in _EARLIER:
+                    self._database.execute(f"DROP TABLE IF EXISTS {table}")
                 self._database.execute("VACUUM")
         except sqlite3.Error as error:
             raise UsageError(f"cache {self.path.parent}: cannot be changed: {error}") from None
@@ -163,13 +168,14 @@ class AnswerStore:
         return int(version)
 
     def _older(self) -> int:
-        """Return how many answers of version 1 there are."""
-        found = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answers'").fetchone()
-        return int(self._database.execute("SELECT count(*) FROM answers").fetchone()[0]) if found[0] else 0
+        """Return how many answers of earlier versions there are."""
+        names = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master")]
+        tables = [table for table in _EARLIER if table in names]
+        return sum(int(self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables)
 
     def _prepare(self) -> None:
         version = self._version()
-        if version not in (0, 1, _VERSION):
+        if not 0 <= version <= _VERSION:
             raise UsageError(
                 f"cache {self.path.parent}: of version {version}, and this is version {_VERSION}; name another folder, "
                 "or delete it"

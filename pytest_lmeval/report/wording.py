@@ -213,8 +213,8 @@ def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
     lines += [f"not cached: {name}: {_NO_FINGERPRINT}" for name in cache.get("not_cached", ())]
     if "outdated" in cache:
         lines.append(
-            f"cache: {cache['outdated']} answer(s) of version 0.1.1 are not used, as their keys do not tell all "
-            "adapters apart; `lmeval cache prune` removes them"
+            f"cache: {cache['outdated']} answer(s) of an earlier version are not used, as their keys do not say for "
+            "sure which adapter gave them; `lmeval cache prune` removes them"
         )
     return lines + ([f"cache: no more answers are kept: {cache['failure']}"] if "failure" in cache else [])
 

@@ -18,10 +18,10 @@ FAILING = f"{MODEL}\n    @property\n    def fingerprint(self):\n        raise Va
 BY_KEY = "rows are found by a hash over the run's own adapter: tests/records/test_cache.py puts such rows"
 
 
-def database(version: int) -> bytes:
+def database(version: int, table: str = "answers") -> bytes:
     with closing(sqlite3.connect(":memory:")) as made:
-        made.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
-        made.execute("INSERT INTO answers VALUES (x'00', 'x')")
+        made.execute(f"CREATE TABLE {table} (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        made.execute(f"INSERT INTO {table} VALUES (x'00', 'x')")
         made.execute(f"PRAGMA user_version = {version}")
         made.commit()
         return made.serialize()
@@ -47,7 +47,7 @@ BORDER = Border(
             files={FILE: b"\xff\x00 no database, but long enough to be looked at" * 40},
         ),
         refused_run(
-            "late", "a file of a later version", "of version 7, and this is version 2", files={FILE: database(7)}
+            "late", "a file of a later version", "of version 7, and this is version 3", files={FILE: database(7)}
         ),
         run_of_its_own(
             "same name",
@@ -56,9 +56,20 @@ BORDER = Border(
             files={FILE: database(1)},
             example="t:a",
             status="passed",
-            says="cache: 1 answer(s) of version 0.1.1 are not used",
+            says="cache: 1 answer(s) of an earlier version are not used",
             on=("terminal", "board", "markdown", "page"),
         ),
+        run_of_its_own(
+            "earlier run",
+            "answers of version 0.2.0, whose keys depend on what was imported",
+            fate="reported",
+            files={FILE: database(2, "kept")},
+            example="t:a",
+            status="passed",
+            says="cache: 1 answer(s) of an earlier version are not used",
+            on=("terminal", "board", "markdown", "page"),
+        ),
+        Row(kind="beside", never="no key depends on what else is imported: tests/plugin/asking/test_cache_keys.py"),
         refused("raising", "a fingerprint that raises", "fingerprint raised ValueError: no weights", model__py=FAILING),
         Row(kind="too large", never=BY_KEY),
         Row(kind="not finite or negative", never=BY_KEY),

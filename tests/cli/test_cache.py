@@ -17,7 +17,7 @@ def _filled(folder: Path) -> AnswerStore:
     store = AnswerStore(folder)
     for number, adapter in enumerate(["mini", "mini", "large\x1b[31m"]):
         store.put(f"{number:064x}", Completion(str(number)), adapter)
-    store._database.execute("UPDATE kept SET asked = 0 WHERE key = ?", (bytes.fromhex(f"{0:064x}"),))
+    store._database.execute("UPDATE answered SET asked = 0 WHERE key = ?", (bytes.fromhex(f"{0:064x}"),))
     return store
 
 
@@ -46,7 +46,7 @@ def test_a_damaged_cache_is_told_and_is_not_left_open(
     action: tuple[str, ...], lmeval: Lmeval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(_filled(tmp_path)) as store:
-        store._database.execute("DROP TABLE kept")
+        store._database.execute("DROP TABLE answered")
     closed: list[AnswerStore] = []
     close = AnswerStore.close
 
@@ -58,4 +58,4 @@ def test_a_damaged_cache_is_told_and_is_not_left_open(
     status, _, err = lmeval("cache", *action, tmp_path)
     assert (2, 1) == (status, len(closed))
     assert f"cache {tmp_path}: cannot be" in err
-    assert "no such table: kept" in err
+    assert "no such table: answered" in err

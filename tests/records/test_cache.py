@@ -57,7 +57,7 @@ def answer_of(store: AnswerStore, number: int) -> Response | None:
 
 
 def put_raw(store: AnswerStore, number: int, answer: object, asked: object = 1.0) -> None:
-    store._database.execute("INSERT INTO kept VALUES (?, ?, ?, 'm')", (bytes.fromhex(key(number)), answer, asked))
+    store._database.execute("INSERT INTO answered VALUES (?, ?, ?, 'm')", (bytes.fromhex(key(number)), answer, asked))
 
 
 def damage(folder: Path, statement: str) -> None:
@@ -127,7 +127,7 @@ def test_two_writers_share_a_cache(tmp_path: Path) -> None:
 def test_a_cache_of_another_version_is_refused(tmp_path: Path) -> None:
     AnswerStore(tmp_path).close()
     damage(tmp_path, "PRAGMA user_version = 7")
-    with pytest.raises(UsageError, match="of version 7, and this is version 2; name another folder, or delete it"):
+    with pytest.raises(UsageError, match="of version 7, and this is version 3; name another folder, or delete it"):
         AnswerStore(tmp_path)
 
 
@@ -172,8 +172,8 @@ def test_what_is_refused_is_not_left_open(
 
 def test_answers_that_cannot_be_counted_are_an_error_that_names_the_folder(tmp_path: Path) -> None:
     AnswerStore(tmp_path).close()
-    damage(tmp_path, "DROP TABLE kept")
-    with pytest.raises(UsageError, match=f"cache {tmp_path}: cannot be read: no such table: kept"):
+    damage(tmp_path, "DROP TABLE answered")
+    with pytest.raises(UsageError, match=f"cache {tmp_path}: cannot be read: no such table: answered"):
         AnswerStore(tmp_path).stock()
 
 
@@ -207,11 +207,21 @@ def test_answers_are_their_owners_alone(tmp_path: Path) -> None:
     assert "0o700" == oct((tmp_path / "cache").stat().st_mode & 0o777)
 
 
-def test_answers_of_version_1_are_never_used_counted_once_and_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "table"),
+    [
+        (1, "answers (key BLOB PRIMARY KEY, answer TEXT)"),
+        (2, "kept (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT)"),
+    ],
+)
+def test_answers_of_earlier_versions_are_never_used_counted_once_and_removed(
+    tmp_path: Path, version: int, table: str
+) -> None:
     database = sqlite3.connect(tmp_path / FILE)
-    database.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
-    database.execute('INSERT INTO answers VALUES (?, \'{"kind":"completion"}\')', (bytes.fromhex(key(1)),))
-    database.execute("PRAGMA user_version = 1")
+    database.execute(f"CREATE TABLE {table} WITHOUT ROWID")
+    values = (bytes.fromhex(key(1)), '{"kind":"completion"}')
+    database.execute(f"INSERT INTO {table.split()[0]} (key, answer) VALUES (?, ?)", values)
+    database.execute(f"PRAGMA user_version = {version}")
     database.commit()
     database.close()
     with pytest.raises(UsageError, match="holds no answers of this version"):
@@ -232,4 +242,4 @@ def test_old_answers_are_removed_and_the_others_stay(tmp_path: Path) -> None:
 
 def test_an_answer_is_found_by_its_key_and_not_by_a_search_through_all(tmp_path: Path) -> None:
     plan = AnswerStore(tmp_path)._database.execute(f"EXPLAIN QUERY PLAN {_FIND}", (bytes.fromhex(key(1)),)).fetchall()
-    assert ["SEARCH kept USING PRIMARY KEY (key=?)"] == [step[-1] for step in plan]
+    assert ["SEARCH answered USING PRIMARY KEY (key=?)"] == [step[-1] for step in plan]

@@ -220,12 +220,10 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
     judges = state.run.judges.of(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
-
-    def make_user() -> Asker | None:
-        played = state.run.judges.user
-        return judging if played is None else _asker(state, shared.loop, played.engine, played)
-
-    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, make_user)
+    # Made here, not in the loop: what an adapter is takes a while to find out.
+    played = state.run.judges.user
+    user = judging if played is None else _asker(state, shared.loop, played.engine, played)
+    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, user)
 
 
 def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.openai.scripted_server import says, serving
 from tests.conftest import BOTH, Project
+from tests.needs import module
 
 CACHE = "--lm-cache=answers"
 MODEL = """
@@ -273,3 +275,36 @@ def test_a_resumed_run_asks_a_built_in_adapter_of_another_fingerprint_anew(words
     ):
         words.write("conftest.py", patch.format(mark))
         words.run_pytest("--lm-adapter=toy", "--lm-gate=none", "--lm-resume").stdout.fnmatch_lines([said])
+
+
+JUDGED = """
+from pytest_lmeval import eval_task
+
+@eval_task("judged", data=[{"id": str(n)} for n in range(5)])
+async def test_judged(row, lm):
+    said = await lm.ask("well, " + row["id"])
+    lm.score("yes", await lm.judge(f"Is {row['id']} yes?", said.text) == "yes")
+"""
+IMPORTS = "import decimal, statistics, csv, smtplib, wave, xmlrpc.client, http.server, imaplib, mailbox, functools\n"
+
+
+@pytest.mark.parametrize("processes", BOTH)
+def test_what_else_is_imported_decides_nothing(project: Project, processes: str) -> None:
+    module("aiohttp")
+    project.write("test_judged.py", JUDGED)
+    with serving([says("yes")]) as server:
+        profile = (
+            f'[tool.lmeval.adapters.mine]\nadapter = "openai:m"\napi_key_env = ""\nbase_url = "{server.base_url}"\n'
+        )
+        project.write("pyproject.toml", profile)
+        options = ("test_judged.py", "--lm-adapter=mine", "--lm-judge=mine", processes)
+        project.run_pytest(*options, CACHE).stdout.fnmatch_lines(["cache: 0 of 10 answer(s) found*"])
+        project.write("conftest.py", IMPORTS)
+        project.run_pytest(*options, CACHE).stdout.fnmatch_lines(["cache: 10 of 10 answer(s) found*"])
+        asked = len(server.requests)
+        ledger = project.path / "reports/ledger.jsonl"
+        head, *lines = ledger.read_text().splitlines(keepends=True)
+        ledger.write_text(head + "".join(lines[:3]))
+        (project.path / "conftest.py").unlink()
+        ran = project.run_pytest(*options, "--lm-resume")
+    assert (0, 10, 14) == (ran.ret, asked, len(server.requests)), ran.stdout.str()

@@ -167,3 +167,20 @@ def test_a_task_says_either_what_the_user_says_or_who_it_is(played: Project) -> 
     result = played.run("tasks", "--lm-adapter=talks:Model", "-n0")
     assert (4, []) == (result.ret, played.asked("talks.txt"))
     result.stderr.fnmatch_lines(["*task 'played' talks with a simulated user, and the run has no model for it*"])
+
+
+FINGERPRINT = """
+    @property
+    def fingerprint(self):
+        import threading
+        with open(os.path.join(HERE, "asked_in.txt"), "a") as file:
+            file.write(threading.current_thread().name)
+        return "v1"
+
+    def reply("""
+
+
+def test_a_user_is_made_before_the_loop_of_the_functions_needs_it(talked: Project) -> None:
+    talked.edit("player.py", "\n    def reply(", FINGERPRINT)
+    talked.run("tests/test_talked.py", *OPTIONS[1:], "-k", "waited")
+    assert "MainThread" == (talked.path / "asked_in.txt").read_text()

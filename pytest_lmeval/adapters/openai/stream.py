@@ -9,30 +9,64 @@ from typing import Any
 
 from pytest_lmeval.adapters.openai.response import joined, thought_in
 
+_GLUED = "arguments of several calls came as those of one call of {}, which nothing tells apart: use stream=false"
 _TEXTS = ("refusal", "reasoning_content", "reasoning", "thinking")
 
 
 @dataclass(slots=True)
 class _Call:
-    """A call of a tool, of which pieces come."""
+    """A call of a tool, of which pieces come; ``again`` is one that repeats the name of a whole call, and no more."""
 
     index: int
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    again: Mapping[str, Any] | None = None
+
+    def ends_before(self, piece: Mapping[str, Any]) -> bool:
+        """Tell whether a piece is of another call: it bears another id, or begins once more what is whole.
+
+        Some servers send no ids, and one index for all calls, or none.
+        """
+        own, name, arguments = _parts(piece)
+        if own and self.id and own != self.id:
+            return True
+        if not (name or self.again) or _after_object(self.arguments) is None:
+            return False
+        if arguments.strip() or name not in (self.name, "") or (own and not self.id):
+            return True
+        # Either the beginning of another call, or the same name with every piece, the last one included.
+        self.again = self.again or piece
+        return False
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        function = piece.get("function") or {}
-        name, arguments = function.get("name") or "", function.get("arguments")
-        self.id = self.id or str(piece.get("id") or "")
+        own, name, arguments = _parts(piece)
+        self.id = self.id or own
         if name != self.name:  # some servers repeat it with every piece
             self.name += name
-        if arguments is not None:
-            self.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        self.arguments.append(arguments)
 
     def document(self) -> dict[str, Any]:
         function = {"name": self.name or None, "arguments": "".join(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
+
+
+def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the id, the name and the arguments that a piece of a call has."""
+    function = piece.get("function") or {}
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
+    return str(piece.get("id") or ""), function.get("name") or "", text
+
+
+def _after_object(arguments: list[str]) -> str | None:
+    """Return what comes after a whole JSON object; None if the arguments do not begin with one."""
+    text = "".join(arguments).lstrip()
+    try:
+        end = json.JSONDecoder().raw_decode(text)[1] if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    return None if end is None else text[end:].lstrip()
 
 
 @dataclass(slots=True)
@@ -71,11 +105,17 @@ class StreamedChoice:
         choice: dict[str, Any] = {"finish_reason": self.reason, "logprobs": self.logprobs or None}
         if "text" in texts:
             choice["text"] = texts.pop("text")
-        if self.error:
-            choice["error"] = self.error
+        if error := self.error or self._glued():
+            choice["error"] = error
         calls = [call.document() for call in sorted(self.calls, key=lambda call: call.index)]
         choice["message"] = {**texts, "tool_calls": calls}
         return {**self.beside, "choices": [choice] if self.has_choice else []}
+
+    def _glued(self) -> dict[str, str] | None:
+        for call in self.calls:
+            if (_after_object(call.arguments) or "").startswith("{"):
+                return {"type": "invalid stream", "message": _GLUED.format(call.name)}
+        return None
 
     def _add_choice(self, choice: Mapping[str, Any]) -> None:
         self.has_choice = True
@@ -119,16 +159,19 @@ class StreamedChoice:
         self.has_content = self.has_content or bool(piece)
 
     def _add_call(self, piece: Any) -> None:
-        """Add to the call of the same index, unless the piece bears the id of another one."""
+        """Add to the call of the same index, or to the last one, unless the piece is of another call."""
         if not isinstance(piece, dict) or not isinstance(piece.get("function") or {}, dict):
             raise TypeError
-        index, own = piece.get("index"), str(piece.get("id") or "")
+        index = piece.get("index")
         if isinstance(index, int):
             call = next((call for call in reversed(self.calls) if call.index == index), None)
         else:
             index, call = len(self.calls), self.calls[-1] if self.calls else None
-        if call is None or (own and call.id and own != call.id):
+        if call is None or call.ends_before(piece):
+            begun = None if call is None or _parts(piece)[1] else call.again
             call = _Call(index)
             self.calls.append(call)
+            if begun is not None:
+                call.add(begun)
         call.add(piece)
         self.has_content = True

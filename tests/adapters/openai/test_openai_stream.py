@@ -6,8 +6,9 @@ import asyncio
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -193,6 +194,68 @@ def test_calls_of_tools_are_put_together(events: list[Any]) -> None:
     assert found.ttft_ms is not None
 
 
+RIGA, OSLO = ("weather", '{"city": "Riga"}'), ("weather", '{"city": "Oslo"}')
+TIME = ("time", "{}")
+LIKE = {
+    "an index each": lambda number: {"index": number},
+    "an index each, as text, and ids": lambda number: {"index": str(number), "id": f"c{number}"},
+    "an index each from 1, one id": lambda number: {"index": number + 1, "id": "same"},
+    "one index, ids": lambda number: {"index": 0, "id": f"c{number}"},
+    "one index, empty ids": lambda number: {"index": 0, "id": ""},
+    "one index, no ids": lambda number: {"index": 0},
+    "one index, ids that are null": lambda number: {"index": 0, "id": None},
+    "no index, ids": lambda number: {"id": f"c{number}"},
+    "no index, no ids": lambda number: {},
+    "null for both": lambda number: {"index": None, "id": None},
+    "no index, one id": lambda number: {"id": "same"},
+}
+
+
+@given(
+    st.lists(st.sampled_from([RIGA, OSLO, TIME]), min_size=1, max_size=3),
+    st.sampled_from([*LIKE.values()]),
+    st.lists(st.integers(0, 17), max_size=3),
+    st.sampled_from(["first", "each", "alone", "alone, id once", "each, and at the end"]),
+    st.booleans(),
+)
+def test_calls_are_told_apart_however_they_are_sent(
+    called: list[tuple[str, str]],
+    marks: Callable[[int], dict[str, Any]],
+    cuts: list[int],
+    named: str,
+    in_one_event: bool,
+) -> None:
+    pieces = []
+    for number, (name, arguments) in enumerate(called):
+        ends = [0, *sorted(cuts), len(arguments)]
+        parts = [arguments[begin:end] for begin, end in pairwise(ends)]
+        parts = [part for part in parts if part]
+        texts = [""] * named.startswith("alone") + parts + [""] * named.endswith("end")
+        for place, text in enumerate(texts):
+            marked = marks(number)
+            if named == "alone, id once" and place and "index" in marked:
+                marked.pop("id", None)
+            has_name = not place or named.startswith("each")
+            pieces.append(piece(text, **marked, **({"name": name} if has_name else {})))
+    choice = StreamedChoice()
+    for event in [calls(*pieces)] if in_one_event else map(calls, pieces):
+        choice.add(event)
+    choice.add(delta("tool_calls"))
+    (found,) = choice.document()["choices"]
+    made = [(each["function"]["name"], each["function"]["arguments"]) for each in found["message"]["tool_calls"]]
+    assert (called, None) == (made, found.get("error"))
+
+
+@pytest.mark.parametrize("second", ['{"city": "Oslo"}', '{"ci'])
+def test_glued_arguments_are_an_error_and_those_that_the_model_spoils_are_not(second: str) -> None:
+    glued = [calls(piece(RIGA[1], index=0, name="weather")), calls(piece(second, index=0))]
+    fails(
+        AdapterError, [streams(*glued, delta("tool_calls"), DONE)], "one call of weather", "stream=false", stream=True
+    )
+    spoilt = answer(calls(piece(RIGA[1] + "}", index=0, name="weather")), delta("tool_calls"), DONE)
+    assert RIGA[1] + "}" == spoilt.tool_calls[0].arguments
+
+
 def test_the_first_content_is_timed_apart_from_the_whole() -> None:
     outcome = ask([in_time([delta(content="4"), delta(content="2"), STOP, DONE], 0.05)], stream=True)
     assert outcome.completion is not None
@@ -322,3 +385,45 @@ def test_a_run_is_held_to_its_time_until_the_first_token(project: Project) -> No
     assert 1 == ran.ret
     ran.stdout.fnmatch_lines(["gate examples: LIMIT", "  overall.ttft_p95_ms: * is over its limit 0.001"])
     assert project.board()["spent"]["ttft_p95_ms"] <= project.board()["spent"]["p95_ms"]
+
+
+STREAMS = """
+import json
+from urllib.request import Request, urlopen
+from pytest_lmeval import eval_task
+
+@eval_task("app", data=[{"id": "a"}])
+def test_app(row, lm):
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    asked = {"model": "m", "stream": True, "tools": tools, "messages": [{"role": "user", "content": "Where?"}]}
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{lm.base_url}/chat/completions", json.dumps(asked).encode(), headers)
+    calls = {}
+    with urlopen(request) as reply:
+        for line in reply:
+            if line.startswith(b"data: {"):
+                for choice in json.loads(line[6:])["choices"]:
+                    for piece in choice["delta"].get("tool_calls") or ():
+                        calls.setdefault(piece["index"], []).append(piece["function"].get("arguments") or "")
+    lm.score("both", ["".join(each) for each in calls.values()] == ['{"city": "Riga"}', '{"city": "Oslo"}'])
+"""
+
+
+@pytest.mark.parametrize(("names", "code", "statuses"), [(2, 0, "passed"), (1, 3, "error")])
+def test_a_run_and_an_application_get_the_calls_or_an_error(
+    project: Project, names: int, code: int, statuses: str
+) -> None:
+    expected = [{"name": "weather", "arguments": {"city": city}} for city in ("Riga", "Oslo")]
+    tool = {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+    record: dict[str, Any] = {"id": "a", "prompt": "Where?", "metric": "tool_calls"}
+    record["extras"] = {"tools": [tool], "calls": expected}
+    project.task("tasks/calls.jsonl", record)
+    project.write("test_app.py", STREAMS)
+    events = [
+        calls(piece(text, index=0, **({"name": "weather"} if place < names else {})))
+        for place, (_, text) in enumerate([RIGA, OSLO])
+    ]
+    with serving([streams(*events, delta("tool_calls"), USAGE, DONE)]) as server:
+        options = [f"--lm-adapter-arg=base_url={server.base_url}", "--lm-adapter-arg=stream=true"]
+        ran = project.run_pytest("--lm-adapter=openai:m", *options, "--lm-include-per-example")
+    assert (code, {statuses}) == (ran.ret, {*project.statuses().values()}), ran.stdout.str()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_lmeval.adapters.http.reply import Document, count
@@ -16,6 +16,9 @@ from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.adapters.openai.response import first_choice
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
+
+# Some servers write tokens as their tokenizer does.
+_BLANKS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 
 
 def echo_body(model: str, options: OpenAIOptions, request: LogLikelihood) -> bytes:
@@ -37,8 +40,8 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
     A token that begins in the context and ends in the continuation counts as the continuation's. ``ids`` are the
     texts of the tokens.
     """
-    tokens = _prompt_tokens(document, request)
-    own = tokens[_border(document, tokens, request) :]
+    tokens, end = _prompt_tokens(document, request)
+    own = tokens[_border(document, tokens, end, request) :]
     if not own:
         raise document.error("the continuation has no tokens")
     each = [token.logprob for token in own]
@@ -64,7 +67,8 @@ class _Token:
         return self.logprob is not None and self.logprob >= self.likeliest
 
 
-def _prompt_tokens(document: Document, request: LogLikelihood) -> list[_Token]:
+def _prompt_tokens(document: Document, request: LogLikelihood) -> tuple[list[_Token], int | None]:
+    """Return the tokens of the prompt, without the one that was asked for besides, and where the last of them ends."""
     choice = first_choice(document)
     text = choice.get("text")
     if not isinstance(text, str) or not text.startswith(request.context + request.continuation):
@@ -73,7 +77,13 @@ def _prompt_tokens(document: Document, request: LogLikelihood) -> list[_Token]:
     written = count(document, "completion_tokens")
     if written is None:
         written = int(len(text) > len(request.context + request.continuation))
-    return tokens[: len(tokens) - written]
+    if not written and tokens and not tokens[-1].text:
+        written = 1  # an end of the text, which has no text itself
+    tokens, more = tokens[: len(tokens) - written], tokens[len(tokens) - written :]
+    last = more[0] if more else tokens[-1] if tokens else None
+    if last is None or last.offset is None:
+        return tokens, None
+    return tokens, last.offset + (0 if more else len(last.text))
 
 
 def _tokens(document: Document, given: Any) -> list[_Token]:
@@ -109,23 +119,66 @@ def _finite(value: Any) -> float:
     return float(value)
 
 
-def _border(document: Document, tokens: Sequence[_Token], request: LogLikelihood) -> int:
-    """Return the number of the continuation's first token.
+def _border(document: Document, tokens: Sequence[_Token], end: int | None, request: LogLikelihood) -> int:
+    """Return the number of the continuation's first token; raise AdapterError where that is not sure.
 
-    Counted back over the texts of the tokens, which a letter of many bytes in the context cannot upset; by the offsets
-    where the continuation itself has such a letter.
+    Counted back or forth over the texts of the tokens, neither of which a letter of many tokens on the other side of
+    the border can upset; else by the offsets, if the last of them, ``end``, is the length of the text.
     """
-    whole = request.context + request.continuation
-    start, missing = len(tokens), len(request.continuation)
+    own = request.continuation
+    tokens = [replace(token, text=_plain(token.text)) for token in tokens]
+    whole, context = _plain(request.context + own), _plain(request.context)
+    is_begun = bool(tokens) and tokens[0].logprob is None and not (tokens[0].text and whole.startswith(tokens[0].text))
+    start = _counted_back(tokens, whole, len(own))
+    if start is None:
+        start = _counted_forth(tokens, whole, context, int(is_begun))
+    if start is None:
+        start = _by_offset(tokens, end, len(whole), len(context), is_begun)
+    if start is None:
+        raise document.error(
+            "neither the texts of the tokens nor text_offset say for sure which tokens are the continuation's; "
+            "ask another server, or hf:MODEL"
+        )
+    return start
+
+
+def _plain(text: str) -> str:
+    return text.translate(_BLANKS)
+
+
+def _counted_back(tokens: Sequence[_Token], whole: str, missing: int) -> int | None:
+    start = len(tokens)
     while start and missing > 0:
         start -= 1
         missing -= len(tokens[start].text)
-    if missing <= 0 and whole.endswith("".join(token.text for token in tokens[start:])):
-        return start
-    ends = [token.offset for token in tokens[1:]] + [len(whole)]
-    for number, end in enumerate(ends):
-        if end is None:
-            break
-        if end > len(request.context):
+    if missing > 0 or not whole.endswith("".join(token.text for token in tokens[start:])):
+        return None
+    # Some servers give the text of a letter of many tokens to the last of them.
+    while missing == 0 and start and tokens[start - 1].text == "" and tokens[start - 1].logprob is not None:
+        start -= 1
+    return start
+
+
+def _counted_forth(tokens: Sequence[_Token], whole: str, context: str, start: int) -> int | None:
+    text = ""
+    for number in range(start, len(tokens)):
+        if text == context:
             return number
-    raise document.error("text_offset does not say which tokens are the continuation's")
+        text += tokens[number].text
+        if not whole.startswith(text):
+            return None
+        if len(text) > len(context):
+            return number
+    return None
+
+
+def _by_offset(tokens: Sequence[_Token], end: int | None, whole: int, context: int, is_begun: bool) -> int | None:
+    offsets = [token.offset for token in tokens[1:]] + [end]
+    # Some servers count what they put before the text.
+    before = offsets[0] if is_begun else 0
+    for number, offset in enumerate(offsets):
+        if offset is None or before is None or end is None or end - before != whole:
+            return None
+        if offset - before > context:
+            return number
+    return None

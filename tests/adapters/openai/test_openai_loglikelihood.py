@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -21,9 +23,10 @@ from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import LogLikelihood, LogProb
+from tests.conftest import Project
 from tests.tables import each_row
 
-from .scripted_server import ScriptedServer, Step, json_reply, serving, status
+from .scripted_server import Exchange, ScriptedServer, Step, json_reply, serving, status
 
 ASKED = LogLikelihood("Bees make", " honey")
 TOKENS = ("Be", "es", " make", " hon", "ey")
@@ -110,7 +113,7 @@ def test_a_letter_of_many_tokens_in_the_context_upsets_nothing() -> None:
     assert (-2.0, (" honey",)) == (read(document, request).total, read(document, request).ids)
 
 
-def test_a_letter_of_many_tokens_in_the_continuation_is_found_by_its_offset() -> None:
+def test_a_letter_of_many_tokens_in_the_continuation_is_found_by_what_comes_before_it() -> None:
     request = LogLikelihood("He ate", " \U0001f642")
     document = with_field(
         reply(["He", " ate", " \ufffd", "\ufffd"], [None, -1, -2, -3], [None, *[{"a": -1}] * 3]),
@@ -118,7 +121,117 @@ def test_a_letter_of_many_tokens_in_the_continuation_is_found_by_its_offset() ->
     )
     document["choices"][0]["text"] = "He ate \U0001f642!"
     assert (-2.0, -3.0) == read(document, request).tokens
-    assert "text_offset does not say which tokens" in refuses(without(document, "text_offset"), request)
+    assert (-2.0, -3.0) == read(without(document, "text_offset"), request).tokens
+
+
+BEGUN = ("<s>", "He", " said")
+
+
+@each_row(
+    ("context", "continuation", "tokens", "offsets", "own"),
+    [
+        # What was put before the text is counted, and each part of a letter as one.
+        ("He said", " \u7a7a", (*BEGUN, " ", *["\ufffd"] * 3), [0, 3, 5, 10, 11, 12, 13, 14], 4),
+        ("He said", " \u7a7a", ("<|begin|>", *BEGUN[1:], " ", *["\ufffd"] * 3), [0, 9, 11, 16, 17, 18, 19, 20], 4),
+        ("He said", " \u7a7a", (*BEGUN[1:], " ", *["\ufffd"] * 3), None, 4),
+        # Parts in the context, too: by offsets, where they end with the text.
+        ("\u7a7a?", " \u7a7a", ("<s>", *["\ufffd"] * 3, "?", " \ufffd", "\ufffd"), [0, 3, 3, 3, 4, 5, 6, 7], 2),
+        ("\u7a7a?", " \u7a7a", ("<s>", *["\ufffd"] * 3, "?", " \ufffd", "\ufffd"), [0, 0, 0, 0, 1, 2, 3, 4], 2),
+        ("\u7a7a?", " \u7a7a", ("<s>", *["\ufffd"] * 3, "?", " \ufffd", "\ufffd"), [0, 3, 4, 5, 6, 7, 9, 10], None),
+        ("\u7a7a?", " \u7a7a", (*["\ufffd"] * 3, "?", " \ufffd", "\ufffd"), None, None),
+        # The text of a letter with the last of its parts.
+        ("He said", "\u7a7a", (*BEGUN[1:], "", "", "\u7a7a"), None, 3),
+        ("He said", "\u7a7a", ("", *BEGUN[1:], "", "", "\u7a7a"), None, 3),
+        # Other signs for blanks, and texts that are not those of the prompt.
+        ("He said", " so well", ("\u2581He", "\u2581said", "\u2581so", "\u2581well"), None, 2),
+        ("He said", " so\n", ("He", "\u0120said", "\u0120so", "\u010a"), None, 2),
+        ("He said", " so well", (*BEGUN, "so", "we", "ll"), [0, 3, 5, 10, 12, 14, 16], 3),
+        ("He said", " so well", ("<s>", "He", "said", "so", "we", "ll"), [0, 3, 5, 9, 11, 13, 15], None),
+        ("", "\u7a7a", ("<s>", *["\ufffd"] * 3), [0, 3, 4, 5, 6], 3),
+    ],
+)
+def test_the_border_is_found_or_the_reply_is_refused(
+    context: str, continuation: str, tokens: Sequence[str], offsets: Sequence[int] | None, own: int | None
+) -> None:
+    logprobs = [None, *range(-1, -len(tokens), -1)]
+    document = reply(tokens, logprobs, [None, *[{"a": -9}] * (len(tokens) - 1)])
+    document["choices"][0]["text"] = f"{context}{continuation}!"
+    document = with_field(document, text_offset=offsets) if offsets else without(document, "text_offset")
+    request = LogLikelihood(context, continuation)
+    if own is None:
+        assert "ask another server, or hf:MODEL" in refuses(document, request)
+    else:
+        assert tuple(logprobs[-own:]) == read(document, request).tokens
+
+
+@pytest.mark.parametrize("usage", [None, {"completion_tokens": 0}, {"completion_tokens": 1}])
+def test_an_end_of_the_text_that_the_model_wrote_is_not_the_continuation_s(usage: Any) -> None:
+    document = reply(written="")
+    for name, value in (("tokens", ""), ("token_logprobs", -7.0), ("top_logprobs", {"": -7.0}), ("text_offset", 15)):
+        document["choices"][0]["logprobs"][name].append(value)
+    assert (-0.5, -0.25) == read(document | {"usage": usage}).tokens
+
+
+# Letters of one to four bytes, and a character that servers write in the place of a part of one.
+LETTERS = st.text(st.sampled_from("ab \u7a7a\u00fc\U0001f642\ufffd<"), max_size=6)
+
+
+@given(
+    LETTERS,
+    LETTERS.filter(bool),
+    st.lists(st.booleans(), min_size=60, max_size=60),
+    st.sampled_from(["parts", "held", "escaped"]),
+    st.sampled_from(["none", "of the texts", "of the text"]),
+    st.sampled_from(["", "<s>", "nameless"]),
+    st.sampled_from(["!", "", "nothing"]),
+    st.booleans(),
+)
+def test_no_token_of_the_context_is_ever_counted(
+    context: str, continuation: str, cuts: list[bool], texts: str, offsets: str, begin: str, written: str, counts: bool
+) -> None:
+    data, border = (context + continuation).encode(), len(context.encode())
+    ends = [number for number in range(1, len(data)) if cuts[number] or number == border] + [len(data)]
+    pieces = [data[first:last] for first, last in pairwise([0, *ends])]
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    write: dict[str, Callable[[bytes], str]] = {
+        "parts": lambda piece: piece.decode("utf-8", "replace"),
+        "held": decoder.decode,
+        "escaped": lambda piece: piece.decode("utf-8", "backslashreplace"),
+    }
+    shown = [write[texts](piece) for piece in pieces]
+    places = [
+        0,
+        *accumulate(
+            map(
+                len,
+                shown
+                if offsets == "of the texts"
+                else [
+                    data[:last].decode("utf-8", "ignore")[len(data[:first].decode("utf-8", "ignore")) :]
+                    for first, last in pairwise([0, *ends])
+                ],
+            )
+        ),
+    ]
+    if begin:
+        name = begin if begin == "<s>" else ""
+        shown, places = [name, *shown], [0, *(place + len(name) for place in places)]
+    own = len([end for end in ends if end > border])
+    logprobs = [None, *(-float(number) for number in range(1, len(shown)))]
+    document = reply(shown, logprobs, [None, *[{"a": -0.5}] * (len(shown) - 1)], "", offsets=False)
+    fields = document["choices"][0]["logprobs"]
+    if written != "nothing":
+        for field, value in (("tokens", written), ("token_logprobs", -99.0), ("top_logprobs", {"a": -0.5})):
+            fields[field].append(value)
+    if offsets != "none":
+        fields["text_offset"] = places[: len(fields["tokens"])]
+    document["choices"][0]["text"] = context + continuation + written.removesuffix("nothing")
+    document["usage"] = {"completion_tokens": int(written != "nothing")} if counts else None
+    try:
+        answer = read(document, LogLikelihood(context, continuation))
+    except AdapterError:
+        return
+    assert tuple(logprobs[-own:]) == answer.tokens
 
 
 @each_row(
@@ -225,3 +338,27 @@ def test_the_engine_asks_again_where_the_server_was_busy(monkeypatch: pytest.Mon
             engine.close()
     assert [-0.75, -0.75] == [one.total for one in found if isinstance(one, LogProb)]
     assert 3 == len(server.requests)
+
+
+async def _by_bytes(exchange: Exchange) -> None:
+    """Repeat a prompt, a token for each byte, as a server that counts what it puts before the text."""
+    text = exchange.seen.json["prompt"]
+    shown = ["<s>", *(bytes([byte]).decode("ascii", "replace") for byte in text.encode()), "!"]
+    logprobs = [None, *[-9.0] * len("Sea:"), *(-2.0 if token.isascii() else -1.0 for token in shown[5:])]
+    table = {"tokens": shown, "token_logprobs": logprobs, "top_logprobs": [{"a": -0.5}] * len(shown)}
+    table["text_offset"] = [0, *accumulate(map(len, shown[:-1]))]
+    choice = {"text": f"{text}!", "logprobs": table}
+    await exchange.reply(200, json.dumps({"choices": [choice], "usage": {"completion_tokens": 1}}).encode())
+
+
+def test_a_choice_in_japanese_does_not_pay_for_the_question(project: Project) -> None:
+    entry = {"label": "sea", "dataset_uri": "sea.jsonl", "num_fewshot": 0, "icl_task_type": "multiple_choice"}
+    project.write("tasks/core.yaml", json.dumps({"icl_tasks": [entry]}))
+    project.write("tasks/eval_data/sea.jsonl", json.dumps({"query": "Sea:", "choices": ["\u6d77", "salt"], "gold": 0}))
+    project.write("tasks/eval_meta_data.csv", "Eval Task,Random baseline\nsea,50\n")
+    with serving([_by_bytes]) as server:
+        options = [f"--lm-adapter-arg=base_url={server.base_url}", "--lm-adapter-arg=endpoint=completions"]
+        ran = project.run_pytest(
+            "tasks/core.yaml", "--lm-adapter=openai:m", *options, "--lm-adapter-arg=api_key_env=''"
+        )
+    assert 0 == ran.ret, ran.stdout.str()

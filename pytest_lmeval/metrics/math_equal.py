@@ -35,9 +35,18 @@ def math_score(prediction: str, targets: Sequence[str], worker: MetricWorker) ->
 
 def _compare(prediction: str, target: str, worker: MetricWorker) -> str:
     # Imported when the first answer is compared: most runs have none.
-    from pytest_lmeval.metrics.parts.math_text import for_math_verify, is_cut_off, is_words, plain_text, stated_answers
+    from pytest_lmeval.metrics.parts.math_text import (
+        for_math_verify,
+        has_open_box,
+        is_cut_off,
+        is_words,
+        plain_text,
+        stated_answers,
+    )
     from pytest_lmeval.metrics.parts.worker import TookTooLong
 
+    if has_open_box(prediction):
+        return "unparsed"  # an answer before it is one that the model went on from
     stated = stated_answers(prediction)
     wanted, given = plain_text(stated_answers(target)[0]), [plain_text(each) for each in stated]
     if wanted in given:

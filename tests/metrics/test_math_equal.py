@@ -20,6 +20,7 @@ from pytest_lmeval.metrics.math_equal import math_score
 from pytest_lmeval.metrics.parts.math_text import LONGEST, for_math_verify, plain_text, stated_answers
 from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared_worker
 from tests import needs
+from tests.conftest import Project
 from tests.examples import examples
 
 # Only the metric's own process imports it.
@@ -168,6 +169,58 @@ def test_half_a_formula_is_no_answer(worker: MetricWorker) -> None:
     assert len(HALF) >= 50
     cut_off = [text for target, text in HALF[:17] if _status(worker, text, target) != "unparsed"]
     assert [] == cut_off
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("7", r"First I get \boxed{7}. Wait, no: \boxed{"),
+        ("7", r"\boxed{7} ... the final answer is \boxed{9"),
+        ("12", r"The answer is \boxed{12"),
+        ("12", "\\boxed{12\n\nSo it is 12."),
+        ("7", r"$\boxed{7$"),
+        ("7", r"\boxed{7} and \boxed"),
+        ("7", r"\boxed{7} and \boxed {9"),
+        ("7", r"\boxed{7} and \fbox{9"),
+        ("7", r"\boxed{7\}"),
+        (r"\frac{1}{2}", r"\boxed{\frac{1}{2}"),
+        ("cat", r"\boxed{cat"),
+        ("7", r"\boxed{7} and \boxed{9+}"),
+        ("7", r"\boxed{7} and \boxed{}"),
+        ("7", r"\boxed{7} and \boxed{\left\{ 9 \right.}"),
+    ],
+)
+def test_a_box_that_was_cut_off_is_no_answer_nor_is_one_before_it(worker: MetricWorker, target: str, text: str) -> None:
+    assert "unparsed" == _status(worker, text, target)
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "status"),
+    [
+        ("9", r"\boxed{7 and \boxed{9}", "equal"),
+        ("7", r"\boxed{7 and \boxed{9}", "different"),
+        ("5", r"\boxed{4} or \boxed{5}", "equal"),
+        ("7", r"\boxed {7}", "equal"),
+        ("9", r"\boxed{7}, no, \boxed 9", "equal"),
+        ("7", r"\boxed{7}, no, \boxed 9", "different"),
+        ("7", r"\boxed{7}, in a \boxed as asked", "equal"),
+        (r"\{1, 2\}", r"\boxed{\{1,2\}}", "equal"),
+        (r"\frac{\sqrt{2}}{2}", r"\fbox{\frac{\sqrt{2}}{2}}", "equal"),
+    ],
+)
+def test_the_last_box_with_an_end_counts(worker: MetricWorker, target: str, text: str, status: str) -> None:
+    assert status == _status(worker, text, target)
+
+
+def test_a_run_gives_no_credit_for_a_box_before_one_that_was_cut_off(project: Project) -> None:
+    texts = {"whole": r"\boxed{7}", "cut": r"First \boxed{7}. No: \boxed{9"}
+    records = [
+        {"id": id, "prompt": f"say: {text}", "targets": ["7"], "metric": "math_equal"} for id, text in texts.items()
+    ]
+    project.task("tasks/sums.jsonl", *records)
+    project.run("--lm-include-per-example")
+    found = {id: (one["score"], one["details"]["math_status"]) for id, one in project.examples().items()}
+    assert {"sums:whole": (1.0, "equal"), "sums:cut": (0.0, "unparsed")} == found
 
 
 def test_a_whole_formula_without_its_last_dollar_is_read(worker: MetricWorker) -> None:

@@ -19,6 +19,9 @@ LONGEST = 20_000
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
 _STATED = re.compile(r"answer(?:\s++is\b)?\s*+:?\s*+([^\n]++)", re.IGNORECASE)
+_BOX = re.compile(r"\\(?:boxed|fbox)(?:\{|\s*+\Z)")
+_UNBRACED = re.compile(r"\\(boxed|fbox)\s++(?:(-?\d++(?:\.\d++)?)|(?=\{))")
+_ESCAPED = re.compile(r"\\[{}\\]")
 _CUT_OFF = re.compile(r"\$[^$\n\\^_{}]*+[\\^_{}][^$\n]*+\Z|\$[^$\n()]*+(?:\([^$\n()]*+|[+*/=-]\s*+)\Z")
 _OPERATOR = re.compile(r"[\w)\]}]\s*[-+*/^=<>]\s*\Z")
 _BEFORE, _AFTER = re.compile(r"\A(?:[=*]\s*)+(?=[\w$\\(.-])"), re.compile(r"[\s,;:]+\Z")
@@ -63,11 +66,9 @@ def is_words(text: str) -> bool:
 
 def stated_answers(text: str) -> list[str]:
     r"""Return what is in the last ``\boxed{}``; without one all of the text, and what follows its last "answer is"."""
-    text = text[-LONGEST:]
-    start = max(text.rfind("\\boxed{"), text.rfind("\\fbox{"))
-    if start >= 0:
-        first = text.index("{", start) + 1
-        return [text[first : closing_brace(text, first)]]
+    text = _with_braced_boxes(text[-LONGEST:])
+    if (box := _last_box(text)) is not None:
+        return [text[box]]
     return [text, *(match[1] for match in list(_STATED.finditer(text))[-1:])]
 
 
@@ -76,9 +77,34 @@ def is_cut_off(text: str) -> bool:
     return bool(_OPERATOR.search(text))
 
 
+def has_open_box(text: str) -> bool:
+    r"""Tell whether the last ``\boxed{}`` of ``text`` has no end."""
+    text = _with_braced_boxes(text[-LONGEST:])
+    box = _last_box(text)
+    return box is not None and box.stop == len(text)
+
+
+def _with_braced_boxes(text: str) -> str:
+    return _UNBRACED.sub(lambda match: f"\\{match[1]}{{{match[2]}}}" if match[2] else f"\\{match[1]}", text)
+
+
+def _last_box(text: str) -> slice | None:
+    boxes = list(_BOX.finditer(text))
+    if not boxes:
+        return None
+    first = boxes[-1].end()
+    # Escaped braces are part of the answer.
+    return slice(first, closing_brace(_ESCAPED.sub("  ", text), first))
+
+
 def for_math_verify(text: str) -> str:
     """Return ``text`` as math-verify reads it right: a formula alone is put between dollars."""
-    text = text[-LONGEST:].replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
+    text = (
+        _with_braced_boxes(text[-LONGEST:])
+        .replace("\\$", "")
+        .replace("\\fbox", "\\boxed")
+        .replace("\\varnothing", "\\emptyset")
+    )
     if text.count("$") % 2 and _CUT_OFF.search(text):
         text += "$"  # else it is no formula, and a number that it begins with would be all of it
     if not _MARKED.search(text):

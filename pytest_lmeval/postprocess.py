@@ -31,7 +31,8 @@ _LETTER = re.compile(r"[A-E]")
 _LINE = re.compile(r"\S[^\r\n]*+")
 _OPENING_FENCE = re.compile(r"^([^`\n]*+)(`{3,}+)[^`\n]*+\n", re.MULTILINE)
 _CLOSING_FENCE = re.compile(r"^([ \t]*+)(`{3,}+)[ \t]*+$", re.MULTILINE)
-_FENCE_AFTER_CODE = re.compile(r"(?<=[^\s`])[ \t]*+(`{3,}+)[ \t]*+$", re.MULTILINE)
+_FENCE_BEFORE_TEXT = re.compile(r"^([ \t]*+)(`{3,}+)", re.MULTILINE)
+_FENCE_AFTER_CODE = re.compile(r"(?<=[^\s`])()[ \t]*+(`{3,}+)[ \t]*+$", re.MULTILINE)
 _NO_BLANK = re.compile(r"\s*+")
 _COMMA_IN_NUMBER = re.compile(r"(?<=[0-9]),(?=[0-9])")
 _ANSWER_LINE = re.compile(r"(?:A:|####)(.*)")
@@ -160,8 +161,8 @@ def _extract_code_block(text: str) -> Extraction:
     Read as CommonMark reads it (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): any info string; closed by a
     line of at least as many backticks, indented by at most three more than the fence; without one the block runs
     to the end of the text, which is what a stop sequence or a token limit leaves behind. More lenient in that
-    text may precede the opening fence, and that, where no line closes the block, backticks at the end of a
-    line of code do. An open block with nothing in it is no block.
+    text may precede the opening fence, and that, if no line closes the block, the first backticks do that have text
+    behind them on their line, or are at the end of a line of code. An open block with nothing in it is no block.
 
     The body has no final newline, ``\n`` for ``\r\n``, and is moved left by the indentation of an indented fence.
     """
@@ -178,11 +179,14 @@ def _extract_code_block(text: str) -> Extraction:
 
 def _end_of_body(text: str, opening: re.Match[str]) -> int | None:
     indent, width = len(opening[1]) + 3, len(opening[2])
-    for closing in _CLOSING_FENCE.finditer(text, opening.end()):
-        if len(closing[1]) <= indent and len(closing[2]) >= width:
-            return closing.start()
-    glued = _FENCE_AFTER_CODE.finditer(text, opening.end())
-    return next((fence.start() for fence in glued if len(fence[1]) >= width), None)
+
+    def first(pattern: re.Pattern[str]) -> int | None:
+        fences = pattern.finditer(text, opening.end())
+        return next((each.start() for each in fences if len(each[1]) <= indent and len(each[2]) >= width), None)
+
+    if (bare := first(_CLOSING_FENCE)) is not None:
+        return bare
+    return min(filter(None, map(first, (_FENCE_BEFORE_TEXT, _FENCE_AFTER_CODE))), default=None)
 
 
 def _move_left(body: str, at_most: int) -> str:

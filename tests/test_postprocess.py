@@ -23,6 +23,7 @@ from pytest_lmeval.postprocess import (
 )
 from pytest_lmeval.types import Completion, Metric, Score, ToolCall
 from tests import needs
+from tests.conftest import Project
 from tests.examples import examples
 from tests.tables import each_row
 
@@ -142,11 +143,30 @@ def test_extract_first_line_finds_nothing_in_blank_text(text: str) -> None:
         pytest.param("```py\nx = 1\ny =", "x = 1\ny =", id="unclosed: to the end"),
         pytest.param("```py\nx = 1\n", "x = 1", id="unclosed before a stop sequence"),
         pytest.param("```py\nx = 1```", "x = 1", id="closed at the end of a line of code"),
+        pytest.param("```py\nx = 1\n``` Hope it helps!", "x = 1", id="closed by a fence with text behind it"),
+        pytest.param("```py\r\nx = 1\r\n```Done.\r\nBye", "x = 1", id="the same with crlf, and no blank"),
+        pytest.param("```py\nx = 1\n``` So.\n``` Or so.", "x = 1", id="the first of them closes"),
+        pytest.param("```py\nx\n``` y\n```\nend", "x\n``` y", id="a bare fence after it closes"),
+        pytest.param("  ```py\n  x\n ``` So.", "x", id="text behind an indented fence"),
+        pytest.param("````py\nx\n``` y\n```` So.", "x\n``` y", id="text behind a fence as long as the first"),
+        pytest.param("```py\nx\n    ``` y", "x\n    ``` y", id="text behind a fence that is indented too far"),
+        pytest.param("```py\ns = '``` y'\nx", "s = '``` y'\nx", id="a fence within a line of code"),
+        pytest.param("```py\nx = 1```\n``` So.", "x = 1", id="the end of a line of code before it"),
+        pytest.param("```py\nx = 1\n``` So.\ny = 2```", "x = 1", id="the end of a line of code after it"),
+        pytest.param("```py\nx\n~~~ y", "x\n~~~ y", id="tildes do not close"),
         pytest.param("````py\nx = '```' ```\ny ````\nend", "x = '```' ```\ny", id="closed there by a fence as long"),
     ],
 )
 def test_extract_code_block_returns_the_body_of_the_first_block(text: str, body: str) -> None:
     assert (body, True) == extract("extract_code_block", text)
+
+
+def test_a_right_program_whose_fence_has_text_behind_it_passes(project: Project) -> None:
+    program = "```python\ndef f(x):\n    return 2 * x\n``` Hope it helps!"
+    extras = {"io_pairs": [[1, 2], [3, 6]]}
+    asked = {"id": "a", "prompt": f"say: {program}", "targets": [""], "metric": "code_exec", "extras": extras}
+    project.task("tasks/t.jsonl", asked)
+    assert 0 == project.run().ret
 
 
 @each_row(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_lmeval import tasks
 from pytest_lmeval.compat import eval_framework
 from pytest_lmeval.compat.eval_framework import (
     BPBStyle,
@@ -24,6 +27,7 @@ from pytest_lmeval.compat.eval_framework.hendrycks import is_same_text
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.tasks import Language
 from pytest_lmeval.tasks.judging import JudgedAnswer
+from tests.conftest import Project
 from tests.formats.python.conftest import TaskFolder, changed_quiz
 
 CHOICES = ["x", "y", "z"]
@@ -204,3 +208,37 @@ def test_a_solution_without_a_box_has_no_answer() -> None:
     assert ["5", "5"] == extract_answers("it is $5$", use_cot=False)
     with pytest.raises(ValueError, match="expected 'minerva'"):
         extract_answers("", cot_style="other")
+
+
+def test_the_names_of_task_files_are_there_too_and_mean_the_same() -> None:
+    others = [name for name in tasks.__all__ if getattr(eval_framework, name, None) is not getattr(tasks, name)]
+    assert ["BaseTask"] == others
+    assert issubclass(eval_framework.BaseTask, tasks.BaseTask)
+    assert [] == sorted({*tasks.__all__} - {*eval_framework.__all__})
+
+
+def test_what_the_guide_imports_from_the_module_is_there() -> None:
+    guide = (Path(__file__).parents[2] / "docs/python-tasks.md").read_text("utf-8")
+    listed = guide.partition("Besides, it has")[2].partition("\n- ")[0]
+    names = re.findall(r"`(\w+)`", listed)
+    assert [] == [name for name in names if not hasattr(eval_framework, name)]
+    assert 10 < len(names)
+
+
+RUNS = """from pytest_lmeval.compat.eval_framework import BaseTask, CodeExecutionPassAtOne, ResponseType, Rouge1, Score
+
+class Quiz(BaseTask[str]):
+    NAME = "quiz"
+    DATASET_PATH = "quiz.jsonl"
+    RESPONSE_TYPE = ResponseType.COMPLETION
+    METRICS = [Rouge1]
+    def _get_instruction_text(self, item): return "say: yes"
+    def _get_ground_truth(self, item): return "yes"
+"""
+
+
+def test_a_run_scores_a_class_that_imports_all_from_there(project: Project) -> None:
+    project.write("tasks/task_quiz.py", RUNS)
+    project.write("tasks/quiz.jsonl", '{"q": "Which?"}\n')
+    assert 0 == project.run().ret
+    assert 1.0 == project.board()["overall_score"]

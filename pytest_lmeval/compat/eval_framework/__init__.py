@@ -1,6 +1,7 @@
 """The names that eval-framework's task modules import, all in one place: only their import lines change.
 
-Most are those of :mod:`pytest_lmeval.tasks`. What is here alone is written anew, and gives the same texts and numbers.
+All names of :mod:`pytest_lmeval.tasks` are here; ``BaseTask`` is the one that eval-framework's modules mean. What is
+here alone is written anew, and gives the same texts and numbers.
 """
 
 from __future__ import annotations
@@ -43,13 +44,29 @@ from pytest_lmeval.tasks import (
     AccuracyNormLoglikelihood,
     BaseMetricContext,
     BitsPerByteLoglikelihood,
+    Bleu,
+    CodeExecutionPassAtOne,
+    CSVFormat,
     DropF1ExactMatch,
+    JSONFormat,
+    JudgedAnswer,
     Language,
+    LLMJudgeScore,
     MathReasoningCompletion,
     Message,
     ResponseType,
+    Rouge1,
+    Rouge2,
+    RougeL,
     Sample,
+    Score,
+    SquadF1,
+    Task,
+    TaskMixture,
+    TaskSequence,
+    execute_code,
     load_dataset,
+    render_mc,
 )
 from pytest_lmeval.tasks import SquadF1 as F1SquadNormalized
 
@@ -89,12 +106,18 @@ __all__ = [
     "BaseMetricContext",
     "BaseTask",
     "BitsPerByteLoglikelihood",
+    "Bleu",
+    "CSVFormat",
     "ClozeStyle",
+    "CodeExecutionPassAtOne",
     "ConfidenceWeightedAccuracy",
     "DistributionalCorrectnessScore",
     "DropF1ExactMatch",
     "DropMetricContext",
     "F1SquadNormalized",
+    "JSONFormat",
+    "JudgedAnswer",
+    "LLMJudgeScore",
     "Language",
     "LanguageRawConsistencyChecker",
     "MCCompletionStyle",
@@ -106,15 +129,25 @@ __all__ = [
     "PartialEvalAccuracy",
     "ResponseType",
     "Role",
+    "Rouge1",
+    "Rouge2",
+    "RougeL",
     "Sample",
+    "Score",
+    "SquadF1",
     "SubjectType",
+    "Task",
+    "TaskMixture",
+    "TaskSequence",
     "TaskStyler",
     "TernaryScore",
     "answer_key_to_index",
+    "execute_code",
     "extract_answers",
     "format_mc_prompt",
     "get_n_letters",
     "load_dataset",
     "normalized_gold_from_solution",
+    "render_mc",
     "shuffle_correct_with_distractors",
 ]

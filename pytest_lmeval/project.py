@@ -12,7 +12,7 @@ from typing import Any
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.registry import Registry
 
-_KEYS = ("adapters", "plugins")
+_KEYS = ("adapters", "plugins", "prices")
 
 
 def project_table(folder: Path) -> dict[str, Any]:

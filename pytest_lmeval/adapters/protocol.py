@@ -35,6 +35,8 @@ of one request, many at a time. Optional attributes:
     True if an async adapter survives pickling: it may then run in a process of its own.
 ``forwards``
     True if ``complete`` takes requests of applications that go to its server as they are, ``http.forward.Forward``.
+``model_by_request``
+    True if it has no model of its own, and asks for the one that each request has in its ``options``.
 ``takes_messages``
     True if applications may ask it by Anthropic's Messages interface, at ``lm.base_url``.
 ``request_window``
@@ -72,6 +74,12 @@ ANY_OPTION = "*"
 
 class Wish(dict[str, Any]):
     """The value of an option of a request that is left out where the adapter, or its server, does not take it."""
+
+
+class NamedModel(str):
+    """The model that an application's client named; an adapter with a model of its own is asked without it."""
+
+    __slots__ = ()
 
 
 def without_wishes(request: Generate, keep: Iterable[str] = ()) -> Generate:

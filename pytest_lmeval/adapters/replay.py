@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.protocol import ANY_OPTION
+from pytest_lmeval.adapters.protocol import ANY_OPTION, NamedModel
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.hashes import judge_key, request_hash
 from pytest_lmeval.records.answers import Recall
@@ -53,6 +53,9 @@ class ReplayAdapter:
             if (task, example_id) in self._outputs:
                 raise UsageError(f"{self._path}: two outputs for {_label(task, example_id)}")
             self._outputs[task, example_id] = outputs
+        exchanges = (record for outputs in self._outputs.values() for record in outputs.exchanges)
+        # Of what an eval function asked: who answered, by name.
+        self.recorded_models = frozenset(str(record["model"]) for record in exchanges if "model" in record)
 
     def as_judge(self) -> Any:
         """Return the judge that answers out of the same file: what a model said is no judge's reply."""
@@ -92,13 +95,24 @@ class ReplayAdapter:
         if key not in self._recalls:
             self._recalls[key] = Recall(outputs.exchanges)
         wanted = f"this request for {_label(request.task, request.id)}: its prompt or an earlier answer is another"
-        return self._recalls[key].take(request) or AdapterError(f"{self._path} holds no answer to {wanted}")
+        known = self._recalls[key]
+        return (
+            known.take(request)
+            or known.take(_as_without_name(request))
+            or AdapterError(f"{self._path} holds no answer to {wanted}")
+        )
 
     def _is_another(self, request: Generate) -> bool:
         if self._asked is None:
             return False
         key = request_hash([request])
         return self._asked.setdefault((request.task, request.id, request.repeat), key) != key
+
+
+def _as_without_name(request: Generate) -> Generate:
+    """Return a request as an adapter with a model of its own was asked: without the one that a client named."""
+    named = [name for name, value in request.options.items() if isinstance(value, NamedModel)]
+    return replace(request, options={name: value for name, value in request.options.items() if name not in named})
 
 
 def _completion(outputs: Outputs, number: int) -> Completion:

@@ -29,6 +29,7 @@ SERVERS = {
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
 """By the kind of an adapter, the variable that names its server where no option does, and the server without both."""
+_MODEL_BY_REQUEST = (*SERVERS, "litellm")
 LARGEST_WINDOW = 1_000_000
 """Requests that an adapter may want to know together, or have in flight."""
 ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
@@ -112,7 +113,10 @@ def resolve_adapter(
     profiles = _profiles(project)
     _check_spec(spec, registry, project, profiles)
     spec, options, named_by = _resolved(spec, options, profiles, read)
-    name, _, argument = spec.partition(":")
+    name, colon, argument = spec.partition(":")
+    if name in _MODEL_BY_REQUEST and not colon:
+        by_request = f"'{name}:' asks for the model that each request of an application names"
+        raise UsageError(f"adapter {name!r} needs the model's name: {name}:MODEL; {by_request}")
     token = _MAKING.set(Making(registry, project, offline, read))
     try:
         if name in registry.adapters:

@@ -52,11 +52,14 @@ def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = Fa
     )
     if not all(record.get(name) for name in needed for record in records):
         return False
-    rows = {row.get("task"): (row.get("sha256"), row.get("correct")) for row in stored.get("tasks", ())}
+    rows = {
+        row.get("task"): (row.get("sha256"), row.get("correct"), {*row.get("models", {}).get("asked", ())})
+        for row in stored.get("tasks", ())
+    }
     return (
         board.digest == stored.get("digest")
         and board.facts.adapter == stored.get("adapter")
-        and {row.task: (row.sha256, row.correct) for row in board.tasks} == rows
+        and {row.task: (row.sha256, row.correct, {*row.models.get("asked", ())}) for row in board.tasks} == rows
     )
 
 

@@ -148,7 +148,19 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
     gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
     left_out = _other_sandbox(baseline, board, new)
     scores = compared_scores(board) if any(map(SCORES, board.tasks)) else {}
-    return compare(examples_of(baseline), new, criteria, left_out=left_out, outside=outside, gone=gone, scores=scores)
+    old = examples_of(baseline)
+    found = compare(old, new, criteria, left_out=left_out, outside=outside, gone=gone, scores=scores)
+    if not any(row.models for row in board.tasks):
+        return found
+    from pytest_lmeval.compare.models import other_models
+
+    untested, said = other_models(old, new)
+    return replace(
+        found,
+        verdict="stale" if untested else found.verdict,
+        reasons=(*untested, *found.reasons),
+        coverage=(*found.coverage, *said),
+    )
 
 
 def _other_sandbox(baseline: RunFile, board: Leaderboard, new: Iterable[ExampleResult]) -> Mapping[str, str]:

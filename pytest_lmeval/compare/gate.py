@@ -228,7 +228,7 @@ def _doubts(
 
         found += shared_names(board)
     found += not_in_force(board)
-    if len(board.served_by) > 1:
+    if len(board.served_by) > max(1, len({name for row in board.tasks for name in row.models.get("answered", ())})):
         found.append(f"several models answered, according to the server: {names_of(board.served_by)}")
     if count := board.facts.reruns:
         found.append(f"{count} failed attempt(s) were repeated: the score of the best of several attempts is too high")

@@ -81,6 +81,15 @@ class Asker:
         self._arrived: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._is_woken = False
         self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
+        self.model_by_request = bool(getattr(engine.adapter, "model_by_request", False))
+        self._recorded: frozenset[str] | None = getattr(engine.adapter, "recorded_models", None)
+        # A recording may hold answers of several models, and knows by the request whose they are.
+        self.passes_models = self.model_by_request or self._recorded is not None
+
+    def answering(self, model: str) -> str:
+        """Return the name of who answers a request whose options name ``model``; "" names none."""
+        is_there = self._recorded is None or model in self._recorded
+        return model if model and is_there else self.name
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         """Return the answer to a request; raise AdapterError without one, BudgetSpent where the limit forbids it.

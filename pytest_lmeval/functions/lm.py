@@ -151,7 +151,16 @@ class LmBase(Traced):
         state.check_is_running("lm.ask")
         model = self._services.model
         fields = fields_of(given)
-        request, step = open_request(state, model.name, messages_of(prompt), fields)
+        named = fields["options"].get("model", "")
+        if model.model_by_request and not named:
+            error = UsageError(
+                f"{place()}: lm.ask: {model.name}: has no model of its own; name one, lm.ask(..., model=NAME), or say "
+                f"--lm-adapter={model.name}:MODEL"
+            )
+            state.fail(error)
+            raise error
+        request, step = open_request(state, model.answering(named), messages_of(prompt), fields)
+        step.client = {"model": named} if named else {}
         step.may_fail = step.may_fail or may_fail
         return (yield from answered(state, step, model, request))
 

@@ -26,7 +26,8 @@ class Step:
     far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
     A ``cached`` answer was asked for in another run: it cost nothing now. A request that was ``cancelled`` by the
     application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
-    application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it.
+    application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it; of one of
+    ``lm.ask`` the ``model`` if it named one.
     ``served_by`` is what the server says of the model that answered. ``adapter_key`` identifies a judge among those
     of its name, ``verdict`` is what it was found to say, with its ``reason``.
     """

@@ -78,6 +78,7 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
             **({"latency_ms": step["ms"]} if "ms" in step else {}),
             **{name: step[name] for name in ("thoughts", "served_by", "adapter_key") if name in step},
             **(step["usage"] if isinstance(step.get("usage"), Mapping) else {}),
+            "model": str(step.get("name", "")),
         }
         for repeat, steps in enumerate(steps_of(details))
         for step in steps
@@ -98,6 +99,15 @@ def asked_model(result: ExampleResult) -> bool:
 def traces(results: Iterable[ExampleResult]) -> list[Trace]:
     """Return what the eval functions among ``results`` did."""
     return [(result, list(chain(*steps_of(result.details)))) for result in results if is_function(result)]
+
+
+def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
+    """Return how often eval functions' requests asked for each model, and how often each answered; {} without names."""
+    steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
+    asked = _models(step["client"] for step in steps if isinstance(step.get("client"), Mapping))
+    answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]
+    answered = Counter(str(step.get("name", ""))[:_LONGEST_NAME] for step in answering)
+    return {"asked": dict(sorted(asked.items())), "answered": dict(sorted(answered.items()))} if asked else {}
 
 
 def servers_of_steps(of_functions: Iterable[Trace]) -> Iterator[str]:
@@ -156,18 +166,16 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     if not found:
         return []
     asked = [step for step in found if step.get("kind") != "http"]
-    clients = [step["client"] for step in asked]
-    models = _models(clients)
-    others = _models([step["client"] for step in found if step.get("kind") == "http"])
-    dropped = Counter(str(name) for client in clients for name in _names(client.get("dropped")))
-    lines = []
-    if models.keys() - {adapter}:
-        is_answered = not any(step.get("error") or step.get("cancelled") for step in asked)
+    others = [step for step in asked if step["client"].get("model") != step.get("name")]
+    named = _models(step["client"] for step in asked if step["client"].get("model") == step.get("name"))
+    lines = [f"models asked by name: {_listed(named)}"] if named.keys() - {adapter} else []
+    if models := _models(step["client"] for step in others):
+        is_answered = not any(step.get("error") or step.get("cancelled") for step in others)
         instead = f"all were answered by {adapter}" if is_answered else f"{adapter} was asked instead"
         lines.append(f"clients asked for {_listed(models)}; {instead}")
-    if others:
-        lines.append(f"clients asked the server of {adapter} for other models: {_listed(others)}")
-    if dropped:
+    if forwarded := _models(step["client"] for step in found if step.get("kind") == "http"):
+        lines.append(f"clients asked the server of {adapter} for other models: {_listed(forwarded)}")
+    if dropped := Counter(str(name) for step in asked for name in _names(step["client"].get("dropped"))):
         lines.append(f"not passed on between clients and {adapter}: {_listed(dropped)}")
     return lines
 

@@ -24,7 +24,7 @@ from pytest_lmeval.leaderboard.aggregations import (
     subject_mean,
     text_metrics,
 )
-from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions
+from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions, models_of
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, reaches
 from pytest_lmeval.stats.intervals import is_at_least, mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
@@ -112,8 +112,9 @@ class RowNumbers:
     """What the examples of a row come to. Scores are means over the scored examples; None without one.
 
     ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
-    are, and which aggregation is the task's score, None where none is. ``scores`` are the sub-rows: the scores that the
-    examples have by name, where they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
+    are, and which aggregation is the task's score, None where none is. ``models`` is empty, or says how often requests
+    of an eval function ``asked`` for each model, and how often each ``answered``. ``scores`` are the sub-rows: the
+    scores that the examples have by name, where they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -130,6 +131,7 @@ class RowNumbers:
     notes: Mapping[str, Any]
     measured: Mapping[str, Any]
     spent: Mapping[str, float | int]
+    models: Mapping[str, Mapping[str, int]]
     scores: Mapping[str, Mapping[str, Any]]
 
 
@@ -199,7 +201,7 @@ for _group, _kind in (("about", RowTask), ("counts", RowCounts), ("numbers", Row
     read_as_own(TaskRow, _group, _kind)
 _IF_ANY = (
     *("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured", "config", "key"),
-    *("display_name", "cut_off", "quarantined", "spent", "scores"),
+    *("display_name", "cut_off", "quarantined", "spent", "models", "scores"),
 )
 _ROW_FIELDS = (
     *("task", "path", "sha256", "metric", "score", "stderr", "ci95", "correct", "total", "errors", "timeouts"),
@@ -330,6 +332,7 @@ def _numbers(
         notes=aggregates.get("notes", {}),
         measured=measured,
         spent=spent(everything),
+        models=models_of(everything) if METRIC in map(_METRIC, everything) else {},
         scores=by_name,
     )
 

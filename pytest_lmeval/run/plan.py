@@ -159,19 +159,49 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 
 
 def lacking_in(adapter: Any, tasks: Iterable[Task]) -> dict[str, str]:
-    """Return why tasks are not asked, by name: those that need a method that ``adapter`` does not have."""
-    return {
-        task.name: f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by; "
-        "nothing was asked"
-        for task in tasks
-        if task.needs and not callable(getattr(adapter, task.needs, None))
-    }
+    """Return why tasks are not asked, by name: those that need a method, or a model, that ``adapter`` does not have."""
+    lacking = {}
+    for task in tasks:
+        if task.needs and not callable(getattr(adapter, task.needs, None)):
+            missing = f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by"
+            lacking[task.name] = f"{missing}; nothing was asked"
+        elif reason := no_model_for(task, adapter):
+            lacking[task.name] = f"{reason}; nothing was asked"
+    return lacking
+
+
+def no_model_for(task: Task, adapter: Any) -> str:
+    """Return why a task has no model to ask: it names none, and neither does ``adapter``; "" if it has one."""
+    if not names_no_model(adapter) or task.metric == METRIC or not task.asks_model:
+        return ""
+    name = adapter_name(adapter)
+    return f"{called(task)} names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL"
+
+
+def names_no_model(adapter: Any) -> bool:
+    """Tell whether an adapter asks for the model that each request names."""
+    return getattr(adapter, "model_by_request", False) is True
+
+
+def check_named(judges: Iterable[Any]) -> None:
+    """Raise UsageError if the adapter of a judge, or of who plays users, has no model: what these ask names none."""
+    for adapter in judges:
+        if names_no_model(adapter):
+            name = adapter_name(adapter)
+            raise UsageError(
+                f"{name}: has no model of its own, and what a judge or a simulated user is asked names none: say "
+                f"{name}:MODEL with --lm-judge or --lm-user"
+            )
 
 
 def check_selection(units: Sequence[Unit], adapter: Any) -> None:
     """Raise UsageError where ``adapter`` refuses ``units``, or answers nothing and any but a function needs it to."""
     if not getattr(adapter, "answers", True):
         _check_no_answers(units, adapter)
+    if names_no_model(adapter):
+        reasons = [no_model_for(task, adapter) for task in tasks_of(units)]
+        if all(reasons) and reasons:
+            raise UsageError("; ".join(reasons))
     # A conftest may refuse, before anything is asked, what was selected.
     check = getattr(adapter, "check_selection", None)
     if callable(check):

@@ -29,6 +29,7 @@ from pytest_lmeval.run.plan import (
     Unit,
     called,
     check_costs,
+    check_named,
     check_selection,
     opened_sandbox,
     plan_run,
@@ -111,6 +112,7 @@ class Run:
         named = [*map(self.judges.adapter, filter(None, needed.judges)), self.judges.user_adapter]
         if (talks := needed.user) is not None and not (judge or named[-1] or has_own_judge(talks)):
             raise UsageError(f"{called(talks.task)} {NO_USER}")
+        check_named([judge, *named])
         if self.settings.max_cost is not None:
             check_costs([adapter, judge, *named], tasks_of(units))
         return plan_run(units, needed, self.settings, self._registry, adapter, group_of)

@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_lmeval.adapters.anthropic.adapter import AnthropicAdapter
-from pytest_lmeval.errors import UsageError
 
 __all__ = ["AnthropicAdapter", "make"]
 
 
 def make(argument: str, **options: Any) -> AnthropicAdapter:
-    """Return the adapter ``anthropic:MODEL``."""
-    if not argument:
-        raise UsageError("adapter 'anthropic' needs the model's name: anthropic:MODEL")
+    """Return the adapter ``anthropic:MODEL``, or ``anthropic:``, which asks for the model that each request names."""
     return AnthropicAdapter(argument, **options)

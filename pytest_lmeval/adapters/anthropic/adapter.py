@@ -41,9 +41,10 @@ class AnthropicAdapter(HttpAdapter[MessagesOptions]):
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
         return {"anthropic-version": _VERSION, **({"x-api-key": key.header()} if key else {})}
 
-    def _body(self, request: Generate) -> bytes:
-        return request_body(self.name, self._options, request)
+    def _body(self, model: str, request: Generate) -> bytes:
+        return request_body(model, self._options, request)
 
-    def _completion_of(self, document: Document, request: Generate, reply: Reply) -> Completion:
-        asked = stops(self._options, request)
-        return completion(document, self._options, asked, reply.latency_ms, reply.ttft_ms)
+    def _completion_of(
+        self, document: Document, request: Generate, reply: Reply, options: MessagesOptions
+    ) -> Completion:
+        return completion(document, options, stops(options, request), reply.latency_ms, reply.ttft_ms)

@@ -10,7 +10,8 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pytest_lmeval.adapters.http.forward import Forward, completion_of
+from pytest_lmeval.adapters.http.forward import Forward, completion_of, model_in
+from pytest_lmeval.adapters.http.models import Prices, asked_model, check_model, priced, read_prices
 from pytest_lmeval.adapters.http.options import ServerOptions
 from pytest_lmeval.adapters.http.reply import Document, parse
 from pytest_lmeval.adapters.http.secret import ApiKey, read_key
@@ -33,8 +34,9 @@ Given = TypeVar("Given", bound=ServerOptions)
 class HttpAdapter(ABC, Generic[Given]):
     """A model behind a server; a subclass says by which interface it is asked.
 
-    ``model`` is the name that the server knows it by. The key is read from the environment here and now. Raise
-    UsageError for an option that cannot be used, a key that is missing, or without aiohttp.
+    ``model`` is the name that the server knows it by; if it is empty, each request names a model. The key is read from
+    the environment here and now. Raise UsageError for an option that cannot be used, a key that is missing, or without
+    aiohttp.
 
     ``manifest["revision"]`` is what the server calls the model that answered, once it has.
     """
@@ -50,20 +52,22 @@ class HttpAdapter(ABC, Generic[Given]):
     forwards = True
 
     def __init__(self, model: str, /, **options: Any) -> None:
-        if not isinstance(model, str) or not model.strip() or not model.isprintable():
-            raise UsageError(f"adapter {self.kind!r} needs the name of a model: {self.kind}:MODEL")
         self._options: Given = self._read_options(options)
+        check_model(self.kind, model, self._options)
         key = read_key(self.kind, self._options.api_key_env, self._options.needs_key)
         if key.stands_in((model, self._options)):
             raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")
         self._key = key
         _check_address(self.kind, self._options.url)
         self._refuses_wishes = False
-        self.name = model
+        self._model = model
+        self._prices: Prices = read_prices()
+        self.model_by_request = not model
+        self.name = model or self.kind
         self.base_url = self._options.base_url
         self.options = self._options.public()
-        self.manifest: dict[str, Any] = {"id": model}
-        self.tells_cost = self._options.price_input is not None
+        self.manifest: dict[str, Any] = {"id": model} if model else {}
+        self.tells_cost = self._priced(model).price_input is not None if model else bool(self._prices)
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
 
@@ -76,12 +80,12 @@ class HttpAdapter(ABC, Generic[Given]):
         """Return the headers that the interface wants, the key's among them where there is one."""
 
     @abstractmethod
-    def _body(self, request: Generate) -> bytes:
-        """Return the JSON body of a request; raise AdapterError where it cannot be asked so."""
+    def _body(self, model: str, request: Generate) -> bytes:
+        """Return the JSON body of a request to ``model``; raise AdapterError where it cannot be asked so."""
 
     @abstractmethod
-    def _completion_of(self, document: Document, request: Generate, reply: Reply) -> Completion:
-        """Return the answer in a reply; raise AdapterError where it holds no answer."""
+    def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:
+        """Return the answer in a reply, at the prices of ``options``; raise AdapterError where it holds no answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
@@ -103,7 +107,8 @@ class HttpAdapter(ABC, Generic[Given]):
             self._transport.expect_cancellation(seconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (type(self), self.name, self.options | {"temperature": self._temperature()})
+        options = self.options | {"temperature": self._temperature()}
+        return _remake, (type(self), self._model, options, self._prices)
 
     async def complete(self, request: Generate) -> Completion:
         """Ask once and return the completion.
@@ -130,8 +135,9 @@ class HttpAdapter(ABC, Generic[Given]):
         try:
             if isinstance(request, Forward):
                 return await self._forwarded(request)
-            document, reply = await self._ask(self._body(request))
-            return self._completion_of(document, request, reply)
+            model = asked_model(self.kind, self._model, request)
+            document, reply = await self._ask(self._body(model, request))
+            return self._completion_of(document, request, reply, self._priced(model))
         except AdapterError as error:
             return error
 
@@ -148,12 +154,15 @@ class HttpAdapter(ABC, Generic[Given]):
         reply = await self._transport.forward(request.method, url, request.content, request.headers)
         if isinstance(reply, AdapterError):
             raise reply
-        return completion_of(reply, request, self.name, self._options, self._key)
+        return completion_of(reply, request, self._priced(model_in(request.content)), self._key)
 
     async def aclose(self) -> None:
         """Close the connections, in the event loop that used them; a later request opens new ones."""
         if "_transport" in vars(self):
             await self._transport.aclose()
+
+    def _priced(self, model: str) -> Given:
+        return priced(self._options, self._model, model, self._prices)
 
     def _temperature(self) -> float | str:
         return "default" if self._options.temperature is None else self._options.temperature
@@ -207,5 +216,8 @@ def _is_plain(name: str) -> bool:
     return bool(name) and name.isprintable() and len(name) <= 200
 
 
-def _remake(kind: type[HttpAdapter[Any]], model: str, options: dict[str, Any]) -> HttpAdapter[Any]:
-    return kind(model, **options)
+def _remake(kind: type[HttpAdapter[Any]], model: str, options: dict[str, Any], prices: Prices) -> HttpAdapter[Any]:
+    made = kind(model, **options)
+    # Another process does not know the project.
+    made._prices = prices
+    return made

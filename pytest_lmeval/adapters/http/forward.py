@@ -61,10 +61,10 @@ def model_in(content: bytes) -> str:
     return model if isinstance(model, str) else ""
 
 
-def completion_of(reply: Reply, request: Forward, model: str, options: ServerOptions, key: ApiKey) -> Completion:
+def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: ApiKey) -> Completion:
     """Return a reply as the answer to ``request``; raise AdapterError where it is an error in spite of its status.
 
-    What it costs is known where the ``model`` of the prices was asked, and where none was.
+    ``options`` have the prices of the model that was asked; a GET asks none, and costs nothing.
     """
     found = _loaded(reply.body) if _is_json(reply.kind) else None
     usage = found.get("usage") if isinstance(found, dict) else None
@@ -72,11 +72,7 @@ def completion_of(reply: Reply, request: Forward, model: str, options: ServerOpt
         kind = TransientError if may_pass(error) else AdapterError
         raise Document(found, reply.where, reply.body, key).error("error object", kind=kind)
     prompt_tokens, completion_tokens = _tokens(usage if isinstance(usage, dict) else {})
-    cost = None
-    if request.method == "GET":
-        cost = 0.0
-    elif model_in(request.content) == model:
-        cost = options.cost(prompt_tokens, completion_tokens or 0)
+    cost = 0.0 if request.method == "GET" else options.cost(prompt_tokens, completion_tokens or 0)
     return Completion(
         text=kept(HttpReply(reply.status, reply.kind, reply.body)),
         latency_ms=reply.latency_ms,

@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_lmeval.adapters.litellm.adapter import LiteLLMAdapter
-from pytest_lmeval.errors import UsageError
 
 __all__ = ["LiteLLMAdapter", "make"]
 
 
 def make(argument: str, **options: Any) -> LiteLLMAdapter:
-    """Return the adapter ``litellm:MODEL``."""
-    if not argument.strip() or not argument.isprintable():
-        raise UsageError("adapter 'litellm' needs the name of a model: litellm:PROVIDER/MODEL")
+    """Return the adapter ``litellm:MODEL``, or ``litellm:``, which asks for the model that each request names."""
     return LiteLLMAdapter(argument, **options)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.http.adapter import raised
 from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.http.models import Prices, asked_model, check_model, priced, read_prices
 from pytest_lmeval.adapters.http.reply import Document
 from pytest_lmeval.adapters.http.secret import read_key
 from pytest_lmeval.adapters.litellm.options import read_options
@@ -42,6 +43,7 @@ class LiteLLMAdapter:
 
     def __init__(self, model: str, /, **options: Any) -> None:
         self._options = read_options(options)
+        check_model("litellm", model, self._options)
         self._key = read_key("litellm", self._options.api_key_env, bool(self._options.api_key_env))
         if self._key.stands_in((model, self._options)):
             raise UsageError("adapter 'litellm': the API key itself is in the model's name or in an option")
@@ -50,10 +52,13 @@ class LiteLLMAdapter:
         self.known_secrets = tuple({*self._key.known(), *found})
         self._scrubber = Scrubber([*self.known_secrets])
         self._litellm = None if is_offline() else _imported()
-        self.name = model
+        self._model = model
+        self._prices: Prices = read_prices()
+        self.model_by_request = not model
+        self.name = model or "litellm"
         self.base_url = self._options.base_url
         self.options = self._options.public()
-        self.manifest: dict[str, Any] = {"id": model}
+        self.manifest: dict[str, Any] = {"id": model} if model else {}
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
 
@@ -84,18 +89,19 @@ class LiteLLMAdapter:
 
     async def _completion(self, request: Generate) -> Completion | AdapterError:
         # Errors leave as values: a traceback through here would show what litellm was given, the key with it.
-        begun = time.perf_counter()
+        begun, model = time.perf_counter(), self.name
         try:
-            fields = request_fields(self.name, self._options, request)
+            model = asked_model("litellm", self._model, request)
+            fields = request_fields(model, self._options, request)
             async with asyncio.timeout(self._options.timeout):
                 reply = await self._ask(fields)
-            return self._answer(reply, (time.perf_counter() - begun) * 1000)
+            return self._answer(model, reply, (time.perf_counter() - begun) * 1000)
         except TimeoutError:
-            return AttemptTimeout(f"litellm:{self.name}: no response in {self._options.timeout:g} s")
+            return AttemptTimeout(f"litellm:{model}: no response in {self._options.timeout:g} s")
         except AdapterError as error:
             return error
         except Exception as error:
-            return self._error(error)
+            return self._error(model, error)
 
     async def _ask(self, fields: dict[str, Any]) -> Any:
         self._litellm = litellm = self._litellm or _imported()
@@ -109,32 +115,33 @@ class LiteLLMAdapter:
             max_retries=0,
         )
 
-    def _answer(self, reply: Any, latency_ms: float) -> Completion:
+    def _answer(self, model: str, reply: Any, latency_ms: float) -> Completion:
         fields = reply.model_dump()
-        where = f"litellm:{self.name}"
+        where = f"litellm:{model}"
+        options = priced(self._options, self._model, model, self._prices)
         text = self._scrubber.scrub(reply.model_dump_json())
-        found = completion(Document(fields, where, text.encode(), self._key), self._options, latency_ms)
-        if found.cost is None and self._options.price_input is None:
-            found = replace(found, cost=self._cost(reply))
+        found = completion(Document(fields, where, text.encode(), self._key), options, latency_ms)
+        if found.cost is None and options.price_input is None:
+            found = replace(found, cost=self._cost(model, reply))
         if isinstance(fields.get("model"), str):
             self.manifest.setdefault("revision", one_line(fields["model"]))
         return found
 
-    def _cost(self, reply: Any) -> float | None:
+    def _cost(self, model: str, reply: Any) -> float | None:
         """Return the dollars by litellm's list of prices; None for a model that is not in it."""
         try:
             library: Any = self._litellm
-            cost = library.completion_cost(completion_response=reply, model=self.name)
+            cost = library.completion_cost(completion_response=reply, model=model)
         except Exception:  # it raises Exception itself
             return None
         return float(cost) if is_number(cost) and cost > 0 else None
 
-    def _error(self, error: Exception) -> AdapterError:
+    def _error(self, model: str, error: Exception) -> AdapterError:
         """Return an exception of litellm as one of ours, by its status; the text has no secret."""
         kind = type(error).__name__
         status = getattr(error, "status_code", None)
         text = one_line(self._scrubber.scrub(str(error)))
-        where = f"litellm:{self.name}: {kind}"
+        where = f"litellm:{model}: {kind}"
         if kind == "Timeout":
             return AttemptTimeout(f"{where}: {text}")
         if kind == "APIConnectionError":

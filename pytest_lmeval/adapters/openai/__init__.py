@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
-from pytest_lmeval.errors import UsageError
 
 __all__ = ["OpenAIAdapter", "make"]
 
 
 def make(argument: str, **options: Any) -> OpenAIAdapter:
-    """Return the adapter ``openai:MODEL``."""
-    if not argument:
-        raise UsageError("adapter 'openai' needs the model's name: openai:MODEL")
+    """Return the adapter ``openai:MODEL``, or ``openai:``, which asks for the model that each request names."""
     return OpenAIAdapter(argument, **options)

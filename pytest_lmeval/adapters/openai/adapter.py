@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.http.adapter import HttpAdapter, raised
+from pytest_lmeval.adapters.http.models import asked_model
 from pytest_lmeval.adapters.http.reply import Document
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai.echo import echo_body, echoed
@@ -47,11 +48,11 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
         return {"Authorization": key.header("Bearer ")} if key else {}
 
-    def _body(self, request: Generate) -> bytes:
-        return request_body(self.name, self._options, request)
+    def _body(self, model: str, request: Generate) -> bytes:
+        return request_body(model, self._options, request)
 
-    def _completion_of(self, document: Document, request: Generate, reply: Reply) -> Completion:
-        return completion(document, self._options, reply.latency_ms, reply.ttft_ms)
+    def _completion_of(self, document: Document, request: Generate, reply: Reply, options: OpenAIOptions) -> Completion:
+        return completion(document, options, reply.latency_ms, reply.ttft_ms)
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
         """Ask for one after the other, once, and return their log-probabilities; raise as :meth:`complete` does."""
@@ -61,7 +62,8 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
         if not request.context:
             request = replace(request, context=self._options.begin or "")
         try:
-            document, reply = await self._ask(echo_body(self.name, self._options, request))
+            model = asked_model(self.kind, self._model, request)
+            document, reply = await self._ask(echo_body(model, self._options, request))
             return echoed(document, request, reply.latency_ms)
         except AdapterError as error:
             return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_lmeval.adapters.protocol import NamedModel
 from pytest_lmeval.errors import AdapterError, LmevalError, UsageError
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.clients.body import ClientRequest, refused
@@ -41,10 +42,18 @@ class Clients:
         What the adapter does not take is left out, and noted in the step.
         """
         state.check_is_running("a request to lm.base_url")
-        request, step = open_request(state, self._asker.name, asked.messages, asked.fields)
+        asker, fields, name = self._asker, asked.fields, self._asker.name
+        if asker.passes_models and asked.model:
+            fields = {**fields, "options": {**fields["options"], "model": NamedModel(asked.model)}}
+            name = asker.answering(asked.model)
+        request, step = open_request(state, name, asked.messages, fields)
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))
         step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {})}
+        if asker.model_by_request and not asked.model:
+            error = refused(400, f"model: the request names none, and {name}: asks for the one that it names")
+            close_failed(state, step, error)
+            raise error
         return await self._ask(state, step, request, taken)
 
     async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
@@ -64,6 +73,7 @@ class Clients:
         model = model_in(asked.content)
         # What is replayed has no server, and its name is not the model's.
         is_other = model not in ("", self._asker.name) and hasattr(self._asker.engine.adapter, "base_url")
+        is_other = is_other and not self._asker.model_by_request
         step.client = {"model": model} if is_other else {}
         answer = await self._ask(state, step, request, request)
         try:

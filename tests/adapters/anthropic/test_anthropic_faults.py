@@ -113,7 +113,7 @@ def test_what_cannot_be_used_is_refused(options: dict[str, Any], said: str) -> N
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\nb"])
+@pytest.mark.parametrize("name", [" ", "a\nb"])
 def test_a_model_has_a_name(name: str) -> None:
     with pytest.raises(UsageError, match="anthropic:MODEL"):
         make(name)

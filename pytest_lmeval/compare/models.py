@@ -1,0 +1,67 @@
+"""The models that the requests of applications ask for, now and in the baseline: a change of them is a change to test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_lmeval.compare.remarks import names_of
+from pytest_lmeval.leaderboard.details import is_function, models_of
+from pytest_lmeval.records.boardfile import NOT_COMPARED
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import ExampleResult
+
+_MUCH = 0.1
+_NONE: Mapping[str, int] = {}
+_WAYS_OUT = (
+    "have each request's own model asked (--lm-adapter=openai:, also anthropic: or litellm:), or update the baseline"
+)
+
+
+def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
+    """Return two lists of lines, by task: which models a run should have tested and did not, and what else differs.
+
+    The first are those that the baseline's task does not have, and that answered nothing. The second says where other
+    models were asked for, or in other shares, on the examples that both runs have, and which tasks of the baseline have
+    no names.
+    """
+    untested, said, nameless = [], [], []
+    before, now = _by_task(old), _by_task(new)
+    for task in sorted(before.keys() & now.keys()):
+        known, models = models_of(before[task].values()), models_of(now[task].values())
+        asked = models.get("asked", _NONE)
+        if asked and not known:
+            nameless.append(task)
+        elif missed := asked.keys() - known.get("asked", _NONE).keys() - models.get("answered", _NONE).keys():
+            counts = {name: asked[name] for name in missed}
+            others = f"in the baseline for {names_of(known['asked'])}"
+            untested.append(
+                f"{task}: requests ask for {names_of(counts)} now, {others}; {names_of(models['answered']) or 'nothing'} "
+                f"answered, so this change was not tested: {_WAYS_OUT}"
+            )
+        elif differs := _difference(before[task], now[task]):
+            said.append(f"{task}: {differs}")
+    if nameless:
+        where = f"the baseline's {', '.join(nameless)} has no names of models that requests ask for"
+        said.append(f"{NOT_COMPARED}the names of models: {where}")
+    return [printable(line, keep="") for line in untested], [printable(line, keep="") for line in said]
+
+
+def _by_task(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleResult]]:
+    found: dict[str, dict[str, ExampleResult]] = {}
+    for result in results:
+        if is_function(result):
+            found.setdefault(result.task, {})[result.id] = result
+    return found
+
+
+def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
+    """Return which models are asked for now and before, if that differs, or shares do by a tenth or more."""
+    both = old.keys() & new.keys()
+    before, now = (
+        models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)
+    )
+    shares = [{name: count / sum(asked.values()) for name, count in asked.items()} for asked in (before, now)]
+    is_other = before.keys() != now.keys() or any(abs(shares[0][name] - shares[1][name]) > _MUCH for name in before)
+    if not is_other:
+        return ""
+    return f"requests ask for {names_of(now) or 'no model'} now, in the baseline for {names_of(before) or 'none'}"

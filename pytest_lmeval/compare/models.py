@@ -1,4 +1,4 @@
-"""The models that the requests of applications ask for, now and in the baseline: a change of them is a change to test."""
+"""The models that requests of applications ask for, now and in the baseline: a change of them is a change to test."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> 
             nameless.append(task)
         elif missed := asked.keys() - known.get("asked", _NONE).keys() - models.get("answered", _NONE).keys():
             counts = {name: asked[name] for name in missed}
-            others = f"in the baseline for {names_of(known['asked'])}"
+            answered = names_of(models["answered"]) or "none"
             untested.append(
-                f"{task}: requests ask for {names_of(counts)} now, {others}; {names_of(models['answered']) or 'nothing'} "
-                f"answered, so this change was not tested: {_WAYS_OUT}"
+                f"{task}: requests ask for {names_of(counts)} now, in the baseline for {names_of(known['asked'])}; "
+                f"{answered} answered, so this change was not tested: {_WAYS_OUT}"
             )
         elif differs := _difference(before[task], now[task]):
             said.append(f"{task}: {differs}")

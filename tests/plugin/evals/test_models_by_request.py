@@ -89,8 +89,8 @@ def test_a_model_that_the_application_asks_for_and_that_did_not_answer_makes_the
     gate = app.project.board()["gate"]
     assert "stale" == gate["verdict"]
     assert gate["reasons"][0].startswith(
-        "ask: requests ask for mini (12) now, in the baseline for good (12); good (12) answered, so this change was not "
-        "tested: have each request's own model asked (--lm-adapter=openai:, "
+        "ask: requests ask for mini (12) now, in the baseline for good (12); good (12) answered, so this change was "
+        "not tested: have each request's own model asked (--lm-adapter=openai:, "
     )
     result.stdout.fnmatch_lines(["*to update it: --lm-baseline=baseline.json --lm-update-baseline*"])
     # The second way out: the answers are the same, the names are not.
@@ -264,15 +264,12 @@ def test_every_path_to_a_verdict_knows_which_models_were_asked_for(app: App) -> 
     assert 1 == app.run(*BASELINE, "--lm-include-per-example", adapter="openai:good").ret
     gate = app.project.board()["gate"]
     reasons = gate["reasons"]
-    for arguments in (
-        ("report", "reports/ledger.jsonl", "--json"),
-        ("diff", "baseline.json", "reports/leaderboard.json", "--json"),
-        ("diff", "baseline.json", "reports/ledger.jsonl", "--json"),
-    ):
-        said = app.project.lmeval(*arguments)
-        found = json.loads(said.stdout.str())
-        verdict = found["gate"]
-        assert ("stale", reasons[0]) == (verdict["verdict"], verdict["reasons"][0]), arguments
+    for run in ("leaderboard.json", "ledger.jsonl"):
+        compared = app.project.lmeval("diff", "baseline.json", f"reports/{run}", "--format=json")
+        found = json.loads(compared.stdout.str())["gate"]
+        assert (1, "stale", reasons[0]) == (compared.ret, found["verdict"], found["reasons"][0]), run
+    assert 0 == app.project.lmeval("report", "reports/ledger.jsonl", "-o", "page.html").ret
+    assert "requests ask for mini (12) now" in (app.project.path / "page.html").read_text()
     for number in ("1/2", "2/2"):
         folder = f"--lm-report-dir=shard{number[0]}"
         app.run(*BASELINE, f"--lm-shard={number}", folder, adapter="openai:good")

@@ -13,14 +13,18 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.starter import StarterFile, write_starter
 from pytest_lmeval.starter.beginnings import Beginning, beginning
 from pytest_lmeval.starter.columns import read_columns
-from pytest_lmeval.starter.models import KINDS, ChosenModel, check_module, parse_model
+from pytest_lmeval.starter.models import APPLICATION, KINDS, ChosenModel, check_module, of_application, parse_model
 from pytest_lmeval.starter.workflow import comes_from_here
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="where (default: here)")
-    parser.add_argument("--model", metavar="SPEC", help=f"the model: {', '.join(KINDS)} (default: asked for, else toy)")
+    parser.add_argument(
+        "--model",
+        metavar="SPEC",
+        help=f"the model: {', '.join(KINDS)} (default: asked for, else toy; {APPLICATION} with --function)",
+    )
     parser.add_argument("--base-url", metavar="URL", default="", help="the address of its server, kept in a profile")
     parser.add_argument("--from", dest="rows", metavar="FILE", type=Path, help="your questions: csv, jsonl or parquet")
     parser.add_argument("--question", metavar="COLUMN", default="", help="the column of the question in FILE")
@@ -37,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--question and --answer name columns of a file: --from FILE")
     if options.base_url and options.model is None:
         raise UsageError("--base-url needs the name of the model: --model openai:NAME")
-    model = parse_model(options.model or "toy", options.base_url)
+    model = parse_model(options.model or (APPLICATION if options.function else "toy"), options.base_url)
+    model = of_application(model) if options.function else model
     check_module(model, options.folder, pytest_options([options.folder])[1].get("pythonpath", ()))
     rows = read_columns(options.rows, options.question, options.answer) if options.rows else None
     begin = beginning(options.folder, model, rows, function=options.function)
@@ -74,6 +79,8 @@ def _reported(changes: Iterable[StarterFile]) -> Iterator[str]:
 
 
 def _notes(model: ChosenModel) -> Iterator[str]:
+    if model.named:
+        yield f"{model.spec} asks for the model that each request names: the eval names {model.named}, as yours will"
     if model.key:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
     if comes_from_here():

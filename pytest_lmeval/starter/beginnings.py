@@ -31,15 +31,18 @@ def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, fu
     The toy gets the tasks that it knows, another model questions that each model answers.
     """
     if function:
-        return _function(folder, rows)
+        return _function(folder, model, rows)
     if rows is not None:
         return _task_of_rows(folder, rows)
     names = ("arithmetic.jsonl", "support.jsonl") if model.kind == "toy" else ("first.jsonl",)
     return Beginning({f"tasks/{name}": _text(f"tasks/{name}") for name in names})
 
 
-def _function(folder: Path, rows: QuestionRows | None) -> Beginning:
+def _function(folder: Path, model: ChosenModel, rows: QuestionRows | None) -> Beginning:
     text = _text("tests/test_evals.py.txt")
+    if model.named:
+        text = text.replace("async def answer", f"MODEL = {json.dumps(model.named)}\n\n\nasync def answer", 1)
+        text = text.replace('answer alone.")', 'answer alone.", model=MODEL)')
     if rows is None:
         files = {"tests/test_evals.py": text, "tests/questions.jsonl": _text("tests/questions.jsonl")}
         return Beginning(files, ("tests/test_evals.py",), imports=True)

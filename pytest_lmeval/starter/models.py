@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_lmeval.errors import UsageError
 
+APPLICATION = "openai:gpt-4o-mini"
+"""The model that the eval function of a new project asks for unless another is named."""
 KINDS = ("toy", "openai:NAME", "anthropic:NAME", "hf:PATH", "module:Object")
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -19,10 +21,14 @@ _ON_THIS_MACHINE = re.compile(r"localhost|127\.[\d.]+|\[?::1\]?|0\.0\.0\.0")
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """What ``--model`` and ``--base-url`` say; made by :func:`parse_model`."""
+    """What ``--model`` and ``--base-url`` say; made by :func:`parse_model`.
+
+    ``named`` is the model that an eval function asks for, if the adapter asks for what each request names.
+    """
 
     spec: str
     base_url: str = ""
+    named: str = ""
 
     @property
     def kind(self) -> str:
@@ -33,7 +39,7 @@ class ChosenModel:
     @property
     def profile(self) -> str:
         """The name of the profile that keeps the address, or none where there is no address to keep."""
-        last = re.split("[/:]", self.spec)[-1]
+        last = re.split("[/:]", self.spec)[-1] or "app"
         return re.sub(r"[^A-Za-z0-9_-]+", "-", last) if self.base_url else ""
 
     @property
@@ -69,6 +75,12 @@ def parse_model(spec: str, base_url: str = "") -> ChosenModel:
     if base_url:
         _check_address(base_url)
     return model
+
+
+def of_application(model: ChosenModel) -> ChosenModel:
+    """Return the model as an application has it, which names it in each request; one without a server is as it was."""
+    kind, _, name = model.spec.partition(":")
+    return replace(model, spec=f"{kind}:", named=name) if kind in _KEYS else model
 
 
 def check_module(model: ChosenModel, folder: Path, pythonpath: str | Sequence[str] = ()) -> None:

@@ -131,12 +131,47 @@ def test_a_model_of_the_projects_own_is_found_in_its_folder(empty: Project, lmev
     _green_then_red(empty, "own.py", "if part in prompt", "if part in prompt[::-1]")
 
 
+async def _works_out(exchange: Exchange) -> None:
+    """Answer as the model that the request names: only ``able`` and ``gpt-4o-mini`` can count."""
+    asked = exchange.seen.json
+    text = asked["messages"][-1]["content"].removeprefix("Work out ").partition(".")[0]
+    said = str(eval(text)) if asked["model"] in ("able", "gpt-4o-mini") and text[:1].isdigit() else "?"
+    await json_reply(chat(said))(exchange)
+
+
 def test_an_application_gets_an_eval_function_whose_place_it_takes(empty: Project, lmeval: Lmeval) -> None:
-    told = _init(lmeval, "--function")
+    told = _init(lmeval, "--function", "--model=toy")
 
     assert "now:  pytest tests/test_evals.py" in told
     assert "pythonpath = ['.']" in "".join(told)
     _green_then_red(empty, "tests/test_evals.py", 'f"{question} Reply', 'f"Reply')
+
+
+def test_the_model_of_an_application_is_the_one_that_its_requests_name(
+    empty: Project, lmeval: Lmeval, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = _init(lmeval, "--function")
+    assert "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'openai:', pythonpath = ['.']" in told
+    note = "openai: asks for the model that each request names: the eval names gpt-4o-mini, as yours will"
+    assert [note, "the key is read from OPENAI_API_KEY: set it here, and as a secret of the repository"] == told[
+        -len(HERE) - 4 : -len(HERE) - 2
+    ]
+    with serving([_works_out]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        # Another model is a change of the application, and is tested.
+        _green_then_red(empty, "tests/test_evals.py", 'MODEL = "gpt-4o-mini"', 'MODEL = "unable"')
+
+
+def test_an_application_whose_model_has_an_address_gets_a_profile_without_a_model(
+    empty: Project, lmeval: Lmeval
+) -> None:
+    with serving([_works_out]) as server:
+        told = _init(lmeval, "--function", "--model=openai:able", f"--base-url={server.base_url}")
+
+        profile = f"[tool.lmeval.adapters.app] adapter = 'openai:', base_url = '{server.base_url}'"
+        assert f"wrote pyproject.toml: {profile}" in told
+        assert "openai: asks for the model that each request names: the eval names able, as yours will" in told
+        _green_then_red(empty, "tests/test_evals.py", 'MODEL = "able"', 'MODEL = "unable"')
 
 
 def test_a_file_of_rows_is_the_data_of_an_eval_function(empty: Project, lmeval: Lmeval) -> None:
@@ -345,7 +380,7 @@ def test_the_bom_of_a_file_of_rows_is_no_part_of_a_column(empty: Project, lmeval
     ("typed", "expected"),
     [
         (["", ""], ("lm_adapter = 'toy'", "tasks/arithmetic.jsonl")),
-        (["openai:small", "http://localhost:1/v1", "function"], ("lm_adapter = 'small'", "tests/test_evals.py")),
+        (["openai:small", "http://localhost:1/v1", "function"], ("lm_adapter = 'app'", "tests/test_evals.py")),
         (["anthropic:m", "rows.csv"], ("lm_adapter = 'anthropic:m'", "tasks/rows.yaml")),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving, status
+from tests.clients_server import serves
 from tests.conftest import BOTH, Project
 
 KNOWS = {"good": 1, "mini": 2, "router": 1, "writer": 1, "vendor/good.v1": 1}
@@ -315,3 +316,60 @@ def test_a_recording_of_one_model_answers_for_all_and_says_who_did(app: App) -> 
     app.project.edit("app.py", '"good"', '"mini"')
     result = app.project.run_pytest(*replay)
     assert (1, "stale") == (result.ret, app.project.board("replayed")["gate"]["verdict"]), result.stdout.str()
+
+
+INTERFACES = """
+import json, os, urllib.request
+from pytest_lmeval import eval_task
+
+def send(lm, path, **body):
+    head = {"Content-Type": "application/json"}
+    url = f"{lm.base_url}/{path}"
+    return urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), head)).read().decode()
+
+SAID = [{"role": "user", "content": "x"}]
+
+@eval_task("ways")
+def test_ways(lm):
+    assert "chat-model" in send(lm, "chat/completions", model="chat-model", messages=SAID)
+    assert "42." in send(lm, "chat/completions", model="streamed-model", messages=SAID, stream=True)
+    assert "42." in send(lm, "responses", model="responses-model", input="x")
+    if os.environ.get("MESSAGES"):
+        assert "42." in send(lm, "messages", model="messages-model", messages=SAID, max_tokens=9)
+    else:
+        assert "embedding" in send(lm, "embeddings", model="embedding-model", input="x")
+    assert "42." in lm.ask("x", model="asked-model").text
+    lm.score("right", True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_the_model_is_passed_on_from_each_interface(
+    project: Project, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("test_ways.py", INTERFACES)
+    if kind == "anthropic":
+        monkeypatch.setenv("MESSAGES", "1")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-0123456789")
+    with serving([serves()]) as server:
+        address = f"base_url={server.base_url}"
+        result = project.run_pytest("test_ways.py", f"--lm-adapter={kind}:", f"--lm-adapter-arg={address}")
+        asked = [seen.json["model"] for seen in server.requests]
+    assert 0 == result.ret, result.stdout.str()
+    fourth = {"openai": "embedding-model", "anthropic": "messages-model"}[kind]
+    assert ["chat-model", "streamed-model", "responses-model", fourth, "asked-model"] == asked
+    assert kind == project.board()["adapter"]
+    # Without a model under test no other is another one.
+    result.stdout.no_fnmatch_line("*for other models*")
+    models = dict.fromkeys({*asked} - {"embedding-model"}, 1)
+    assert {"asked": models, "answered": models} == project.board()["tasks"][0]["models"]
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "litellm"])
+def test_an_adapter_without_a_colon_needs_a_model(project: Project, kind: str) -> None:
+    project.prompts("say: 1")
+    result = project.run("tasks", f"--lm-adapter={kind}")
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(
+        [f"*adapter '{kind}' needs the model's name: {kind}:MODEL; '{kind}:' asks for the model*"]
+    )

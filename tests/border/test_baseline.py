@@ -60,6 +60,38 @@ def _scores(*scores: Any) -> Callable[[dict[str, Any]], object]:
     ]
 
 
+ASKS = """
+import json, urllib.request
+from pytest_lmeval import eval_task
+
+@eval_task("asks")
+def test_asks(lm):
+    body = {"model": "new-model", "messages": [{"role": "user", "content": "say: 4"}]}
+    urllib.request.urlopen(urllib.request.Request(f"{lm.base_url}/chat/completions", json.dumps(body).encode()))
+    lm.score("right", True)
+"""
+
+
+def _other_model(what: str, client: dict[str, Any], code: int, says: str) -> Row:
+    """Return the row of an application that asks for another model than its run of the baseline."""
+    steps = [{"kind": "request", "name": "stub.v1", "output": "4", **client}]
+    details = {"function": "test_asks.py::test_asks", "steps": steps}
+    asked = ExampleResult("asks", "test_asks", "passed", 1.0, 1.0, "function", hash=HASH, details=details)
+    board = build_board((), [*map(_result, IDS), asked], RunFacts("2026-01-01T00:00:00Z", "stub.v1"))
+    known: dict[str, Any] = {"files": {"test_asks.py": ASKS, "base.json": encode_baseline(board)}}
+    arguments = ("--lm-baseline=base.json", "--lm-gate=baseline")
+    return Row(
+        kind="changed unseen",
+        what=what,
+        arguments=arguments,
+        alone=True,
+        code=code,
+        fate="reported",
+        says=says,
+        **known,
+    )
+
+
 BORDER = Border(
     name="a baseline",
     files={"tasks/t.jsonl": TASK},
@@ -135,6 +167,18 @@ BORDER = Border(
             fate="reported",
             says="compared with base.json: other.v1",
             on=("terminal", "markdown", "page"),
+        ),
+        _other_model(
+            "the model that an application asks for",
+            {"client": {"model": "old-model"}},
+            1,
+            "asks: requests ask for new-model (1) now, in the baseline for old-model (1);",
+        ),
+        _other_model(
+            "a baseline without the names of models",
+            {},
+            0,
+            "not compared: the names of models: the baseline's asks has no names of models",
         ),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,3 +149,26 @@ def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], said: 
     with pytest.raises(UsageError, match=said) as caught:
         make_adapter("litellm:openai/m", options=options)
     assert KEY not in str(caught.value)
+
+
+def test_without_a_model_it_asks_for_the_one_that_each_request_names(tmp_path: Path) -> None:
+    prices = "[tool.lmeval.prices.'openai/mock-1']\nprice_input = 1\nprice_output = 2\n"
+    (tmp_path / "pyproject.toml").write_text(prices)
+    named = [Generate("x", options={"model": name}) for name in ("openai/mock-1", "openai/mock-2")]
+
+    async def talk(adapter: Any) -> list[Completion]:
+        try:
+            with pytest.raises(RequestRefused, match="litellm: has no model of its own"):
+                await adapter.complete(Generate("x"))
+            return [await adapter.complete(request) for request in named]
+        finally:
+            await adapter.aclose()
+
+    with serving([json_reply(REPLY)]) as server:
+        options = {"base_url": server.base_url, "extra_body": {"api_version": "1"}}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_API_KEY", KEY)
+            adapter = make_adapter("litellm:", options=options, project=tmp_path)
+            answers = asyncio.run(talk(adapter))
+        assert ["mock-1", "mock-2"] == [seen.json["model"] for seen in server.requests]
+    assert ("litellm", [25e-6, None]) == (adapter.name, [answer.cost for answer in answers])

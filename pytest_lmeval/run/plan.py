@@ -234,9 +234,11 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
     """Raise UsageError where an adapter, or the way that a task is asked, leaves the cost of a request unknown."""
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
+            options = "price_input and price_output, per million tokens"
+            where = f"[tool.lmeval.prices.MODEL]: {options}" if names_no_model(adapter) else options
             raise UsageError(
-                f"{_NO_COST}, which adapter {adapter_name(adapter)} does not say: give it prices "
-                "(price_input and price_output, per million tokens), or leave the option out"
+                f"{_NO_COST}, which adapter {adapter_name(adapter)} does not say: give it prices ({where}), or leave "
+                "the option out"
             )
     for task in tasks:
         if task.needs == "loglikelihood":

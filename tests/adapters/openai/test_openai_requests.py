@@ -7,9 +7,11 @@ import contextlib
 import gc
 import gzip
 import json
+import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body, request_fields
 from pytest_lmeval.adapters.protocol import Wish
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.loading import make_adapter
 from pytest_lmeval.types import Completion, Generate, Message, ToolCall
 from tests.tables import each_row
 
@@ -277,3 +280,21 @@ def test_a_wish_that_the_server_refuses_is_left_out_from_then_on_and_another_opt
     # What is refused for another reason is refused without the wish, too: the server may well have the option.
     assert [True, False, True, False] == asyncio.run(asked([status(400)], wish, 2))
     assert [True, True] == asyncio.run(asked([status(400), says("4")], wanted, 2))
+
+
+def test_without_a_model_it_asks_for_the_one_of_the_request_also_in_another_process(tmp_path: Path) -> None:
+    table = '[tool.lmeval.prices."vendor/m.1"]\nprice_input = 1\nprice_output = 2\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+
+    async def talk(adapter: OpenAIAdapter) -> Completion:
+        try:
+            return await adapter.complete(Generate("x", options={"model": "vendor/m.1"}))
+        finally:
+            await adapter.aclose()
+
+    with serving([says("4")]) as server:
+        adapter = make_adapter("openai:", options={"base_url": server.base_url}, project=tmp_path)
+        other = pickle.loads(pickle.dumps(adapter))
+        answer = asyncio.run(talk(other))
+    assert ["vendor/m.1"] == [seen.json["model"] for seen in server.requests]
+    assert ("openai", True, 25e-6) == (other.name, other.model_by_request, answer.cost)

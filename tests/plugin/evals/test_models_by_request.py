@@ -189,8 +189,11 @@ def test_ask(row, lm, lm_env):
 def test_an_application_of_two_models_is_scored_with_both(app: App) -> None:
     app.project.edit("app.py", 'MODEL = "good"', 'ROUTER = "router"')
     app.project.write("test_app.py", TWO)
-    assert 0 == app.run(*UPDATE).ret
-    assert {"router": 6, "writer": 6} == app.asked()
+    prices = "[tool.lmeval.prices.router]\nprice_input = 1000\nprice_output = 1000\n"
+    app.project.write("pyproject.toml", prices)
+    first = app.run(*UPDATE)
+    assert (0, {"router": 6, "writer": 6}) == (first.ret, app.asked())
+    first.stdout.fnmatch_lines(["took *cost at least 0.1*"])
     result = app.run(*BASELINE)
     assert 0 == result.ret, result.stdout.str()
     result.stdout.fnmatch_lines(["models asked by name: router (6), writer (6)"])

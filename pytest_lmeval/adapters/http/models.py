@@ -70,7 +70,7 @@ def _check_prices(where: str, prices: Any) -> None:
 
 def priced(options: Given, own: str, model: str, prices: Prices) -> Given:
     """Return the options with the prices of ``model``: of the adapter's ``own`` those that were given, if they were."""
-    if (model == own and options.price_input is not None) or not (prices or options.price_input):
+    if model == own if options.price_input is not None else not prices:
         return options
     known = prices.get(model, {})
     changed: dict[str, Any] = {each.name: known.get(each.name) for each in fields(options) if each.name in _NAMES}

@@ -298,3 +298,16 @@ def test_without_a_model_it_asks_for_the_one_of_the_request_also_in_another_proc
         answer = asyncio.run(talk(other))
     assert ["vendor/m.1"] == [seen.json["model"] for seen in server.requests]
     assert ("openai", True, 25e-6) == (other.name, other.model_by_request, answer.cost)
+
+
+def test_the_prices_of_the_adapters_own_model_are_no_other_models() -> None:
+    async def talk(adapter: OpenAIAdapter) -> list[float | None]:
+        try:
+            requests = [Generate("x"), Generate("x", options={"model": "other"})]
+            return [(await adapter.complete(request)).cost for request in requests]
+        finally:
+            await adapter.aclose()
+
+    with serving([says("4")]) as server:
+        free = OpenAIAdapter("m", base_url=server.base_url, price_input=0, price_output=0)
+        assert [0.0, None] == asyncio.run(talk(free))

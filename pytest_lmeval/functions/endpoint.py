@@ -10,10 +10,12 @@ import contextlib
 import secrets
 import socket
 import threading
+from collections import Counter
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused
+from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused, ScoringError
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks, refused
 from pytest_lmeval.functions.clients.paths import ForwardPaths
 from pytest_lmeval.functions.example import ExampleState
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.clients.interfaces import Interface
     from pytest_lmeval.types import Completion
 
+_CONFLICT = 409
 _GONE = 410
 _MISDIRECTED = 421
 _LARGEST_BODY = 64 << 20
 _LONGEST_PATH = 200
-_KEPT = 100_000
+_MOST_ENDED = 100_000
+_MOST_NAMES = 5
 _Read = TypeVar("_Read")
 _PATIENCE_S = 2.0
 _BASE = "/v1"
@@ -56,6 +60,9 @@ class Answers(Protocol):
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         """Note a request that was refused, ``what`` being its method and path."""
 
+    def of_kept_client(self, owner: str) -> Answers:
+        """Return the same for requests of a client that the application keeps from the example ``owner``."""
+
 
 class _Example(NamedTuple):
     """An example that requests may belong to, what they are handed to, and what it has talked of."""
@@ -65,19 +72,39 @@ class _Example(NamedTuple):
     talks: Talks
 
 
+class _Ended(NamedTuple):
+    """An example that has ended, and whether the environment had its token."""
+
+    name: str
+    id: str
+    had_turn: bool
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The example at its turn whose token the environment has: whether it used it, and whose kept client it used."""
+
+    token: str
+    is_used: bool = False
+    kept: str = ""
+
+
 class Endpoint:
     """The endpoint of one process, begun when the first example wants it.
 
-    ``strays`` says which requests came in that belong to no running example, and so are on no result. ``paths`` are
-    those that go to the adapter's server as they are.
+    A request belongs to the example of its token. If that has ended, and the environment had its token, the
+    application keeps a client: the request then belongs to the example at its turn, unless that has used its own token.
+    ``paths`` are those that go to the adapter's server as they are.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
         self._loop = loop
         self._paths = paths or ForwardPaths()
         self._examples: dict[str, _Example] = {}
-        self._gone: dict[str, str] = {}
-        self.strays: dict[str, None] = {}
+        self._ended: dict[str, _Ended] = {}
+        self._turn: _Turn | None = None
+        self._late: Counter[str] = Counter()
+        self._nameless = 0
         self._port = 0
         self._starting = threading.Lock()
         self.server: Any = None
@@ -89,19 +116,38 @@ class Endpoint:
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
                 self._loop.submit(_stop(self.server)).result(_PATIENCE_S)
 
-    def register(self, state: ExampleState, answers: Answers) -> str:
-        """Return a new token, for an example whose requests are handed to ``answers``."""
+    def register(self, state: ExampleState, answers: Answers, *, has_turn: bool = False) -> str:
+        """Return a new token, for an example whose requests are handed to ``answers``.
+
+        One that ``has_turn`` has its token in the environment: requests of kept clients are its own, until it ends.
+        """
         token = secrets.token_urlsafe(24)
         self._examples[token] = _Example(state, answers, {})
+        if has_turn:
+            self._turn = _Turn(token)
         return token
 
     def forget(self, token: str) -> None:
-        """Answer requests with ``token`` with 410 from now on."""
+        """Let the example with ``token`` end."""
         known = self._examples.pop(token, None)
         if known is not None:
-            self._gone[token] = f"{known.state.task}: {known.state.id}"
-            if len(self._gone) > _KEPT:
-                del self._gone[next(iter(self._gone))]
+            had_turn = self._turn is not None and self._turn.token == token
+            self._ended[token] = _Ended(f"{known.state.task}: {known.state.id}", known.state.id, had_turn)
+            if had_turn:
+                self._turn = None
+            if len(self._ended) > _MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
+
+    @property
+    def strays(self) -> list[str]:
+        """What is said of requests that got no answer, since they belong to no running example."""
+        late, lines = self._late.copy(), []
+        if late:
+            names = ", ".join(list(late)[:_MOST_NAMES]) + (", ..." if len(late) > _MOST_NAMES else "")
+            lines.append(f"{late.total()} request(s) to lm.base_url after their example had ended ({names})")
+        if self._nameless:
+            lines.append(f"{self._nameless} request(s) to the endpoint that name no example: {_HOW}")
+        return lines
 
     def url(self, token: str) -> str:
         """Return the base URL for the example with ``token``."""
@@ -127,10 +173,10 @@ class Endpoint:
         from pytest_lmeval.functions.clients.chat_reply import error_reply
         from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
 
-        token = _token_of(request)
-        if token not in self._examples:
-            return error_reply(self._unknown(token))
-        example = self._examples[token]
+        try:
+            example = self._example_of(_token_of(request))
+        except RequestRefused as error:
+            return error_reply(error)
         path = _path_of(request)
         what = f"{request.method} {printable(path[:_LONGEST_PATH], keep='')}"
         interface = interface_of(request, path, example.talks)
@@ -150,13 +196,35 @@ class Endpoint:
         except LmevalError as error:
             return error_reply(error)
 
-    def _unknown(self, token: str) -> RequestRefused:
-        ended = self._gone.get(token)
-        if ended is not None:
-            self.strays[f"a request to lm.base_url after its example had ended ({ended})"] = None
-            return refused(_GONE, f"the example that this address belongs to has ended ({ended})")
-        self.strays[f"a request to the endpoint that names no example: {_HOW}"] = None
-        return refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
+    def _example_of(self, token: str) -> _Example:
+        """Return the example that a request with ``token`` belongs to; raise RequestRefused without one."""
+        turn, example = self._turn, self._examples.get(token)
+        if example is not None:
+            if turn is not None and turn.token == token:
+                turn.is_used = True
+                if turn.kept:
+                    raise _ambiguous(example.state, turn.kept)
+            return example
+        ended = self._ended.get(token)
+        if ended is None:
+            self._nameless += 1
+            raise refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
+        running = self._examples.get(turn.token) if turn is not None and not turn.is_used else None
+        if turn is not None and running is not None and ended.had_turn:
+            turn.kept = ended.id
+            return running._replace(answers=running.answers.of_kept_client(ended.id))
+        self._late[ended.name] += 1
+        raise refused(_GONE, f"the example that this address belongs to has ended ({ended.name})")
+
+
+def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
+    """Return why a request is refused that came beside those of a kept client; its example is an error."""
+    why = (
+        f"a client kept from the example {owner} has asked for this one, and now its own client asks: which of them "
+        "asks for it is not known; make one client for each example, or keep one for all"
+    )
+    state.fail(ScoringError(why))
+    return refused(_CONFLICT, why)
 
 
 def _bind(endpoint: Endpoint, events: asyncio.AbstractEventLoop) -> int:

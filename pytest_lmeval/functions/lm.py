@@ -113,7 +113,8 @@ class LmBase(Traced):
         state.check_is_running("lm.base_url")
         if not self._token:
             clients = self._services.clients
-            self._token = clients.endpoint.register(state, clients)
+            # The environment is one example's at a time, that at its turn.
+            self._token = clients.endpoint.register(state, clients, has_turn=self.on_enter is not None)
         return self._token
 
     def client(self, shared: _Client) -> _Client:

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import steps_of
+from pytest_lmeval.leaderboard.details import shown_name, steps_of
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
@@ -26,8 +26,8 @@ class Step:
     far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
     A ``cached`` answer was asked for in another run: it cost nothing now. A request that was ``cancelled`` by the
     application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
-    application's own client, the ``model`` that it asked for, and the names of what was ``dropped`` of it; of one of
-    ``lm.ask`` the ``model`` if it named one.
+    application's own client, the ``model`` that it asked for, the names of what was ``dropped`` of it, and as ``kept``
+    of which example the client was, if the application has kept it; of one of ``lm.ask`` the ``model`` if it named one.
     ``served_by`` is what the server says of the model that answered. ``adapter_key`` identifies a judge among those
     of its name, ``verdict`` is what it was found to say, with its ``reason``.
     """
@@ -120,7 +120,7 @@ def _line(step: Mapping[str, Any]) -> str:
     took = f" ({ms:.0f} ms)" if isinstance(ms, int | float) else ""
     came = f"error: {step['error']}" if step.get("error") else _cut(step.get("output"))
     came = "cancelled" if step.get("cancelled") else _cut(verdict_text(step)) or came
-    return f"{step.get('kind')} {step.get('name', '')}{took}: {_cut(step.get('input'))} -> {came}"
+    return f"{step.get('kind')} {shown_name(step)}{took}: {_cut(step.get('input'))} -> {came}"
 
 
 def _cut(value: Any) -> str:

@@ -161,14 +161,16 @@ def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
 
 
 def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return a line on the models that clients asked for, and one on what did not reach ``adapter``, or them."""
+    """Return lines on kept clients, the models that clients asked for, and what did not reach ``adapter``, or them."""
     found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
     if not found:
         return []
     asked = [step for step in found if step.get("kind") != "http"]
+    kept = Counter(str(step["client"]["kept"]) for step in found if step["client"].get("kept"))
+    lines = [f"requests that counted for the example at its turn: {_listed(kept)}"] if kept else []
     others = [step for step in asked if step["client"].get("model") != step.get("name")]
     named = _models(step["client"] for step in asked if step["client"].get("model") == step.get("name"))
-    lines = [f"models asked by name: {_listed(named)}"] if named.keys() - {adapter} else []
+    lines += [f"models asked by name: {_listed(named)}"] if named.keys() - {adapter} else []
     if models := _models(step["client"] for step in others):
         is_answered = not any(step.get("error") or step.get("cancelled") for step in others)
         instead = f"all were answered by {adapter}" if is_answered else f"{adapter} was asked instead"
@@ -192,6 +194,13 @@ def _listed(counts: Counter[str]) -> str:
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = [f"and {len(ordered) - _MOST_NAMES} more"] if len(ordered) > _MOST_NAMES else []
     return ", ".join([*(f"{name} ({count})" for name, count in ordered[:_MOST_NAMES]), *more])
+
+
+def shown_name(step: Mapping[str, Any]) -> str:
+    """Return the name of a step, and of which example its client was kept."""
+    client = step.get("client")
+    kept = client.get("kept") if isinstance(client, Mapping) else ""
+    return f"{step.get('name') or ''} ({kept})" if kept else str(step.get("name") or "")
 
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:

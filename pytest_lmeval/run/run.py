@@ -79,6 +79,8 @@ class Run:
         self.model = Model(name=settings.adapter)
         # What used an example whose result had been reported.
         self.late: list[str] = []
+        # Says which requests of applications' clients belonged to no running example.
+        self.strays: Callable[[], Sequence[str]] = tuple
         self._registry = registry
         self._held = held
         self._stopped = ""
@@ -210,12 +212,13 @@ class Run:
 
     def facts(self) -> dict[str, Any]:
         """Return what only a process that ran examples knows: the model, how it was read, the level of programs."""
+        late = [*self.late, *self.strays()]
         return {
             "model": model_facts(self.model.adapter, self.settings.scrubber),
             "think_tags": self.settings.think_tags_text,
             **({"sandbox": self._sandbox_level} if self._sandbox_level else {}),
             **(self.engines.cache_facts() if self.settings.cache is not None else {}),
-            **({"late": self.late} if self.late else {}),
+            **({"late": late} if late else {}),
         }
 
     def close(self) -> None:

@@ -51,17 +51,23 @@ def refused(lm, status, body, **request):
 Fate = Literal["used", "refused", "reported"]
 
 
+def _kept(name: str, code: str, says: str = "", fate: Fate = "reported") -> Row:
+    """Return the row of a client that reads its environment, of which ``KEPT[0]`` is the one of the run before."""
+    return row("kept client", name, code, says, fate, head=ENV_HEAD)
+
+
 def row(
     kind: str, name: str, code: str, says: str = "", fate: Fate = "refused", ids: tuple[str, ...] = ("a",), **more: Any
 ) -> Row:
     """Return the row of an application's request; it catches whatever the client raises, and scores 1."""
     body = "\n".join(f"    {line}" for line in code.strip().splitlines())
+    head = more.pop("head", HEAD)
     status = {"refused": "error"}.get(fate, "passed")
     return Row(
         kind=kind,
         what=name,
         fate=fate,
-        files={f"tests/test_{name}.py": HEAD.format(name=name, rows=[{"id": id} for id in ids], body=body)},
+        files={f"tests/test_{name}.py": head.format(name=name, rows=[{"id": id} for id in ids], body=body)},
         example=f"{name}:a",
         says=says,
         **{"status": status, **more},
@@ -74,6 +80,30 @@ from pytest_lmeval import eval_task
 
 @eval_task("{name}", data={rows})
 def test_{name}(row, lm):
+{body}
+    lm.score("polite", True)
+"""
+# Runs twice in one process, as two examples would: what the first run leaves is kept for the second.
+ENV_HEAD = """
+import os, threading
+from ask import chat, refused, send
+from pytest_lmeval import eval_task
+
+KEPT = []
+
+def ask(base):
+    return send(None, chat(), base=base)[0]
+
+def later(base):
+    heard = []
+    thread = threading.Thread(target=lambda: heard.append(ask(base())))
+    thread.start()
+    thread.join()
+    return heard[0]
+
+@eval_task("{name}", data={rows}, repeats=2)
+def test_{name}(row, lm, lm_env):
+    KEPT.append(os.environ["OPENAI_BASE_URL"])
 {body}
     lm.score("polite", True)
 """
@@ -286,9 +316,42 @@ else:
     got, reply, headers = send(lm, chat(), base=kept.read_text())
     assert (410, "false") == (got, headers["x-should-retry"])
 """,
-        "a request to lm.base_url after its example had ended",
+        "request(s) to lm.base_url after their example had ended",
         "reported",
         ids=("a", "b"),
+    ),
+    _kept("kept_for_all", "assert 200 == ask(KEPT[0])", "the example at its turn: kept client of a"),
+    _kept("kept_in_a_thread", "assert 200 == later(lambda: KEPT[0])", "the example at its turn: kept client of a"),
+    _kept("fresh_in_a_thread", "assert 200 == later(lambda: os.environ['OPENAI_BASE_URL'])", fate="used"),
+    _kept(
+        "kept_beside_own",
+        """
+try:
+    if len(KEPT) == 2:
+        with lm.may_fail():
+            assert (200, 409) == (ask(KEPT[0]), ask(KEPT[1]))
+except OSError:
+    pass
+""",
+        "a client kept from the example a has asked for this one, and now its own",
+        "refused",
+    ),
+    _kept(
+        "late_after_own",
+        "assert 200 == ask(KEPT[-1])\nassert [200, 410][len(KEPT) - 1] == later(lambda: KEPT[0])",
+        "request(s) to lm.base_url after their example had ended",
+    ),
+    row(
+        "kept client",
+        "kept_by_hand",
+        """
+KEPT = globals().setdefault("KEPT", [])
+KEPT.append(lm.base_url)
+assert (200, 410)[len(KEPT) - 1] == send(lm, chat(), base=KEPT[0])[0]
+""",
+        "request(s) to lm.base_url after their example had ended",
+        "reported",
+        head=HEAD.replace("data={rows}", "data={rows}, repeats=2").replace("row, lm)", "row, lm, lm_base_url)"),
     ),
     row(
         "out of order",
@@ -360,7 +423,7 @@ assert (421, "false") == (got, headers["x-should-retry"])
 assert "give the client base_url=lm.base_url" in reply["error"]["message"]
 assert 200 == send(lm, chat(model="stub.v1"), base=f"{base}/v1", headers={"authorization": f"bearer {lm.token}"})[0]
 """,
-        "a request to the endpoint that names no example: give the client base_url=lm.base_url",
+        "request(s) to the endpoint that name no example: give the client base_url=lm.base_url",
         "reported",
     ),
 )

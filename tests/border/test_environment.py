@@ -41,6 +41,8 @@ async def test_own(lm, lm_base_url):
     os.environ["TARGET"] = lm_base_url
     lm.base_url
 """
+# The child of an application asks once it is told to, when its parent's example has ended.
+CHILD = (Path(__file__).parents[1] / "projects" / "eval_kept" / "test_child.py").read_text("utf-8")
 
 
 def row(kind: str, what: str, base_url: str = "", *arguments: str, **more: Any) -> Row:
@@ -63,6 +65,25 @@ def shown(kind: str, what: str, base_url: str, says: str, *arguments: str, **mor
 def refused(kind: str, what: str, base_url: str, says: str, *arguments: str, **more: Any) -> Row:
     """Return the row of what ends a run before its first request."""
     return row(kind, what, base_url, *arguments, says=says, code=4, fate="refused", **more)
+
+
+def child(what: str, says: str, code: int, *, asks: bool) -> Row:
+    """Return the row of a child process that outlives its run; the next run of the example ``asks`` before it does."""
+    return row(
+        "kept client",
+        what,
+        "",
+        "--lm-adapter=test_child:Model",
+        "test_child.py",
+        files={"test_child.py": CHILD},
+        environment={"OPENAI_API_KEY": "sk-0123456789abcdef", "ASKS": "yes" if asks else ""},
+        code=code,
+        example="child:a",
+        status="passed",
+        fate="reported",
+        says=says,
+        on=("terminal", "board", "page", "markdown"),
+    )
 
 
 FROM = "(base_url is the environment variable OPENAI_BASE_URL)"
@@ -140,6 +161,13 @@ BORDER = Border(
             fate="refused",
             says="adapter stub.v1: its base_url http://127.0.0.1:",
             on=("terminal", "board", "page", "markdown"),
+        ),
+        child("a child process asks alone", "the example at its turn: kept client of a (1)", 0, asks=False),
+        child(
+            "a child process asks beside",
+            "1 request(s) to lm.base_url after their example had ended (child: a)",
+            3,
+            asks=True,
         ),
     ),
 )

@@ -67,6 +67,36 @@ def _never_run(kind: str, name: str, text: str, says: str) -> Row:
     return refused_run(kind, name.replace("_", " "), says, code=2, files=files)
 
 
+# The task that the first of two runs begins asks in the second.
+TASK = """
+import json, os, urllib.error, urllib.request
+
+IS_KEPT = True
+TASKS = []
+
+def ask(base):
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}]}).encode()
+    try:
+        return urllib.request.urlopen(urllib.request.Request(f"{base}/chat/completions", body)).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+async def later(go, base):
+    await go.wait()
+    return await asyncio.to_thread(ask, base if IS_KEPT else os.environ["OPENAI_BASE_URL"])
+
+@task("task", repeats=2)
+async def test_task(row, lm, lm_env):
+    base = os.environ["OPENAI_BASE_URL"]
+    assert 200 == await asyncio.to_thread(ask, base)
+    if not TASKS:
+        go = asyncio.Event()
+        TASKS.extend([go, asyncio.ensure_future(later(go, base))])
+    else:
+        TASKS[0].set()
+        assert (410 if IS_KEPT else 200) == await TASKS[1]
+    lm.score("ok", 1)
+"""
 DEF = "@task('NAME')\ndef test_NAME(row, lm):"
 BORDER = Border(
     name="an eval function",
@@ -286,6 +316,23 @@ BORDER = Border(
             },
             says="lm.score('ok') after its example had ended (late: a)",
             example="late:a",
+            status="passed",
+        ),
+        run_of_its_own(
+            "kept client",
+            "a task that outlives its example, with the client of that",
+            fate="reported",
+            code=3,
+            files={"tests/test_task.py": f"{HEAD}{TASK}"},
+            says="1 request(s) to lm.base_url after their example had ended (task: a)",
+            example="task:a",
+            status="passed",
+        ),
+        run_of_its_own(
+            "kept client",
+            "a task that outlives its example, with a client of its own",
+            files={"tests/test_task.py": f"{HEAD}{TASK}".replace("IS_KEPT = True", "IS_KEPT = False")},
+            example="task:a",
             status="passed",
         ),
         _used(

@@ -41,6 +41,9 @@ class Heard:
     async def forward(self, state: ExampleState, asked: Forwarded) -> Any:
         raise AssertionError(asked.target)
 
+    def of_kept_client(self, owner: str) -> Heard:
+        raise AssertionError(owner)
+
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         self.refused.append((what, str(error)))
 
@@ -173,17 +176,27 @@ def test_content_beside_calls_may_be_absent_and_is_text_or_refused() -> None:
 
 
 def test_as_many_ended_examples_are_known_as_are_kept(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_lmeval.functions.endpoint._KEPT", 2)
+    monkeypatch.setattr("pytest_lmeval.functions.endpoint._MOST_ENDED", 2)
     # What the other tests of the file left is known no more.
-    monkeypatch.setattr(endpoint, "_gone", {})
+    monkeypatch.setattr(endpoint, "_ended", {})
     tokens = [
         endpoint.register(ExampleState("t", id, 0, lambda state, said: None), Heard(Completion("x"))) for id in "abc"
     ]
     known = []
     for token in tokens:
         endpoint.forget(token)
-        known.append([each for each in tokens if "has ended" in str(endpoint._unknown(each))])
+        statuses = [_status(endpoint, each) for each in tokens]
+        known.append([each for each, status in zip(tokens, statuses, strict=True) if status == 410])
     assert [tokens[:1], tokens[:2], tokens[1:]] == known
+
+
+def _status(endpoint: Endpoint, token: str) -> int:
+    """Return the status that a request with this token gets."""
+    connection = http.client.HTTPConnection(endpoint.root.removeprefix("http://"), timeout=60)
+    connection.request("POST", "/v1/chat/completions", json.dumps(CHAT), {"Authorization": f"Bearer {token}"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def test_the_address_is_known_while_the_loop_waits_for_whoever_asks_for_it() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.protocol import NamedModel
@@ -29,12 +31,19 @@ class Clients:
     def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
         self._asker = asker
         self.endpoint = endpoint
+        self._kept: Mapping[str, str] = {}
         self.takes_messages = bool(getattr(asker.engine.adapter, "takes_messages", False))
         port, own = endpoint.root.rpartition(":")[2], str(getattr(asker.engine.adapter, "base_url", ""))
         if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
             raise UsageError(
                 f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
             )
+
+    def of_kept_client(self, owner: str) -> Clients:
+        """Return the same for requests of a client that the application keeps from the example ``owner``."""
+        found = copy(self)
+        found._kept = {"kept": f"kept client of {owner}"}
+        return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one, which makes the example an error.
@@ -49,7 +58,7 @@ class Clients:
         request, step = open_request(state, name, asked.messages, fields)
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))
-        step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {})}
+        step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {}), **self._kept}
         if asker.model_by_request and not asked.model:
             error = refused(400, f"model: the request names none, and {name}: asks for the one that it names")
             close_failed(state, step, error)
@@ -74,7 +83,7 @@ class Clients:
         # What is replayed has no server, and its name is not the model's.
         is_other = model not in ("", self._asker.name) and hasattr(self._asker.engine.adapter, "base_url")
         is_other = is_other and not self._asker.model_by_request
-        step.client = {"model": model} if is_other else {}
+        step.client = {**({"model": model} if is_other else {}), **self._kept}
         answer = await self._ask(state, step, request, request)
         try:
             return reply_to(answer)
@@ -95,6 +104,6 @@ class Clients:
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
         """Note a request that nobody was asked, ``what`` being its method and path; the example is an error."""
-        step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0)
+        step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0, client=self._kept)
         state.steps.append(step)
         close_failed(state, step, error)

@@ -61,6 +61,8 @@ class EvalSession:
         wanted = getattr(state.adapter, "requests_in_flight", None)
         self._concurrency = wanted or state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
+        # They may have been any model's: no model's run is complete with them.
+        state.run.strays = lambda: self.shared.endpoint.strays if self.shared.has_endpoint else ()
         self._at_once = self._concurrency + (self._concurrency // 4 if self._concurrency >= _MANY else 0)
         self._runner = Runner(self.shared.loop, self._at_once)
         self._starter = Starter(state, self._concurrency)
@@ -207,7 +209,7 @@ class EvalSession:
 
     @property
     def notes(self) -> list[str]:
-        """What the end of the run says of its eval functions, with the spans and stray requests of the process."""
+        """What the end of the run says of its eval functions, with the spans of the process."""
         shared, worker = self.shared, worker_input(self._config).get("workerid", "")
         spans = shared.spans.notes if shared.spans is not None else []
         waited = [
@@ -217,7 +219,7 @@ class EvalSession:
         waited += self._alone.lines(self._at_once) if self._alone is not None else ()
         # Equal counts of two processes are two notes.
         counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
-        others = [*self._notes, *(shared.endpoint.strays if shared.has_endpoint else ())]
+        others = list(self._notes)
         left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []
         return [*counts, *others[:_MOST_NOTES], *left]
 

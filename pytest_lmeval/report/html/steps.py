@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.compact_json import encode
-from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY
+from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY, shown_name
 from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
@@ -73,8 +73,8 @@ def _steps(given: Any) -> tuple[list[dict[str, Any]], int]:
 def _step(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is shown of a step, as far as it says something."""
     step: dict[str, Any] = {"kind": cut(str(given.get("kind") or ""), 100)}
-    if name := given.get("name"):
-        step["name"] = cut(str(name), 1000)
+    if name := shown_name(given):
+        step["name"] = cut(name, 1000)
     if start := _amount(given.get("start_ms")):
         step["start_ms"] = start
     if usage := _usage(given.get("usage")):

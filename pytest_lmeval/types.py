@@ -129,7 +129,7 @@ class RecordError:
 class ToolCall(NamedTuple):
     """A call of a tool that a model asks for; ``arguments`` is the JSON text that it wrote, valid or not.
 
-    ``id`` is what the answer to the call refers to. It differs from run to run: nothing is decided by it.
+    ``id`` is what the answer to the call refers to. That of a server differs from run to run: nothing is decided by it.
     """
 
     id: str
@@ -295,9 +295,12 @@ class Completion:
         return self.text
 
     @classmethod
-    def of_output(cls, output: str, **fields: Any) -> Completion:
-        """Return the completion of which ``output`` is the output; the calls get ids of their own."""
-        found = _calls_in(output)
+    def of_output(cls, output: str, *, number: int = 0, **fields: Any) -> Completion:
+        """Return the completion of which ``output`` is the output; the calls get ids of their own.
+
+        Those of answers to one example are told apart by the answer's ``number``, from 0.
+        """
+        found = _calls_in(output, number)
         if found is None:
             return cls(output, **fields)
         text, calls = found
@@ -606,7 +609,7 @@ def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
     return kind(**{**{each.name: getattr(group, each.name) for each in fields_of(kind)}, **fields})
 
 
-def _calls_in(output: str) -> tuple[str, tuple[ToolCall, ...]] | None:
+def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Return text and calls of an output that is the JSON of both, else None."""
     if not output.startswith("{") or '"tool_calls"' not in output:
         return None
@@ -621,7 +624,8 @@ def _calls_in(output: str) -> tuple[str, tuple[ToolCall, ...]] | None:
         return None
     # Nine letters and digits: some servers take no others.
     return found["text"], tuple(
-        ToolCall(f"call{number:05}", call["name"], _text_of(call["arguments"])) for number, call in enumerate(calls)
+        ToolCall(f"call{answer:03}{number:02}", call["name"], _text_of(call["arguments"]))
+        for number, call in enumerate(calls)
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import inspect
 import json
 import math
@@ -13,6 +15,8 @@ import time
 from bisect import insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
+from itertools import takewhile
 from types import FrameType
 from typing import Any, Protocol
 
@@ -55,7 +59,8 @@ class ExampleState:
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
     made. ``unfinished`` are, after its end, the requests whose answers were still to come then. ``thread`` is the
     identifier of the thread that it runs in. ``reasons`` say of scores, by name, why they are what they are.
-    ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends.
+    ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends. ``given_ids``
+    are, of the calls of tools in answers, the ids that the model's server gave, by those that the application knows.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class ExampleState:
         self.broken = ""
         self.is_taken = False
         self.thread = 0
+        self.given_ids: dict[str, str] = {}
         self._promised: dict[object, tuple[str, str, int]] = {}
         self.unfinished: list[Step] = []
         self._on_late = on_late
@@ -239,11 +245,16 @@ def open_request(
 ) -> tuple[Generate, Step]:
     """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
     request = Generate(prompt, state.task, state.id, state.repeat, **options)
-    return request, open_step(state, "request", adapter, request)
+    step = open_step(state, "request", adapter, request)
+    if state.given_ids and not isinstance(prompt, str):
+        request = replace(request, prompt=tuple(_as_given(each, state.given_ids) for each in prompt))
+    return request, step
 
 
 def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Note the answer to a step's request, and return it."""
+    """Note the answer to a step's request, and return it, its calls with ids of the run's own."""
+    if answer.tool_calls:
+        answer = _with_own_ids(state, step, answer)
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
     step.output = answer.output
     step.thoughts = answer.thoughts
@@ -251,6 +262,32 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
     step.cached = answer.cached
     step.usage = usage_of(answer)
     return answer
+
+
+def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Completion:
+    """Return an answer whose calls have ids by what was asked, as answers are found again by it.
+
+    Each is there once in an example, and is the same whether the model answers, a ledger or the cache.
+    """
+    asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
+    calls = []
+    for number, call in enumerate(answer.tool_calls):
+        # Nine letters and digits: some servers take no others.
+        id = base64.b32encode(hashlib.sha256(f"{asked} {number}".encode("ascii")).digest())[:9].decode("ascii").lower()
+        state.given_ids[id] = call.id
+        calls.append(call._replace(id=id))
+    return replace(answer, tool_calls=tuple(calls))
+
+
+def _equal_before(state: ExampleState, step: Step) -> int:
+    """Return how many equal requests of the example came before that of ``step``."""
+    return sum(each.key == step.key for each in takewhile(lambda each: each is not step, state.steps))
+
+
+def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
+    """Return a message with the ids that the model's server gave to its calls: it may mean something by them."""
+    calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
+    return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 
 
 def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:

@@ -42,8 +42,8 @@ def exchange_record(exchange: Exchange) -> dict[str, Any]:
     return {**asked, "output": response.output, **known}
 
 
-def recorded_answer(record: Mapping[str, Any]) -> Completion:
-    """Return the answer in a record; raise ValueError that names the first field at fault."""
+def recorded_answer(record: Mapping[str, Any], number: int = 0) -> Completion:
+    """Return the answer in a record, the ``number``-th of its example; raise ValueError that names a field at fault."""
     request, output, repeat = record.get("request"), record.get("output"), record.get("repeat")
     if not isinstance(request, str) or not isinstance(output, str):
         raise ValueError(f"exchanges: expected the texts request and output, got {record!r:.80}")
@@ -51,7 +51,7 @@ def recorded_answer(record: Mapping[str, Any]) -> Completion:
         raise ValueError(f"exchanges: expected the number repeat, got {record!r:.80}")
     known = {name: record[name] for name in (*_NUMBERS, *_TEXTS) if name in record}
     try:
-        return checked_completion(Completion.of_output(output, **known))
+        return checked_completion(Completion.of_output(output, number=number, **known))
     except ValueError as error:
         raise ValueError(f"exchanges.{error}") from None
 
@@ -66,8 +66,8 @@ class Recall:
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._answers: dict[tuple[int, str], deque[Completion]] = defaultdict(deque)
-        for record in records:
-            self._answers[record["repeat"], record["request"]].append(recorded_answer(record))
+        for number, record in enumerate(records):
+            self._answers[record["repeat"], record["request"]].append(recorded_answer(record, number))
 
     def take(self, request: Generate) -> Completion | None:
         """Return the next recorded answer to an equal request of the same repeat, or None."""

@@ -76,6 +76,14 @@ def test_ids_of_calls_that_are_read_back_are_told_apart() -> None:
     assert all(len(id) == 9 and id.isalnum() for id in ids)
 
 
+def test_ids_of_calls_are_told_apart_among_the_answers_to_an_example() -> None:
+    answers = [Completion("", tool_calls=(CALL, CALL)), Completion("", tool_calls=(CALL,))]
+    recall = Recall([exchange_record(Exchange(REQUEST, each)) for each in answers])
+    ids = [call.id for _ in answers for call in (recall.take(REQUEST) or Completion("")).tool_calls]
+    assert 3 == len(set(ids))
+    assert all(len(id) == 9 and id.isalnum() for id in ids)
+
+
 def test_the_request_hash_depends_on_tools_and_calls_but_not_on_the_ids_of_calls() -> None:
     def asked(call: ToolCall, tools: tuple[dict[str, Any], ...] = ()) -> str:
         talk = (Message("user", "?"), Message("assistant", "", (call,)), Message("tool", "3", tool_call_id=call.id))

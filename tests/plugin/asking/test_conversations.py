@@ -171,3 +171,32 @@ def test_a_dry_run_shows_the_whole_conversation(talking: Project) -> None:
     text = result.stdout.str()
     assert text.index("say: one") < text.index("say: two") < text.index("say: three")
     assert "score: 0.5" in text
+
+
+STRICT = """
+import secrets
+from dataclasses import replace
+from pytest_lmeval import AdapterError
+from talker import Batch
+
+class Strict(Batch):
+    def answer(self, request):
+        ids = [call.id for message in request.prompt for call in message.tool_calls]
+        answer = super().answer(request)
+        if len(ids) != len(set(ids)):
+            return AdapterError("the id of a call is there twice")
+        return replace(answer, tool_calls=tuple(call._replace(id=secrets.token_hex(5)) for call in answer.tool_calls))
+"""
+
+
+def test_calls_of_a_conversation_that_is_gone_on_with_have_each_an_id_of_their_own(project: Project) -> None:
+    project.copy("conversations", "talker.py")
+    project.write("strict.py", STRICT)
+    tools = {"tools": [LOOK], "responses": {"look": "say: seen"}}
+    project.task("tasks/talks.jsonl", talk("d", "call", "call", "three", targets={2: "three"}, **tools))
+    project.write("die.txt", "")
+    assert project.run_pytest("--lm-adapter=strict:Strict").ret not in (0, 3)
+    (project.path / "die.txt").unlink()
+    result = project.run_pytest("--lm-adapter=strict:Strict", "--lm-resume")
+    assert 0 == result.ret, result.stdout.str()
+    assert 2 == [prompt for call in project.calls() for prompt in call].count("say: seen")

@@ -83,8 +83,11 @@ class Asker:
         self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
         self.model_by_request = bool(getattr(engine.adapter, "model_by_request", False))
         self._recorded: frozenset[str] | None = getattr(engine.adapter, "recorded_models", None)
+
+    def passes(self, model: str) -> bool:
+        """Tell whether the model that a client named is asked, and not the adapter's own."""
         # A recording may hold answers of several models, and knows by the request whose they are.
-        self.passes_models = self.model_by_request or self._recorded is not None
+        return bool(model) and (self.model_by_request or (self._recorded is not None and model in self._recorded))
 
     def answering(self, model: str) -> str:
         """Return the name of who answers a request whose options name ``model``; "" names none."""

@@ -52,9 +52,9 @@ class Clients:
         """
         state.check_is_running("a request to lm.base_url")
         asker, fields, name = self._asker, asked.fields, self._asker.name
-        if asker.passes_models and asked.model:
+        if asker.passes(asked.model):
             fields = {**fields, "options": {**fields["options"], "model": NamedModel(asked.model)}}
-            name = asker.answering(asked.model)
+            name = asked.model
         request, step = open_request(state, name, asked.messages, fields)
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))

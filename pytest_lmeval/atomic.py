@@ -66,6 +66,21 @@ def remove_file(path: Path) -> None:
         link_target(path).unlink(missing_ok=True)
 
 
+def move_file(path: Path, to: Path) -> None:
+    """Move the regular file that is at ``path``, or that a link there leads to; leave anything else as it is."""
+    mode = _mode(path)
+    if mode is None or not stat.S_ISREG(mode):
+        return
+    source = link_target(path)
+    try:
+        os.rename(source, to)
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # a link may lead to another disk
+            raise
+        write_atomically(to, source.read_bytes())
+        source.unlink()
+
+
 def _mode(path: Path) -> int | None:
     """Return the mode of what is at ``path``, links followed, or None where there is nothing."""
     try:

@@ -19,7 +19,7 @@ from pytest_lmeval.formats.files import file_task_name
 from pytest_lmeval.formats.yaml.configs import as_configs
 from pytest_lmeval.leaderboard.board import Leaderboard, aggregate
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
+from pytest_lmeval.records.boardfile import PREVIOUS, set_aside_ledger, set_aside_reports, write_leaderboard
 from pytest_lmeval.records.folders import find_shards, own_baseline
 from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
@@ -75,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     merged = [_merged(label, paths, list(models), options) for label, paths in models.items()]
     try:
         if "" not in models:
-            remove_reports(options.folder)
-        written = [path for each in merged for path in _write(each, include_per_example=options.include_per_example)]
+            set_aside_reports(options.folder, options.folder)
+        written = [path for each in merged for path in _write(each, options)]
     except OSError as error:
         raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
     code = max(each.code for each in merged)
@@ -113,7 +113,7 @@ def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options:
             collected = len(examples_of(whole)) + len(whole.facts.missing) + whole.facts.skipped
             whole = replace(whole, facts=replace(whole.facts, max_errors=options.max_errors.of(collected)))
         settings = gate_settings(shards, _asked(options, label, labels))
-        _check_baseline(folder, settings.baseline)
+        _check_baseline(folder, options.folder / PREVIOUS / label, settings.baseline)
         whole, unmerged = _aggregated(whole)
         judged, board, code = gated(whole, settings, Path.cwd())
     except UsageError as error:
@@ -156,8 +156,9 @@ def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:
         raise UsageError(f"-o {folder}: cannot be read: {error.strerror}") from None
 
 
-def _check_baseline(folder: Path, baseline: str) -> None:
-    written = {(folder / name).resolve() for name in ("leaderboard.json", "ledger.jsonl")}
+def _check_baseline(folder: Path, previous: Path, baseline: str) -> None:
+    names = ("leaderboard.json", "ledger.jsonl")
+    written = {(each / name).resolve() for name in names for each in (folder, previous)}
     if baseline and Path(baseline).resolve() in written:
         raise UsageError(f"baseline {baseline}: would be written over, and compared with itself next time; copy it")
 
@@ -169,13 +170,15 @@ def _is_merged(ledger: Path) -> bool:
         return False
 
 
-def _write(merged: _Merged, *, include_per_example: bool) -> list[Path]:
+def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
     run, board, folder = merged.run, merged.board, merged.folder
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
     # If this is killed now, no verdict on other shards is left beside the new ledger.
     before = {} if (board.facts.gate or {}).get("comparison") is None else _before(board)
-    remove_reports(folder)
+    set_aside_reports(folder, options.folder)
+    if ledger.exists():
+        set_aside_ledger(ledger, options.folder)
     write_atomically(ledger, ledger_of(run, board))
     write_atomically(text, markdown(board).encode("utf-8", "backslashreplace"))
     from pytest_lmeval.report.html import write_report
@@ -183,7 +186,7 @@ def _write(merged: _Merged, *, include_per_example: bool) -> list[Path]:
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)
     # Last: where it is there, all of them are.
-    write_leaderboard(board, whole, include_per_example=include_per_example)
+    write_leaderboard(board, whole, include_per_example=options.include_per_example)
     return paths
 
 

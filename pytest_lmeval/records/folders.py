@@ -9,6 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.records.boardfile import is_previous
 from pytest_lmeval.records.recorded import parse_json
 from pytest_lmeval.records.runfile import RunFile, read_run
 
@@ -84,12 +85,12 @@ def _models(ledgers: Iterable[str]) -> str:
 
 def _below(folder: Path, unread: list[str] | None) -> Iterator[RunFile]:
     labels: dict[Path, str] = {}
-    for path in sorted(folder.rglob(COMPARISON)):
+    for path in _files(folder, COMPARISON):
         try:
             labels |= _labels(path)
         except UsageError as error:
             _refuse(error, unread)
-    for path in sorted(folder.rglob(BOARD)):
+    for path in _files(folder, BOARD):
         try:
             run = read_run(path)
         except UsageError as error:
@@ -97,6 +98,12 @@ def _below(folder: Path, unread: list[str] | None) -> Iterator[RunFile]:
             continue
         label = labels.get(path.parent.resolve())
         yield replace(run, facts=replace(run.facts, adapter=label)) if label else run
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    """Return the files of that name below a folder, without what runs left in ``previous/`` unless that is named."""
+    found = sorted(folder.rglob(name))
+    return found if is_previous(folder.absolute()) else [path for path in found if not is_previous(path.parent)]
 
 
 def _labels(path: Path) -> dict[Path, str]:

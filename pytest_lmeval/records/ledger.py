@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.records.boardfile import set_aside_ledger
 from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, is_complete
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Ledger:
 
     def claim(self) -> None:
         """Make the folder and lock it for this run; raise UsageError if that cannot be, or another run has it."""
+        if self._lock is not None:
+            return
         folder = self.path.parent
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"report dir {folder}: exists and is not a folder; choose another with --lm-report-dir")
@@ -64,8 +67,7 @@ class Ledger:
         An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``. Of such ledgers the last
         KEPT stay; ``removed`` counts the others. Raise UsageError where the file cannot be written.
         """
-        if self._lock is None:
-            self.claim()
+        self.claim()
         try:
             goes_on = resume and self.path.exists()
             if not goes_on:
@@ -104,11 +106,14 @@ class Ledger:
                 file.close()
         self._file = self._lock = None
 
-    def drop_replaced(self) -> None:
-        """Remove the older ledger if it was complete: a complete run with all its files has replaced it."""
+    def leave_replaced(self, report_dir: Path) -> None:
+        """Move the older ledger beside its reports in ``previous/`` of the report dir, if it was complete.
+
+        To be called when a complete run with all its files has replaced it.
+        """
         if self._is_kept_for_now and self.kept is not None:
             with suppress(OSError):
-                self.kept.unlink()
+                set_aside_ledger(self.kept, report_dir)
             self.kept = None
 
     def _set_aside(self) -> None:

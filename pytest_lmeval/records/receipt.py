@@ -1,13 +1,17 @@
-"""The exit code of a run that has its boards, in the file that ``lmeval run`` names by an environment variable."""
+"""Names that whoever starts a run gives it by environment variables: a file for its exit code, and an id."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
+from pytest_lmeval.errors import UsageError
 
 RECEIPT = "LMEVAL_RUN_RECEIPT"
+RUN_ID = "LMEVAL_RUN_ID"
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def write_receipt(code: int) -> None:
@@ -19,3 +23,10 @@ def write_receipt(code: int) -> None:
 def read_receipt(path: Path) -> int | None:
     """Return the exit code that a run has written, None where none has."""
     return int(path.read_bytes()) if path.is_file() else None
+
+
+def named_run(given: str) -> dict[str, str]:
+    """Return the manifest's field of the id that a run was given; UsageError if it could be anything but a name."""
+    if not _ID.fullmatch(given):
+        raise UsageError(f"{RUN_ID}: expected at most 64 letters, digits and _.-, got {given!r:.80}")
+    return {"run_id": given}

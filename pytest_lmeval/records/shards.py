@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger import ending, ledger_line, result_line
+from pytest_lmeval.records.receipt import RUN_ID, named_run
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
@@ -262,7 +264,9 @@ def _joined(one: TaskInfo, other: TaskInfo) -> TaskInfo:
 def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts:
     facts = [shard.facts for shard in shards]
     manifest = {**facts[0].manifest, "shards": len(shards)}
-    manifest.pop("shard_of", None)
+    for of_a_part in ("shard_of", "run_id"):
+        manifest.pop(of_a_part, None)
+    manifest |= named_run(given) if (given := os.environ.get(RUN_ID)) else {}
     if isinstance(manifest.get("argv"), list):
         manifest["argv"] = _unsharded(manifest["argv"])
     return replace(

@@ -66,6 +66,9 @@ def compared(
     }
     if not_asked:
         found["not_asked"] = list(not_asked)
+    run_ids = {model.board.facts.manifest.get("run_id") for model in models} - {None}
+    if len(run_ids) == 1:
+        found["run_id"] = run_ids.pop()
     found |= _ranked(models, pair_by, alpha)
     return {**found, "decision": decision(found), "tasks": _tasks(models, found)}
 

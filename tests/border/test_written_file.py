@@ -66,6 +66,25 @@ BORDER = Border(
             code=1,
             files=placed('place("report.html", bound)'),
         ),
+        # The board that is there is the earlier run's.
+        run_of_its_own(
+            "earlier run",
+            "a file in the place of the folder for its reports",
+            code=4,
+            says="reports/previous: is no folder",
+            on=("terminal",),
+            files=placed(
+                'place("leaderboard.json", lambda path: pathlib.Path(path).touch())',
+                'place("previous", lambda path: pathlib.Path(path).touch())',
+            ),
+        ),
+        refused_run(
+            "environment",
+            "an id of the run that is an order to a runner",
+            "LMEVAL_RUN_ID: expected at most 64 letters",
+            code=4,
+            environment={"LMEVAL_RUN_ID": "::add-mask::x"},
+        ),
         run_of_its_own(
             "empty",
             "the null device in the place of Markdown",

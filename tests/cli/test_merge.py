@@ -162,9 +162,29 @@ def test_a_merge_that_dies_leaves_no_board_of_older_shards(
     monkeypatch.setattr(merging, "markdown", die)
     with pytest.raises(KeyboardInterrupt):
         lmeval("merge", *shards, "-o", tmp_path)
-    assert ["ledger.jsonl"] == [path.name for path in tmp_path.iterdir()]
+    assert {"previous", "ledger.jsonl"} == {path.name for path in tmp_path.iterdir()}
     monkeypatch.undo()
     assert 0 == lmeval("merge", *shards, "-o", tmp_path)[0]
+
+
+def test_a_merge_moves_what_an_older_one_left_as_a_run_does(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
+    names = ("leaderboard.json", "leaderboard.md", "report.html", "ledger.jsonl")
+    assert 0 == lmeval("merge", *shards, "-o", tmp_path)[0]
+    before = [(tmp_path / name).read_bytes() for name in names]
+    assert 0 == lmeval("merge", *shards, "-o", tmp_path, "--max-errors=1")[0]
+    assert before == [(tmp_path / "previous" / name).read_bytes() for name in names]
+    status, out, err = lmeval("diff", tmp_path / "previous/leaderboard.json", tmp_path / "leaderboard.json")
+    assert (0, "") == (status, err), out
+
+    # What is there is not compared with: the next merge would compare with itself.
+    status, _, err = lmeval("merge", *shards, "-o", tmp_path, "--baseline", tmp_path / "previous/leaderboard.json")
+    assert 2 == status
+    assert "would be written over" in err
+    # To write the page anew is no run.
+    kept = (tmp_path / "previous/report.html").read_bytes()
+    (tmp_path / "report.html").write_text("older")
+    assert 0 == lmeval("report", tmp_path / "ledger.jsonl")[0]
+    assert kept == (tmp_path / "previous/report.html").read_bytes()
 
 
 def test_what_cannot_be_written_or_parsed_is_a_usage_error(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:

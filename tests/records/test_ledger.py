@@ -107,13 +107,14 @@ def test_a_complete_ledger_is_kept_until_it_is_replaced(tmp_path: Path) -> None:
     ledger = _write(tmp_path, LINE, footer={"complete": True, "digest": "new"})
     assert [{"footer": {"complete": True, "digest": "new"}}] == _lines(ledger.path)[3:]
     assert [old] == [path.read_bytes() for path in _kept_aside(tmp_path)]
-    ledger.drop_replaced()
+    ledger.leave_replaced(tmp_path)
     assert [] == _kept_aside(tmp_path)
+    assert old == (tmp_path / "previous/ledger.jsonl").read_bytes()
 
 
 def test_an_incomplete_ledger_is_kept_for_good(tmp_path: Path) -> None:
     _write(tmp_path, LINE, footer=None)
-    _write(tmp_path, LINE, footer={"complete": True}).drop_replaced()
+    _write(tmp_path, LINE, footer={"complete": True}).leave_replaced(tmp_path)
     assert 1 == len(_kept_aside(tmp_path))
 
 

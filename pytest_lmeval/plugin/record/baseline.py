@@ -9,8 +9,10 @@ import pytest
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.settings.checks import check_baseline_exists
+from pytest_lmeval.plugin.settings.models import whole
 from pytest_lmeval.plugin.settings.report_dir import report_dir
 from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, with_usage_errors
+from pytest_lmeval.records.boardfile import PREVIOUS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -42,7 +44,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
     path = baseline_path(config)
     if _is_replaced(path, config):
         raise pytest.UsageError(
-            f"--lm-baseline {option.lm_baseline}: this run writes that file itself, or removes it; keep a copy of the "
+            f"--lm-baseline {option.lm_baseline}: this run writes that file itself, or moves it; keep a copy of the "
             "baseline elsewhere, or choose another --lm-report-dir"
         )
     if option.lm_update_baseline and not path.exists():
@@ -105,8 +107,9 @@ def check_recording(config: pytest.Config) -> None:
 
 
 def _is_replaced(path: Path, config: pytest.Config) -> bool:
-    folder = report_dir(config)
-    replaced = [folder / name for name in ("leaderboard.json", "ledger.jsonl")]
-    if label_of(config):  # of an older run of one model, in the folder of all
-        replaced.append(folder.parent / "leaderboard.json")
-    return path.resolve() in [each.resolve() for each in replaced]
+    folder, label = report_dir(whole(config)), label_of(config)
+    names = ("leaderboard.json", "ledger.jsonl")
+    # Without a label, of an older run of one model: in the folder of all.
+    own = [f"{label}/{name}" for name in names] + ["leaderboard.json"] if label else names
+    replaced = [*own, *(f"{PREVIOUS}/{name}" for name in own)]
+    return path.resolve() in [(folder / each).resolve() for each in replaced]

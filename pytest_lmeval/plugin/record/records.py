@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.run_record import RunRecord
 from pytest_lmeval.plugin.settings.models import by_label, configs
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, folder_of_run, report_dir
+from pytest_lmeval.plugin.settings.settings import with_usage_errors
 from pytest_lmeval.plugin.workers.report import WorkerReport
-from pytest_lmeval.records.boardfile import remove_reports
+from pytest_lmeval.records.boardfile import set_aside_reports
 
 _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
 
@@ -83,18 +84,21 @@ class Records:
         return None
 
     def open(self) -> None:
-        """Start the ledgers, and remove what an earlier run left; raise pytest.UsageError where one cannot be."""
+        """Start the ledgers, and move aside what an earlier run left; raise pytest.UsageError where one cannot be."""
+        # A shard may have no example of a model, and is merged with others that have.
+        due = [record for record in self.all if record.examples or self.config.option.lm_shard is not None]
         try:
-            for record in self.all:
-                # A shard may have no example of a model, and is merged with others that have.
-                if record.examples or self.config.option.lm_shard is not None:
-                    self._open(record)
+            # All of them before the first file is moved: a run into the folder of another one changes nothing.
+            for record in due:
+                with_usage_errors(record.ledger.claim)
+            for record in due:
+                self._open(record)
+            if self.are_several:
+                with_usage_errors(partial(set_aside_reports, self.folder, report_dir(self.config)))
         except BaseException:
-            for record in self.opened:
+            for record in due:
                 record.ledger.close(None)
             raise
-        if self.are_several:
-            self.failures += remove_reports(self.folder)
 
     def _open(self, record: RunRecord) -> None:
         if not record.is_open:

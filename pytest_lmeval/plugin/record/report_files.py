@@ -17,8 +17,10 @@ from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
+from pytest_lmeval.plugin.settings.models import whole
+from pytest_lmeval.plugin.settings.report_dir import report_dir
 from pytest_lmeval.plugin.settings.settings import label_of, registry_of
-from pytest_lmeval.records.boardfile import remove_reports, write_leaderboard
+from pytest_lmeval.records.boardfile import set_aside_reports, write_leaderboard
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.text import escape_markdown, printable
 
@@ -46,9 +48,9 @@ class ReportFiles:
         self._folder = folder
         self._baseline = baseline
 
-    def remove_old(self) -> None:
-        """Remove what an earlier run wrote, before anything can end this one."""
-        self.failures += remove_reports(self._folder)
+    def set_aside_old(self) -> None:
+        """Move what an earlier run wrote aside, before anything can end this one; UsageError if it cannot be."""
+        set_aside_reports(self._folder, report_dir(whole(self._config)))
 
     def write(self, board: Leaderboard, results: Sequence[ExampleResult], *, per_example: bool) -> None:
         """Write leaderboard.md, report.html, leaderboard.json and, where it is asked for, the step summary."""

@@ -16,9 +16,10 @@ import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.settings.checks import FROM_INI
-from pytest_lmeval.plugin.settings.models import OWN, configs
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, OWN, configs
 from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
 from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, label_of, resolved_of
+from pytest_lmeval.records.receipt import RUN_ID, named_run
 from pytest_lmeval.redaction import redact, redact_arguments
 from pytest_lmeval.report.wording import rerun_parts, with_item
 from pytest_lmeval.text import printable
@@ -69,6 +70,7 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         "batch_size": option.lm_batch_size,
         "repeats": option.lm_repeats or 1,
         **rerun_facts(config),
+        **(named_run(given) if (given := config.stash[ENVIRONMENT](RUN_ID)) else {}),
         **({"base_url": redact(resolved.base_url), "base_url_from": resolved.named_by} if resolved.named_by else {}),
         **({"ini_file": ini} if (ini := ini_file(config)) else {}),
         **({"gate_from_ini": named} if (named := config.stash[FROM_INI]) else {}),

@@ -24,8 +24,8 @@ from pytest_lmeval.plugin.record.received import Received, failed_besides
 from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
 from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
-from pytest_lmeval.plugin.settings.models import RUN
-from pytest_lmeval.plugin.settings.report_dir import held_ledger
+from pytest_lmeval.plugin.settings.models import RUN, whole
+from pytest_lmeval.plugin.settings.report_dir import held_ledger, report_dir
 from pytest_lmeval.plugin.settings.settings import gate_settings, registry_of, resolved_of, scrubber_of_run, spec_of
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending
@@ -86,12 +86,12 @@ class RunRecord:
         return self._scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
-        """Start the ledger, remove the reports of an earlier run; an unusable report dir is a pytest.UsageError."""
+        """Start the ledger, move the reports of an earlier run aside; an unusable report dir is a pytest.UsageError."""
         resume = self.config.option.lm_resume and self.resumption.goes_on
         try:
-            self.ledger.claim()
-            self.files.remove_old()
             header = {"timestamp": self._started, "asking": self._files.asking, "manifest": self.manifest}
+            self.ledger.claim()
+            self.files.set_aside_old()
             self.ledger.open(header, resume=resume)
             if not resume:
                 remove_journal(self.report_dir)
@@ -210,7 +210,7 @@ class RunRecord:
         if board.complete:
             remove_journal(self.report_dir)
         if board.complete and self.files.has_board and not self.config.option.lm_resume:
-            self.ledger.drop_replaced()
+            self.ledger.leave_replaced(report_dir(whole(self.config)))
         return board, decision
 
     def _decided(self, board: Leaderboard) -> tuple[Leaderboard, Decision]:

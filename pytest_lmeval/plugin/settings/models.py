@@ -83,9 +83,9 @@ def _labelled(given: str) -> tuple[str, str]:
 def _check_labels(labels: Sequence[str]) -> None:
     """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
     from pytest_lmeval.plugin.settings.report_dir import SELECTION
-    from pytest_lmeval.records.boardfile import REPORTS
+    from pytest_lmeval.records.boardfile import PREVIOUS, REPORTS
 
-    taken = {SELECTION, "ledger.jsonl", *REPORTS}
+    taken = {SELECTION, PREVIOUS, "ledger.jsonl", *REPORTS}
     fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"
     # Some file systems do not tell upper from lower case.
     folders = [label.casefold() for label in labels]

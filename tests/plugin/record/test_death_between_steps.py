@@ -27,8 +27,8 @@ FILES = f"{PLUGIN}report_files:"
 # What reaches each point: before or after the call of that number of a function, or a hook of the project.
 POINTS = {
     "while examples are collected": ("hook", "pytest_collection_modifyitems", 1),
-    "before the older reports are removed": ("before", f"{FILES}ReportFiles.remove_old", 1),
-    "before the older ledger is renamed": ("after", f"{FILES}ReportFiles.remove_old", 1),
+    "before the older reports are moved": ("before", f"{FILES}ReportFiles.set_aside_old", 1),
+    "before the older ledger is renamed": ("after", f"{FILES}ReportFiles.set_aside_old", 1),
     "before the ledger's first line": ("after", f"{LEDGER}_set_aside", 1),
     "after the ledger's first line": ("after", f"{LEDGER}open", 1),
     "after the first answer": ("after", "model:Model.generate", 1),

@@ -18,11 +18,11 @@ _LONGEST_BODY = 65_000
 
 
 def main() -> None:
-    """Write the comment; without a pull request, a report or the permission write none, and exit with 0."""
+    """Write the comment; without a pull request or the permission write none, and exit with 0."""
     number = pull_request()
-    text = report()
-    if number is None or not text:
+    if number is None:
         return
+    text = report() or no_report()
     mark = f"<!-- lmeval: {os.environ['NAME'].replace('--', '- -')} -->"
     body = f"{mark}\n{text}"[:_LONGEST_BODY]
     try:
@@ -40,15 +40,19 @@ def main() -> None:
 
 
 def report() -> str:
-    """Return the report of the run; of several models how they compare, and the reports of those that fail it."""
-    comparison = REPORTS / "comparison.md"
-    if not comparison.is_file():
-        alone = REPORTS / "leaderboard.md"
-        return alone.read_text("utf-8") if alone.is_file() else ""
-    text = comparison.read_text("utf-8")
-    for model in json.loads((REPORTS / "comparison.json").read_text("utf-8"))["models"]:
+    """Return the report of the run; of several models how they compare, and the reports of those that fail it.
+
+    Empty if the run wrote none: there may still be one of another run.
+    """
+    if not os.environ["FOLDER"]:
+        return ""
+    folder = Path(os.environ["FOLDER"])
+    if not (folder / "comparison.json").is_file():
+        return read(folder / "leaderboard.md")
+    text = read(folder / "comparison.md")
+    for model in json.loads((folder / "comparison.json").read_text("utf-8"))["models"]:
         # Nothing but the folder of a label: what the run wrote may have been changed by what it ran.
-        own = REPORTS / _NO_NAME.sub("-", model["label"]) / "leaderboard.md"
+        own = REPORTS / _NO_NAME.sub("-", model["label"]) / folder.relative_to(REPORTS) / "leaderboard.md"
         if model["verdict"] in _LET_PASS or not own.is_file():
             continue
         part = f"\n<details><summary>{model['label']}</summary>\n\n{own.read_text('utf-8')}\n</details>\n"
@@ -56,6 +60,18 @@ def report() -> str:
             part = f"\nThe report of {model['label']} is in the artifact.\n"
         text += part
     return text
+
+
+def read(path: Path) -> str:
+    """Return the text of a file that may not be there."""
+    return path.read_text("utf-8") if path.is_file() else ""
+
+
+def no_report() -> str:
+    """Return what to say of a run that wrote no report."""
+    code = os.environ["CODE"]
+    how = f"the run ended with exit code {code} and wrote no report" if code else "the run did not start"
+    return f"# No report: {os.environ['NAME']}\n\n{how}; the log of the job says why\n"
 
 
 def pull_request() -> int | None:

@@ -11,10 +11,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
-BOARD = Path("reports/leaderboard.json")
-COMPARISON = Path("reports/comparison.json")
-"""What a run of several models writes in the place of one board."""
+REPORTS = Path("reports")
+FOLDERS = (REPORTS, REPORTS / "selection")
+"""Where a run writes its board: one of some examples leaves the board of more of them where it is."""
+BOARD, COMPARISON = "leaderboard.json", "comparison.json"
+"""What one model leaves, and several."""
 FORK = (
     "a pull request from a fork has no secrets, so that a model which needs a key cannot be asked; run the evals on a "
     "branch of this repository, or with a model that needs none"
@@ -23,20 +27,27 @@ FORK = (
 
 def main() -> None:
     """Run, and write the outputs."""
-    for path in (BOARD, COMPARISON):
-        path.unlink(missing_ok=True)
     baseline = find_baseline()
     command = merging(baseline) if os.environ["MERGE"] == "true" else testing(baseline)
-    print(f"$ {shlex.join(command)}", flush=True)
-    code = subprocess.run(command, check=False).returncode
+    print(f"$ {one_line(shlex.join(command))}", flush=True)
+    # Another step of the job may have left reports: those of this run bear its id.
+    run_id = uuid4().hex
+    code = subprocess.run(command, env={**os.environ, "LMEVAL_RUN_ID": run_id}, check=False).returncode
     # A signal's number would be no exit code.
     code = code if 0 <= code < 256 else 1
     if code == 4 and from_fork():
         say("error", FORK)
     shard = os.environ["SHARD"].replace("/", "-of-")
     name = os.environ["NAME"]
+    folder = next((each for each in FOLDERS if board_of(run_id, each)), None)
     write_outputs(
-        {"exit-code": str(code), "verdict": verdict(), "artifact": f"{name}-shard-{shard}" if shard else name}
+        {
+            "exit-code": str(code),
+            "verdict": verdict(board_of(run_id, folder)) if folder else "",
+            "artifact": f"{name}-shard-{shard}" if shard else name,
+            "folder": folder.as_posix() if folder else "",
+            "wrote": "true" if folder or has_ledger(run_id) else "false",
+        }
     )
 
 
@@ -58,7 +69,7 @@ def merging(baseline: Path | None) -> list[str]:
             f"no artifact {os.environ['NAME']}-shard-*: the jobs of the shards need the same name, and end first",
         )
         sys.exit(1)
-    options = ["--baseline", str(baseline)] if baseline else []
+    options = [f"--baseline={baseline}"] if baseline else []
     return [sys.executable, "-m", "pytest_lmeval.cli", "merge", *folders, "-o", "reports", *options]
 
 
@@ -73,7 +84,9 @@ def find_baseline() -> Path | None:
         if not own.exists():
             warn_of_none(own, "here")
         return own if own.exists() else None
-    fetched = subprocess.run(["git", "fetch", "--quiet", "--depth=1", "origin", branch], check=False)
+    # No name of a branch is an option.
+    command = ["git", "fetch", "--quiet", "--depth=1", "--", "origin", f"refs/heads/{branch}"]
+    fetched = subprocess.run(command, check=False)
     if fetched.returncode:
         say("error", f"the branch {branch} could not be fetched, so that its baseline is not known")
         sys.exit(1)
@@ -116,27 +129,48 @@ def from_fork() -> bool:
         return False
 
 
-def verdict() -> str:
-    """Return the gate's verdict on the board of this run, of several models ``LABEL=VERDICT`` for each, or none."""
+def board_of(run_id: str, folder: Path) -> dict[str, Any]:
+    """Return the board of this run in ``folder``, of several models the comparison; empty if there is none."""
+    for name in (COMPARISON, BOARD):
+        try:
+            found = json.loads((folder / name).read_text("utf-8"))
+            if run_id == (found if name == COMPARISON else found["manifest"])["run_id"]:
+                return dict(found)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return {}
+
+
+def has_ledger(run_id: str) -> bool:
+    """Tell whether this run began a ledger, to be uploaded though there is no board."""
+    return any(run_id.encode() in path.read_bytes() for path in REPORTS.rglob("ledger.jsonl"))
+
+
+def verdict(board: dict[str, Any]) -> str:
+    """Return the gate's verdict on a board, of several models ``LABEL=VERDICT`` for each, or none."""
     try:
-        if COMPARISON.is_file():
-            models = json.loads(COMPARISON.read_text("utf-8"))["models"]
-            return " ".join(f"{model['label']}={model['verdict']}" for model in models)
-        found = json.loads(BOARD.read_text("utf-8"))["gate"]["verdict"]
-    except (OSError, ValueError, KeyError, TypeError):
+        if "models" in board:
+            return " ".join(f"{model['label']}={model['verdict']}" for model in board["models"])
+        found = board["gate"]["verdict"]
+    except (KeyError, TypeError):
         return ""
     return found if isinstance(found, str) and found.isidentifier() else ""
 
 
 def say(kind: str, message: str) -> None:
     """Print an annotation of GitHub's: ``error``, ``warning`` or ``notice``."""
-    print(f"::{kind} title=lmeval::{message.replace('%', '%25')}", flush=True)
+    print(f"::{kind} title=lmeval::{one_line(message).replace('%', '%25')}", flush=True)
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line: a runner takes what begins another one for a command."""
+    return " ".join(text.splitlines())
 
 
 def write_outputs(outputs: dict[str, str]) -> None:
     """Write the outputs of the step, each on one line."""
     with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:
-        file.writelines(f"{name}={' '.join(value.splitlines())}\n" for name, value in outputs.items())
+        file.writelines(f"{name}={one_line(value)}\n" for name, value in outputs.items())
 
 
 if __name__ == "__main__":

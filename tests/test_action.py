@@ -30,6 +30,8 @@ class Model:
     def generate(self, prompts):
         return [prompt.rpartition("say: ")[2] for prompt in prompts]
 """
+MARK = "<!-- lmeval: evals -->\n"
+WROTE = {"folder": "reports", "wrote": "true"}
 WORSE = MODEL.replace('rpartition("say: ")[2]', "upper() + '!'")
 
 
@@ -122,7 +124,8 @@ class Job:
         """Tell whether a condition of the action holds: comparisons of inputs, joined by ``&&``."""
         for part in condition.removeprefix("${{").removesuffix("}}").split("&&"):
             name, operator, wanted = re.fullmatch(r"(\S+?)(?: ([!=]=) '(\S*)')?", part.strip()).groups()  # type: ignore[union-attr]  # a condition of another form fails the test
-            if operator and (values[name.removeprefix("inputs.")] == wanted) != (operator == "=="):
+            found = name if name.startswith("steps.") else f"inputs.{name.removeprefix('inputs.')}"
+            if operator and (self._filled(f"${{{{ {found} }}}}", values) == wanted) != (operator == "=="):
                 return False
         return True
 
@@ -164,8 +167,10 @@ class Job:
     def _uses(self, step: dict[str, Any], values: dict[str, str]) -> int:
         assert re.search(r"@[0-9a-f]{40}$", step["uses"]), "an action of others is named by its commit"
         fields = {name: self._filled(str(each), values) for name, each in step["with"].items()}
-        if "upload-artifact" in step["uses"] and (self.workspace / fields["path"]).exists():
-            shutil.copytree(self.workspace / fields["path"], self.artifacts / fields["name"])
+        if "upload-artifact" in step["uses"] and (self.workspace / fields["path"].split()[0]).exists():
+            folder, *others = fields["path"].split()
+            without = shutil.ignore_patterns(*[Path(other.removeprefix("!")).name for other in others])
+            shutil.copytree(self.workspace / folder, self.artifacts / fields["name"], ignore=without)
         if "download-artifact" in step["uses"]:
             for each in self.artifacts.glob(fields["pattern"]):
                 shutil.copytree(each, self.workspace / fields["path"] / each.name)
@@ -242,7 +247,7 @@ def test_a_worse_pull_request_is_red_and_says_so_in_one_comment_kept_up_to_date(
     ]
     job = pull_request("worse")
     assert 1 == job.run(), job.log
-    assert {"exit-code": "1", "verdict": "regression", "artifact": "evals"} == job.outputs["run"]
+    assert {"exit-code": "1", "verdict": "regression", "artifact": "evals", **WROTE} == job.outputs["run"]
     shutil.rmtree(job.artifacts)
     assert 1 == job.run(), job.log
 
@@ -268,7 +273,7 @@ def test_a_pull_request_is_compared_with_the_branch_it_goes_into_and_not_with_a_
 def test_a_pull_request_as_good_as_its_base_is_green(pull_request: PullRequest, hub: GitHub) -> None:
     job = pull_request("main")
     assert 0 == job.run(), job.log
-    assert {"exit-code": "0", "verdict": "pass", "artifact": "evals"} == job.outputs["run"]
+    assert {"exit-code": "0", "verdict": "pass", "artifact": "evals", **WROTE} == job.outputs["run"]
 
 
 @pytest.mark.again
@@ -300,7 +305,7 @@ def test_shards_are_joined_and_judged_by_a_last_job(
     last = pull_request(branch)
 
     assert code == last.run(merge="true"), last.log
-    assert {"exit-code": str(code), "verdict": verdict, "artifact": "evals"} == last.outputs["run"]
+    assert {"exit-code": str(code), "verdict": verdict, "artifact": "evals", **WROTE} == last.outputs["run"]
     assert 1 == len(hub.comments)
 
 
@@ -331,7 +336,9 @@ def test_shards_of_several_models_are_joined_and_compared_with_the_baselines_of_
     last = _of(job(), before.workspace)
 
     assert 1 == last.run(merge="true", baseline="baselines"), last.log
-    assert {"exit-code": "1", "verdict": "good=pass worse=regression", "artifact": "evals"} == last.outputs["run"]
+    assert {"exit-code": "1", "verdict": "good=pass worse=regression", "artifact": "evals", **WROTE} == last.outputs[
+        "run"
+    ]
     [comment] = hub.comments
     assert comment["body"].startswith("<!-- lmeval: evals -->\n# Comparison: failed")
     assert ["worse"] == re.findall("<summary>(good|worse)</summary>", comment["body"])
@@ -344,11 +351,64 @@ def _of(job: Job, base: Path) -> Job:
     return job
 
 
-@pytest.mark.again
-def test_a_last_job_without_shards_is_red_and_says_why(pull_request: PullRequest) -> None:
+def test_a_last_job_without_shards_is_red_and_says_why(pull_request: PullRequest, hub: GitHub) -> None:
     job = pull_request("main")
+    (job.workspace / "reports").mkdir()
+    (job.workspace / "reports/leaderboard.md").write_text("# Evals passed: of another step")
     assert 1 == job.run(merge="true"), job.log
     assert "::error title=lmeval::no artifact evals-shard-*" in job.log
+    assert [f"{MARK}# No report: evals\n\nthe run did not start; the log of the job says why\n"] == _said(hub)
+
+
+def _said(hub: GitHub) -> list[str]:
+    return [comment["body"] for comment in hub.comments]
+
+
+def test_a_step_that_ends_before_it_has_an_example_takes_no_report_of_an_earlier_one_for_its_own(
+    pull_request: PullRequest, hub: GitHub
+) -> None:
+    job = pull_request("main")
+    assert 0 == job.run(name="one"), job.log
+    (job.workspace / "bad").mkdir()
+    (job.workspace / "bad/t.jsonl").write_text('{"prompt": 1}\n')
+    kept = (job.workspace / "reports/leaderboard.json").read_bytes()
+
+    for number, inputs in enumerate(
+        [{"args": "--lm-adapter=openai:gpt"}, {"paths": "bad"}, {"paths": "tasks -k no-example"}]
+    ):
+        code = job.run(name=f"other-{number}", **inputs)
+        assert code in (2, 4, 5), job.log
+        assert {"exit-code": str(code), "verdict": "", "folder": "", "wrote": "false"} == {
+            name: value for name, value in job.outputs["run"].items() if name != "artifact"
+        }
+        how = f"the run ended with exit code {code} and wrote no report; the log of the job says why"
+        assert f"<!-- lmeval: other-{number} -->\n# No report: other-{number}\n\n{how}\n" == _said(hub)[-1]
+    assert kept == (job.workspace / "reports/leaderboard.json").read_bytes()
+    assert ["one"] == [each.name for each in job.artifacts.iterdir()]
+
+
+def test_each_of_two_steps_says_what_its_own_run_came_to(pull_request: PullRequest, hub: GitHub) -> None:
+    job = pull_request("worse")
+    (job.workspace / "good.py").write_text(MODEL)
+    two = "--lm-adapter=good=good:Model --lm-adapter=worse=model:Model"
+    assert 1 == job.run(name="two", args=two), job.log
+    assert 0 == job.run(name="alone", args="--lm-adapter=good:Model"), job.log
+    assert 1 == job.run(name="some", args="-k 'one or two' --lm-gate=examples"), job.log
+
+    headings = [re.split("[:(]", body.splitlines()[1])[0] for body in _said(hub)]
+    assert ["# Comparison", "# Evals passed", "# Evals failed"] == headings
+    assert "reports/selection" == job.outputs["run"]["folder"]
+    assert {"two", "alone", "some"} == {each.name for each in job.artifacts.iterdir()}
+    assert not (job.artifacts / "alone/previous").exists()
+
+
+def test_the_name_of_the_base_branch_is_no_option_of_git(pull_request: PullRequest) -> None:
+    job = pull_request("main")
+    job.environment["GITHUB_BASE_REF"] = "--upload-pack=touch OWNED"
+    _git(job.workspace, "remote", "set-url", "origin", str(job.workspace))
+    assert 1 == job.run(), job.log
+    assert "could not be fetched" in job.log
+    assert not (job.workspace / "OWNED").exists()
 
 
 def test_what_is_installed_is_this_package_and_the_project(tmp_path: Path) -> None:

@@ -133,6 +133,11 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
         return ""
 
     @property
+    def numbered(self) -> bool:
+        """Whether an example is called by the number of its row or line. By default no: each has an id of its own."""
+        return False
+
+    @property
     def display_name(self) -> str:
         """What people call the task. By default "": its name."""
         return ""

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     rows = read_columns(options.rows, options.question, options.answer) if options.rows else None
     begin = beginning(options.folder, model, rows, function=options.function)
     changes = write_starter(options.folder, model, begin)
-    show([*_reported(changes), *_notes(model), *_next(options.folder, model, begin)])
+    show([*_reported(changes), *_notes(model, begin), *_next(options.folder, model, begin)])
     return 0
 
 
@@ -78,9 +78,11 @@ def _reported(changes: Iterable[StarterFile]) -> Iterator[str]:
         yield f"{said} {change.path}" + (f": {change.note}" if change.note else "")
 
 
-def _notes(model: ChosenModel) -> Iterator[str]:
+def _notes(model: ChosenModel, begin: Beginning) -> Iterator[str]:
     if model.named:
         yield f"{model.spec} asks for the model that each request names: the eval names {model.named}, as yours will"
+    if not (begin.has_ids or begin.imports):
+        yield "two rows are the same: give each an id in a column id, and say lm_pair_by = id, to compare prompts"
     if model.key:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
     if comes_from_here():

@@ -64,7 +64,7 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
     """Return the runs by name; raise UsageError for fewer than two, for one named twice, and for one without hashes."""
     names = _names(runs)
     for run in runs:
-        check_pairing(examples_of(run), pair_by, run.path)
+        check_pairing(run, pair_by, run.path)
     return [_entrant(name, run, pair_by) for name, run in zip(names, runs, strict=True)]
 
 

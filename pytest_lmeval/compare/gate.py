@@ -147,7 +147,7 @@ def decide(
         from pytest_lmeval.compare.pairing import check_pairing
 
         if not settings.update:
-            check_pairing(baseline.results or (), settings.pair_by, baseline.path)
+            check_pairing(baseline, settings.pair_by, baseline.path)
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     found = findings(board, settings, comparison)
     reasons = [reason for _, reason in found]

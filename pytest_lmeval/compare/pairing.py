@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import FUNCTION, METRIC
 from pytest_lmeval.leaderboard.passing import reaches
-from pytest_lmeval.leaderboard.rows import in_data
+from pytest_lmeval.leaderboard.rows import TaskInfo, in_data
 from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.records.runfile import RunFile
 
 Key = tuple[str, str]
 """Task and id of an example."""
@@ -213,12 +216,24 @@ def content_of(result: ExampleResult, by: str) -> str:
     return result.scoring_hash if by == "id" else result.hash
 
 
-def check_pairing(results: Iterable[ExampleResult], by: str, called: object) -> None:
-    """Raise UsageError where ``results``, of a run ``called`` so, lack what pairs are made ``by``."""
-    if by == "id" and not all(result.scoring_hash for result in results):
+def check_pairing(run: RunFile, by: str, called: object) -> None:
+    """Raise UsageError where a run, ``called`` so, lacks what pairs are made ``by``."""
+    if by != "id":
+        return
+    if not all(result.scoring_hash for result in run.results or ()):
         raise UsageError(
             f"{called}: pairs by id need the scoring_hash of each example, which earlier versions did not write; "
             "renew it: run that state again with this version"
+        )
+    check_ids(run.infos.values(), called)
+
+
+def check_ids(infos: Iterable[TaskInfo], called: object) -> None:
+    """Raise UsageError that names the tasks whose rows have no ids: one row more, and others have their numbers."""
+    if numbered := sorted(info.name for info in infos if info.numbered and info.selected != 0):
+        raise UsageError(
+            f"{called}: pairs by id need ids, and the rows of {', '.join(numbered)} have no ids: add a column id (in a "
+            "data file, id: and a template does as well)"
         )
 
 

@@ -107,6 +107,7 @@ class _Maker:
             key=source.name if name else "",
             config={PROMPT: name} if name else {},
             dataset=self._rows.dataset,
+            numbered=self._shape.id is None and "id" not in self._rows.columns,
         )
 
     def _examples(self, prompt: RowTemplate | ChatPrompt) -> list[Example]:

@@ -51,6 +51,7 @@ class JsonlTask(Task):
     key: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     dataset: Mapping[str, Any] = field(default_factory=dict)
+    numbered: bool = False
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion."""
@@ -159,7 +160,8 @@ class JsonlTask(Task):
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the task in a file, and its bad records; a file without any record counts as one."""
-    examples, errors, strict = read_records(source.data, registry, max_line_bytes=source.options.max_line_bytes)
+    reader = _read(source.data, registry, source.options.max_line_bytes)
+    examples, errors, strict, numbered = reader.examples, reader.errors, reader.strict is True, reader.numbered
     if not examples and not errors:
         errors = [
             RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")
@@ -178,6 +180,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
         examples=examples,
         strict=strict,
         registry=registry,
+        numbered=numbered,
     )
     remarks = tuple(unread_keys(examples)) if strict and any(example.metadata for example in examples) else ()
     return LoadedFile((task,), errors, remarks=remarks)
@@ -187,12 +190,17 @@ def read_records(
     data: bytes, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES
 ) -> tuple[list[Example], list[RecordError], bool]:
     """Return the valid examples of ``data``, an error per bad record, and whether the dialect is the strict one."""
+    reader = _read(data, registry, max_line_bytes)
+    return reader.examples, reader.errors, reader.strict is True
+
+
+def _read(data: bytes, registry: Registry, max_line_bytes: int) -> _RecordReader:
     reader = _RecordReader(registry, max_line_bytes)
     for number, line in number_lines(data):
         reader.read(number, line)
         if reader.is_stopped:
             break
-    return reader.examples, reader.errors, reader.strict is True
+    return reader
 
 
 def _errors_of_file(data: bytes) -> list[RecordError]:
@@ -235,6 +243,7 @@ class _RecordReader:
         self.examples: list[Example] = []
         self.errors: list[RecordError] = []
         self.is_stopped = False
+        self.numbered = False
         self._defaults: Defaults | None = None
         self._lines_by_id: dict[str, int] = {}
 
@@ -252,6 +261,7 @@ class _RecordReader:
             self.errors.append(error)
         else:
             self._lines_by_id[example.id] = number
+            self.numbered = self.numbered or not (self.strict or "id" in record)
             self.examples.append(example)
 
     def _check(self, record: Any, number: int) -> Example:

@@ -90,6 +90,11 @@ class MixtureTask(Task):
         return any(part.task.has_score for part in self.parts)
 
     @property
+    def numbered(self) -> bool:
+        """Whether any part's examples are."""
+        return any(part.task.numbered for part in self.parts)
+
+    @property
     def aggregates(self) -> bool:
         """Whether any part does."""
         return any(part.task.aggregates for part in self.parts)

@@ -234,6 +234,11 @@ class DataRows(NamedTuple):
     path: str
     sha256: str
 
+    @property
+    def numbered(self) -> bool:
+        """Whether no row has an id of its own."""
+        return all(row.get("id") is None for row in self.rows)
+
     def at(self, places: Sequence[int]) -> DataRows:
         """Return the rows at ``places`` alone."""
         rows, ids = [self.rows[place] for place in places], [self.ids[place] for place in places]

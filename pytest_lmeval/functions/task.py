@@ -45,6 +45,7 @@ class FunctionTask(Task):
     source: Mapping[str, Any] = field(default_factory=dict)
     asks_user: bool = False
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    numbered: bool = False
 
     @property
     def dataset(self) -> Mapping[str, Any]:

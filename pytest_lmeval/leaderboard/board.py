@@ -193,6 +193,7 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
         config=dict(task.config),
         key=task.key,
         display_name=task.display_name,
+        numbered=task.numbered,
     )
 
 

@@ -55,7 +55,8 @@ class TaskInfo:
     ``key`` is what options call the task besides its name, ``display_name`` what people do. ``min_score`` is the floor
     that the task itself sets. ``shard`` is empty, or says of a shard which examples were dealt out to all shards: their
     ``ids``, sorted, and a ``sha256`` of what they ask. ``scores`` are those of its scores, by name, that have a
-    ``threshold`` or a ``min_score`` of their own.
+    ``threshold`` or a ``min_score`` of their own. ``numbered``: examples are called by the
+    numbers of their rows.
     """
 
     name: str
@@ -76,6 +77,7 @@ class TaskInfo:
     min_score: float | None = None
     shard: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, Any] = field(default_factory=dict)
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class RowTask:
     config: Mapping[str, Any]
     key: str
     display_name: str
+    numbered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +204,7 @@ for _group, _kind in (("about", RowTask), ("counts", RowCounts), ("numbers", Row
     read_as_own(TaskRow, _group, _kind)
 _IF_ANY = (
     *("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured", "config", "key"),
-    *("display_name", "cut_off", "quarantined", "spent", "models", "scores"),
+    *("display_name", "cut_off", "quarantined", "spent", "models", "scores", "numbered"),
 )
 _ROW_FIELDS = (
     *("task", "path", "sha256", "metric", "score", "stderr", "ci95", "correct", "total", "errors", "timeouts"),
@@ -241,7 +244,10 @@ def make_row(
         task=info.name,
         metric=info.metric or (metrics.pop() if len(metrics) == 1 else "mixed"),
         min_score=floor,
-        **{name: getattr(info, name) for name in ("path", "sha256", "dataset", "config", "key", "display_name")},
+        **{
+            name: getattr(info, name)
+            for name in ("path", "sha256", "dataset", "config", "key", "display_name", "numbered")
+        },
     )
     counts = RowCounts(
         correct=sum(

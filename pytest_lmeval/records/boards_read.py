@@ -63,6 +63,7 @@ def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
             key=str(row.get("key", "")),
             display_name=str(row.get("display_name", "")),
             scores=recorded_scores(row["scores"]) if "scores" in row else {},
+            numbered=row.get("numbered") is True,
         )
     return infos
 

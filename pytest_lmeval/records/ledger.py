@@ -176,8 +176,9 @@ def ending(
     """
     tasks = [asdict(info) for info in infos]
     for task in tasks:
-        if not task["scores"]:
-            del task["scores"]
+        for name in ("scores", "numbered"):
+            if not task[name]:
+                del task[name]
     run = {
         "tasks": tasks,
         "facts": asdict(board.facts),

@@ -16,11 +16,13 @@ from pytest_lmeval.leaderboard.rows import SCORES, as_in_data
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
+    NO_PROMPTS,
     NOTES,
     cells,
     change_cells,
     cut_to,
     head,
+    lacks_prompt,
     may_be_line,
     remark_lines,
     score_cells,
@@ -174,6 +176,7 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
     if not flips:
         return []
     has_prompts = any("old_prompt" in flip for flip in flips)
+    lacking = any(map(lacks_prompt, flips[:_FLIPS]))
     has_reasons = any("reason" in flip[side] for flip in flips for side in ("old", "new"))
     rows = [
         (*_flip(flip), *(_reasons(flip) if has_reasons else ()), *(_prompts(flip) if has_prompts else ()))
@@ -187,7 +190,8 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
         *(("judged before", "judged now") if has_reasons else ()),
         *(("prompt before", "prompt now") if has_prompts else ()),
     )
-    return folded(f"{title}: {len(flips)}", headings, rows, len(flips) - _FLIPS)
+    lines = folded(f"{title}: {len(flips)}", headings, rows, len(flips) - _FLIPS)
+    return lines + _listed([NO_PROMPTS] if lacking else [], 1)
 
 
 def _reasons(flip: Mapping[str, Any]) -> tuple[str, str]:
@@ -199,7 +203,7 @@ def _prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
     prompt = tail(flip["prompt"], _TEXT)
     if "old_prompt" not in flip:
         return "the same", prompt
-    return tail(flip["old_prompt"], _TEXT) or "(not in the baseline)", prompt
+    return tail(flip["old_prompt"], _TEXT), prompt
 
 
 def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:

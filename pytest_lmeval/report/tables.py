@@ -14,6 +14,7 @@ from pytest_lmeval.text import printable
 
 HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
 """The columns of the board; the first two are text."""
+NO_PROMPTS = "the baseline has no prompts; one that is written with --lm-pair-by=id (ini: lm_pair_by) has them"
 CHANGE_HEADINGS = (
     "against the baseline",
     "verdict",
@@ -76,6 +77,7 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
     for flip in worse[:_FLIPS]:
         lines += [f"  worse: {flip['task']}: {flip['id']}", *_prompt_lines(flip)]
     lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
+    lines += [f"  {NO_PROMPTS}"] if any(map(lacks_prompt, worse[:_FLIPS])) else []
     return lines + [f"  not compared: {task}: {why}" for task, why in comparison["left_out"].items()]
 
 
@@ -93,8 +95,13 @@ def may_be_line(comparison: Mapping[str, Any]) -> str:
 def _prompt_lines(flip: Mapping[str, Any]) -> list[str]:
     if "old_prompt" not in flip:
         return []
-    old = flip["old_prompt"] or "(not in the baseline; one that is written with --lm-pair-by=id has them)"
-    return [f"    prompt before: {tail(old, _PROMPT)}", f"    prompt now: {tail(flip['prompt'], _PROMPT)}"]
+    old = [] if lacks_prompt(flip) else [f"    prompt before: {tail(flip['old_prompt'], _PROMPT)}"]
+    return [*old, f"    prompt now: {tail(flip['prompt'], _PROMPT)}"]
+
+
+def lacks_prompt(flip: Mapping[str, Any]) -> bool:
+    """Tell whether an example is asked with another prompt than the one of before, which is not known."""
+    return flip.get("old_prompt") == ""
 
 
 def head(text: str | None, most: int) -> str:
@@ -111,6 +118,8 @@ def tail(text: str, most: int) -> str:
 
 def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a table shows of one task against the baseline, in the order of CHANGE_HEADINGS."""
+    if change["verdict"] == "uncompared":
+        return (printable(change["task"], keep=""), change["verdict"], *[""] * (len(CHANGE_HEADINGS) - 2))
     return (
         printable(change["task"], keep=""),
         change["verdict"],

@@ -64,8 +64,10 @@ def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterato
     path, table, found = pytest_settings(folder)
     # Where nothing configures pytest yet, the imports of evals have not been thought of either.
     beside = {} if found or path.name != "pyproject.toml" or not beginning.imports else {"pythonpath": ["."]}
+    # A prompt is what such a project edits: an example stays the same one.
+    pairs = {"lm_pair_by": "id"} if beginning.has_ids else {}
     wanted: list[tuple[Path, tuple[str, ...], dict[str, Any]]] = [
-        (path, table, {"lm_adapter": model.adapter, **beside})
+        (path, table, {"lm_adapter": model.adapter, **pairs, **beside})
     ]
     if model.profile:
         profile = {"adapter": model.spec, "base_url": model.base_url}

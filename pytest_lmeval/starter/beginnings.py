@@ -18,11 +18,15 @@ _FILES = Path(__file__).with_name("files")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Files by their path in the project, the paths to run, and whether they import the project's own modules."""
+    """Files by their path in the project, the paths to run, and whether they import the project's own modules.
+
+    ``has_ids`` says that each example has an id of its own, so that it is compared whatever becomes of its prompt.
+    """
 
     files: Mapping[str, str]
     paths: tuple[str, ...] = ("tasks/",)
     imports: bool = False
+    has_ids: bool = True
 
 
 def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, function: bool) -> Beginning:
@@ -52,7 +56,7 @@ def _function(folder: Path, model: ChosenModel, rows: QuestionRows | None) -> Be
         ('row["answer"]', f"row[{rows.answer!r}]".replace("'", '"')),
     ):
         text = text.replace(old, new)
-    return Beginning({"tests/test_evals.py": text}, ("tests/test_evals.py",), imports=True)
+    return Beginning({"tests/test_evals.py": text}, ("tests/test_evals.py",), imports=True, has_ids=rows.id == "")
 
 
 def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
@@ -72,13 +76,17 @@ def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
     text = _text("tasks/rows.yaml")
     for old, new in (
         ("@DATA@", json.dumps(_relative(rows.path, folder / "tasks"))),
+        (
+            "@ID@",
+            f"# What reports call a row, which is compared by it.\nid: {json.dumps(rows.id)}\n" if rows.id else "",
+        ),
         ("@PROMPT@", json.dumps(prompt, ensure_ascii=False)),
         ("@TARGET@", json.dumps(f"{{{{ {rows.answer} }}}}", ensure_ascii=False)),
         ("@METRIC@", metric),
     ):
         text = text.replace(old, new)
     name = re.sub(r"[^a-z0-9_-]+", "-", rows.path.stem.lower()).strip("-") or "rows"
-    return Beginning({f"tasks/{name}.yaml": text})
+    return Beginning({f"tasks/{name}.yaml": text}, has_ids=rows.id is not None)
 
 
 def _relative(path: Path, folder: Path) -> str:

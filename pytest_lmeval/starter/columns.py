@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_lmeval.data.rows import BadRows, read_rows
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.numbers import is_whole
 
 QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem")
 ANSWERS = ("answer", "target", "expected", "expected_output", "output", "label", "reference", "ideal", "solution")
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 _MOST_LABELS = 12
 _LABEL = re.compile(r"[^{}%#\n]{1,40}")
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRows:
-    """A file of rows: its columns for the question and for the answer, and the answers, each as text."""
+    """A file of rows: its columns for the question and for the answer, and the answers, each as text.
+
+    ``id`` is a template that is another text for each row, "" for the column ``id``, None if two rows are the same.
+    """
 
     path: Path
     question: str
     answer: str
     answers: tuple[str, ...]
+    id: str | None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -59,7 +67,30 @@ def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRo
     columns = list(rows[0])
     asked = _column(path, columns, question, "question", QUESTIONS)
     wanted = _column(path, [name for name in columns if name != asked], answer, "answer", ANSWERS)
-    return QuestionRows(path, asked, wanted, tuple(str(row.get(wanted, "")) for row in rows))
+    answers = tuple(str(row.get(wanted, "")) for row in rows)
+    return QuestionRows(path, asked, wanted, answers, _id_of(rows, [*_others(columns, asked, wanted), asked]))
+
+
+def _others(columns: Sequence[str], *without: str) -> list[str]:
+    return [name for name in columns if name not in without]
+
+
+def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | None:
+    """Return what names each row: the column ``id``, else another one of short texts, else a hash of the row."""
+    if _are_names([row.get("id") for row in rows]):
+        return ""
+    for name in columns:
+        if name.isascii() and name.isidentifier() and _are_names([row.get(name) for row in rows]):
+            return f"{{{{ {name} }}}}"
+    are_others = len({json.dumps(row, sort_keys=True, default=str) for row in rows}) == len(rows)
+    return "{{ row | hash }}" if are_others and not any("row" in row for row in rows) else None
+
+
+def _are_names(cells: Sequence[Any]) -> bool:
+    """Return whether the cells of a column are short names, each another one."""
+    names = [str(cell) for cell in cells if isinstance(cell, str) or is_whole(cell)]
+    are_short = all(_NAME.fullmatch(name) and name.strip() for name in names)
+    return are_short and len({*names}) == len(cells)
 
 
 def _column(path: Path, columns: Sequence[str], given: str, meaning: str, usual: Collection[str]) -> str:

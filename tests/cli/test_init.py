@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_the_toy_gets_tasks_that_it_knows(empty: Project, lmeval: Lmeval) -> Non
         "wrote tasks/arithmetic.jsonl",
         "wrote tasks/support.jsonl",
         f"wrote {WORKFLOW}",
-        "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'toy'",
+        "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'toy', lm_pair_by = 'id'",
         "wrote .gitignore: reports/, __pycache__/",
         *HERE,
         "now:  pytest tasks/",
@@ -192,6 +193,76 @@ def test_a_file_of_rows_becomes_a_task_that_stays_with_the_file(empty: Project, 
     _green_then_red(empty, "own.py", "if part in prompt", "if part in prompt[::-1]")
 
 
+@pytest.mark.parametrize("name", ["rows", "function"])
+def test_a_prompt_that_does_no_harm_passes_and_one_that_does_is_a_regression(
+    empty: Project, lmeval: Lmeval, name: str
+) -> None:
+    empty.write("own.py", OWN)
+    empty.write("faq.csv", ROWS)
+    _init(lmeval, "--model=own:Model", *(["--from=faq.csv"] if name == "rows" else ["--function", "--from=faq.csv"]))
+    path, question, harmless, harmful = {
+        "rows": ("tasks/faq.yaml", "{{ question }}", "Please answer: {{ question }}", "Say something."),
+        "function": (
+            "tests/test_evals.py",
+            "{question} Reply",
+            "Please answer: {question} Reply",
+            "Say something. Reply",
+        ),
+    }[name]
+    tested = _commands(empty)[1][1:]
+    assert 0 == empty.run_pytest(*tested, "--lm-update-baseline").ret
+    empty.edit(path, question, harmless)
+    assert 0 == empty.run_pytest(*tested).ret
+    assert "pass" == empty.board()["gate"]["verdict"]
+
+    empty.edit(path, harmless, harmful)
+    done = empty.run_pytest(*tested)
+    assert (1, "regression") == (done.ret, empty.board()["gate"]["verdict"])
+    assert 0 == done.stdout.str().count("the baseline has no prompts")
+    if name == "function":  # who reads the comment sees what was said
+        text = (empty.path / "reports/leaderboard.md").read_text()
+        assert re.search(r"Paris \W*right 1\W* \| \W*\? \W*right 0", text), text
+
+
+@pytest.mark.parametrize(
+    ("rows", "id"),
+    [
+        ([("id", "a1"), ("id", "b2")], None),
+        ([("key", "a1"), ("key", "b2")], "{{ key }}"),
+        ([("key", "a"), ("key", "a")], "{{ question }}"),
+        ([("question", "long " * 20 + "a"), ("question", "long " * 20 + "b")], "{{ row | hash }}"),
+        ([("id", ""), ("id", "b2")], "{{ question }}"),
+        ([("id", 1), ("id", "1")], "{{ question }}"),
+        ([("question", "same"), ("question", "same")], "{{ row | hash }}"),
+        ([("question", "same"), ("question", "same"), ("answer", "x")], ""),
+    ],
+)
+def test_rows_get_ids_by_the_column_that_tells_them_apart_else_by_a_hash(
+    empty: Project, lmeval: Lmeval, rows: list[tuple[str, Any]], id: str | None
+) -> None:
+    same = len(rows) == 3
+    rows = rows[:2]
+    values = [
+        {"question": f"q{number}", "answer": "x" if same else f"a{number}", name: value}
+        for number, (name, value) in enumerate(rows)
+    ]
+    empty.write("rows.jsonl", "\n".join(map(json.dumps, values)))
+    told = _init(lmeval, "--from=rows.jsonl")
+
+    assert id == (parse_yaml((empty.path / "tasks/rows.yaml").read_bytes()).get("id", "" if same else None))
+    assert same == any("two rows are the same" in line for line in told)
+    assert same != ("lm_pair_by" in (empty.path / "pyproject.toml").read_text())
+    status, out, _ = lmeval("validate", "tasks")
+    assert 0 == status, out
+
+
+def test_rows_of_a_function_without_ids_are_compared_by_what_they_hold(empty: Project, lmeval: Lmeval) -> None:
+    empty.write("rows.csv", "question,answer\na,b\nc,d\n")
+    _init(lmeval, "--function", "--from=rows.csv")
+
+    assert "lm_pair_by" not in (empty.path / "pyproject.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("answers", "metric", "asked"),
     [
@@ -261,13 +332,19 @@ def test_the_workflow_installs_the_package_from_where_it_is_installed_from(
 
 SETTINGS = {
     # file: (before, what is written, what is said of it)
-    "pytest.ini": ("[pytest]  ; ours\naddopts = -q\n", "[pytest]  ; ours\nlm_adapter = toy\naddopts = -q\n"),
-    ".pytest.ini": ("", "[pytest]\nlm_adapter = toy\n"),
-    "tox.ini": ("[tox]\nx = 1\n[pytest]\naddopts = -q", "[tox]\nx = 1\n[pytest]\nlm_adapter = toy\naddopts = -q"),
-    "setup.cfg": ("[tool:pytest]\naddopts = -q\n", "[tool:pytest]\nlm_adapter = toy\naddopts = -q\n"),
+    "pytest.ini": (
+        "[pytest]  ; ours\naddopts = -q\n",
+        "[pytest]  ; ours\nlm_adapter = toy\nlm_pair_by = id\naddopts = -q\n",
+    ),
+    ".pytest.ini": ("", "[pytest]\nlm_adapter = toy\nlm_pair_by = id\n"),
+    "tox.ini": (
+        "[tox]\nx = 1\n[pytest]\naddopts = -q",
+        "[tox]\nx = 1\n[pytest]\nlm_adapter = toy\nlm_pair_by = id\naddopts = -q",
+    ),
+    "setup.cfg": ("[tool:pytest]\naddopts = -q\n", "[tool:pytest]\nlm_adapter = toy\nlm_pair_by = id\naddopts = -q\n"),
     "pyproject.toml": (
         "[tool.pytest.ini_options] # ours\naddopts = '-q'\n[tool.x]\ny = 1\n",
-        "[tool.pytest.ini_options] # ours\nlm_adapter = \"toy\"\naddopts = '-q'\n[tool.x]\ny = 1\n",
+        '[tool.pytest.ini_options] # ours\nlm_adapter = "toy"\nlm_pair_by = "id"\naddopts = \'-q\'\n[tool.x]\ny = 1\n',
     ),
 }
 
@@ -288,7 +365,10 @@ def test_a_table_that_lines_cannot_be_added_to_is_left_and_the_line_is_said(empt
     empty.write("pyproject.toml", 'tool.pytest.ini_options.addopts = "-q"\n')
     told = _init(lmeval)
 
-    assert "left alone pyproject.toml: add by hand: [tool.pytest.ini_options] lm_adapter = 'toy'" in told
+    assert (
+        "left alone pyproject.toml: add by hand: [tool.pytest.ini_options] lm_adapter = 'toy', lm_pair_by = 'id'"
+        in told
+    )
 
 
 def test_what_exists_is_left_and_named_and_a_second_time_changes_nothing(empty: Project, lmeval: Lmeval) -> None:
@@ -300,7 +380,7 @@ def test_what_exists_is_left_and_named_and_a_second_time_changes_nothing(empty: 
     kept = {path: path.read_bytes() for path in empty.path.rglob("*") if path.is_file()}
     again = _init(lmeval)
 
-    named = "[tool.pytest.ini_options] lm_adapter = 'toy'"
+    named = "[tool.pytest.ini_options] lm_adapter = 'toy', lm_pair_by = 'id'"
     assert [
         "wrote tasks/arithmetic.jsonl",
         "left alone tasks/support.jsonl: it exists",

@@ -83,6 +83,10 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
         check_repeats(own, config.option.lm_repeats)
     known = {item.task.name: item.task for item in items}
     collected.wanted.check_names(tasks, known, collected.registry.metrics)
+    if config.option.lm_pair_by == "id" and config.option.lm_baseline:
+        from pytest_lmeval.compare.pairing import check_ids
+
+        check_ids(tasks.values(), "--lm-pair-by=id")
     if config.option.lm_update_baseline:
         from pytest_lmeval.plugin.record.baseline import check_update
 

@@ -275,6 +275,7 @@ def _new_task(
         (spec.score or "") if spec is not None else "",
         source={"path": rows.data.path, "sha256": rows.data.sha256} if rows is not None and rows.data.path else {},
         scores=spec.scores if spec is not None else {},
+        numbered=rows is not None and rows.data.numbered,
     )
     file.used[name] = task
     floor = spec.min_score if spec is not None else None

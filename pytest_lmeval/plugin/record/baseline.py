@@ -59,7 +59,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
         if not option.lm_update_baseline:
             check_baseline(run)
             check_unchanged(run)
-            check_pairing(examples_of(run), option.lm_pair_by, f"--lm-baseline {option.lm_baseline}")
+            check_pairing(run, option.lm_pair_by, f"--lm-baseline {option.lm_baseline}")
         examples_of(run)
         return run
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
@@ -185,6 +186,11 @@ def _tojson(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
+def _hash(value: Any) -> str:
+    """Return twelve characters that tell a value from others, such as a row without an id."""
+    return sha256(_tojson(value).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
 def _indent(text: Any, width: int = 4, first: bool = False, blank: bool = False) -> str:
     lines = _text(text).split("\n")
     if not 0 <= width <= 100 or len(lines) * width > MAX_CHARS:
@@ -261,6 +267,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "join": _join_filter,
         "replace": _replace_filter,
         "tojson": _tojson,
+        "hash": _hash,
         "indent": _indent,
         "round": _round,
         "string": _text,

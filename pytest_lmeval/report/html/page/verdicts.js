@@ -24,7 +24,13 @@ function intervalOf(entry) {
   return entry.interval ? `${change(entry.interval[0])} to ${change(entry.interval[1])}` : "\u2013";
 }
 
+// Of what was not compared there is none.
+function changeOf(entry) {
+  return change(entry.verdict === "uncompared" ? null : entry.change);
+}
+
 function pValue(entry) {
+  if (entry.verdict === "uncompared") return "\u2013";
   const p = typeof entry.p_adjusted === "number" ? entry.p_adjusted : entry.p;
   if (typeof p !== "number") return "\u2013";
   return p < 0.001 ? "<\u00a0.001" : p.toFixed(3);

@@ -292,6 +292,7 @@ def test_the_library_has_the_tasks(project: Project) -> None:
 
 def test_an_edited_prompt_is_compared_by_id(project: Project) -> None:
     _project(project)
+    project.write("tasks/rows.csv", "id,said,label\na,red,red\nb,blue,blue\nc,grey,green\n")
     options = ("tasks", "--lm-gate=baseline", "--lm-baseline=b.json", "--lm-pair-by=id")
     project.run(*options, "--lm-update-baseline")
     project.edit("tasks/colours.yaml", "Be brief.", "Be quick.")

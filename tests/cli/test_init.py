@@ -152,7 +152,10 @@ def test_the_model_of_an_application_is_the_one_that_its_requests_name(
     empty: Project, lmeval: Lmeval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = _init(lmeval, "--function")
-    assert "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'openai:', pythonpath = ['.']" in told
+    assert (
+        "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'openai:', lm_pair_by = 'id', pythonpath = ['.']"
+        in told
+    )
     note = "openai: asks for the model that each request names: the eval names gpt-4o-mini, as yours will"
     assert [note, "the key is read from OPENAI_API_KEY: set it here, and as a secret of the repository"] == told[
         -len(HERE) - 4 : -len(HERE) - 2

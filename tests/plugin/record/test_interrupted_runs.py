@@ -108,7 +108,7 @@ def test_a_killed_run_leaves_its_results_in_the_ledger_and_no_board_of_an_older_
         project.write(f"reports/{name}", "old")
     start_slow(project).stop(signal.SIGKILL, group=True)
     left = sorted(path.name for path in project.path.joinpath("reports").iterdir())
-    assert [".lock", "ledger.jsonl", "mine.txt"] == left
+    assert [".lock", "ledger.jsonl", "mine.txt", "previous"] == left
     header, *results = (project.path / "reports/ledger.jsonl").read_text("ascii").splitlines()
     assert "header" in json.loads(header)
     assert ["e0", "e1"] == [json.loads(line)["id"] for line in results]

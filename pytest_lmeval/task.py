@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.types import OVERALL, Example, ExampleResult, Exchange, Generate, Message, Request, Response, Score
+from pytest_lmeval.types import (
+    OVERALL,
+    Example,
+    ExampleResult,
+    Exchange,
+    Generate,
+    Message,
+    Metric,
+    Request,
+    Response,
+    Score,
+)
 
 if TYPE_CHECKING:
     from pytest_lmeval.sandbox import Sandbox
@@ -189,10 +200,16 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
         """
         raise ScoringError("the task says that it aggregates, and has no method aggregate")
 
-    def prepared(self, adapter: Any) -> Task:
-        """Return the task as it is put to ``adapter``, before its first request; raise UsageError where it cannot.
+    @property
+    def own_metrics(self) -> Mapping[str, Metric]:
+        """The metrics that the task brings itself, by name: they go before those of the registry. By default none."""
+        return {}
 
-        By default itself: it is put to every adapter alike.
+    def prepared(self, adapter: Any) -> Task:
+        """Return the task as it is put to ``adapter``, before its first request.
+
+        Raise UsageError if ``adapter`` cannot do what the task asks: its examples are not asked then. By default the
+        task itself: it is put to every adapter alike.
         """
         return self
 

@@ -219,7 +219,7 @@ def exit_codes() -> str:
         ["1", "an example, a plain test or the gate failed; or `-x`, `--maxfail` or `--sw` stopped the run"],
         ["2", "a task file has bad records, so nothing was asked; or Ctrl-C"],
         [str(INCOMPLETE), "incomplete: an example was lost or could not be scored, or the board could not be written"],
-        ["4", "usage: an unknown adapter, a bad option"],
+        ["4", "usage: an unknown adapter, a bad option, or each task needs something that the run does not have"],
         ["5", "nothing was collected"],
     ]
     return (

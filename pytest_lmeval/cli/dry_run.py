@@ -14,6 +14,7 @@ from pytest_lmeval.leaderboard.board import aggregate, info_of
 from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.library import ExampleUnit
+from pytest_lmeval.run.plan import check_left
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.task import Task, render
@@ -54,6 +55,8 @@ class DryRun:
         units = [unit for of_task in self.units.values() for unit in of_task]
         self._stack.callback(self._run.close)
         plan = self._run.plan(units, self._adapter, self._judge)
+        check_left(plan)
+        self.lacking = plan.lacking
         self._sandbox = self._stack.enter_context(self._run.sandbox(plan))
         answers = self._run.ask(replace(plan, batches=()), self._adapter, judge=self._judge)
         self._engine: Any = _Witness(answers.engine)

@@ -64,6 +64,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shown(dry_run: DryRun, task: Any, adapter: str, scrubber: Scrubber) -> bool:
+    if reason := dry_run.lacking.get(task.name):
+        show([printable(f"REFUSED: {reason}", keep="")])
+        return True
     units = dry_run.units[task.name]
     show([f"Task {printable(task.name, keep='')}: {len(units)} of {len(task.examples)} example(s), asking {adapter}"])
     results = []

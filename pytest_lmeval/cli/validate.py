@@ -17,10 +17,13 @@ from pytest_lmeval.formats.yaml.claims import is_data_set
 from pytest_lmeval.formats.yaml.configs import read_configs, without_task
 from pytest_lmeval.functions.checking import CheckedFile, FoundFunction, check_files, find_eval_files
 from pytest_lmeval.project import registering_conftest
+from pytest_lmeval.run.library import ExampleUnit
+from pytest_lmeval.run.plan import lacking_packages, needs_of
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.lint import LintWarning
+    from pytest_lmeval.registry import Registry
     from pytest_lmeval.types import RecordError
 
 _MOST = 20
@@ -86,6 +89,7 @@ def run(options: argparse.Namespace) -> int:
         {path: loaded.no_task for path, loaded in files.items() if loaded.no_task} | misnamed,
         empty,
         [f"{options.config}: {fault}" for fault in unused],
+        [*_lacking(files, registry)],
     )
     warnings: Sequence[LintWarning] | None = None
     if options.lint:
@@ -117,6 +121,7 @@ class _Checked:
     """The task files; the other files, with the reasons; and the named folders that have no task.
 
     ``functions`` are the Python files with eval functions, ``config`` is what is wrong with the values for parameters.
+    ``lacking`` is what tasks need and this installation does not have, with path and line.
     """
 
     files: Mapping[Path, LoadedFile]
@@ -124,6 +129,7 @@ class _Checked:
     not_tasks: Mapping[Path, str]
     empty: Sequence[Path]
     config: Sequence[str] = ()
+    lacking: Sequence[tuple[Path, int, str]] = ()
 
 
 def _is_data_set(path: Path) -> bool:
@@ -186,7 +192,16 @@ def _warning_lines(warnings: Sequence[LintWarning]) -> Iterator[str]:
 
 
 def _remarks(checked: _Checked) -> list[tuple[Path, int, str]]:
-    return [(path, line, remark) for path, loaded in checked.files.items() for line, remark in loaded.remarks]
+    of_files = [(path, line, remark) for path, loaded in checked.files.items() for line, remark in loaded.remarks]
+    return [*of_files, *checked.lacking]
+
+
+def _lacking(files: Mapping[Path, LoadedFile], registry: Registry) -> Iterator[tuple[Path, int, str]]:
+    """Yield the packages that tasks need and are not installed here: a run refuses these tasks."""
+    for path, loaded in files.items():
+        units = [ExampleUnit(task, example) for task in loaded.tasks for example in task.examples]
+        for name, needs in needs_of(units, registry).items():
+            yield from ((path, 1, f"task {name!r}{fault}") for fault in lacking_packages(needs))
 
 
 def _as_json(checked: _Checked, warnings: Sequence[LintWarning] | None) -> dict[str, Any]:

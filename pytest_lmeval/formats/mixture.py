@@ -34,7 +34,7 @@ from pytest_lmeval.formats.yaml.document import line_of
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Prompt, Task, Tools
-from pytest_lmeval.types import Example, ExampleResult, RecordError, Request, Response, Score
+from pytest_lmeval.types import Example, ExampleResult, Metric, RecordError, Request, Response, Score
 
 SEED = 42
 _ORDERS = ("shuffled", "sequence")
@@ -83,6 +83,11 @@ class MixtureTask(Task):
     def needs(self) -> str:
         """The method that any part needs; there is one such method so far."""
         return next((part.task.needs for part in self.parts if part.task.needs), "")
+
+    @property
+    def own_metrics(self) -> Mapping[str, Metric]:
+        """The metrics of all parts."""
+        return {name: metric for part in self.parts for name, metric in part.task.own_metrics.items()}
 
     @property
     def has_score(self) -> bool:

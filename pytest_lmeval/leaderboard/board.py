@@ -34,7 +34,7 @@ from pytest_lmeval.leaderboard.details import (
     servers_of_steps,
     traces,
 )
-from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, make_row
+from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, as_in_data, make_row
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import ExampleResult
@@ -195,6 +195,18 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
         display_name=task.display_name,
         numbered=task.numbered,
     )
+
+
+def failures_of(board: Leaderboard) -> list[ExampleResult]:
+    """Return the examples that failed, as their data have them; those of a task that was refused count as one."""
+    found: list[ExampleResult] = []
+    named: set[str] = set()
+    for result in as_in_data(each for row in board.tasks for each in row.per_example if each.is_failed):
+        if result.error not in named:
+            found.append(result)
+        if result.error and any(result.error in each for each in board.facts.interruptions):
+            named.add(result.error)
+    return found
 
 
 def build_board(

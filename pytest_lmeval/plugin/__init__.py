@@ -26,7 +26,7 @@ from pytest_lmeval.plugin.asking.fixtures import (
 from pytest_lmeval.plugin.collect.selecting import note_ini_marks
 from pytest_lmeval.plugin.private import is_worker, report_sections
 from pytest_lmeval.plugin.settings.checks import apply_ini_options
-from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs, keep_environment
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, keep_environment
 from pytest_lmeval.plugin.settings.options import add_options
 
 if TYPE_CHECKING:
@@ -255,8 +255,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if tasks is not None:
         from pytest_lmeval.plugin.asking.prepare import prepare
 
-        for config in configs(session.config) if session.config.option.lm_models else [session.config]:
-            prepare(config, tasks, session)
+        prepare(tasks, session)
         if is_worker(session.config):
             from pytest_lmeval.plugin.workers.sending import pack_reports
 

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
 from pytest_lmeval.leaderboard.details import (
     is_function,
     shown_response,
 )
-from pytest_lmeval.leaderboard.rows import SCORES, as_in_data
+from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.report.tables import (
     CHANGE_HEADINGS,
     HEADINGS,
@@ -129,12 +129,12 @@ def _measures(board: Leaderboard) -> list[str]:
 
 
 def _failed(board: Leaderboard) -> list[str]:
-    failed = [result for row in board.tasks for result in row.per_example if result.is_failed]
+    failed = failures_of(board)
     if not failed:
         return []
     from pytest_lmeval.leaderboard.explained import reasons_of, wanted_text
 
-    failed = sorted(as_in_data(failed), key=lambda result: not result.must_pass)
+    failed.sort(key=lambda result: not result.must_pass)
     has_reasons = any(map(reasons_of, failed[:_FLIPS]))
     rows = [
         (

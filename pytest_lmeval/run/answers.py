@@ -175,6 +175,11 @@ class Judges:
         """Return who plays users: the model for that, else the run's judge, behind ``adapter``."""
         return self.user or self.of(adapter)
 
+    @property
+    def made(self) -> list[Any]:
+        """The adapters that were made for the names of judges."""
+        return [*self._adapters.values()]
+
     def adapter(self, spec: str) -> Any:
         """Return the adapter behind the name of a judge that a task asks for."""
         if spec not in self._adapters:
@@ -217,12 +222,6 @@ class ModelAnswers:
         self._repeats = repeats
         self._recorded = recorded
         self.note = note
-        self._refuses = bool(plan.no_programs or plan.lacking)
-        # As they are put to this adapter; the units keep theirs.
-        self._tasks: dict[int, Task] = {}
-        for unit in plan.units:
-            if id(unit.task) not in self._tasks:
-                self._tasks[id(unit.task)] = unit.task.prepared(model.adapter)
         self._asked: dict[Unit, tuple[Prompt, Sequence[Request]]] = {}
         self.engine = connect(None if recorded is None else recorded.responses, self._converse)
 
@@ -234,11 +233,11 @@ class ModelAnswers:
 
     def task(self, unit: Unit) -> Task:
         """Return the task of a unit, as it is put to the model."""
-        return self._tasks.get(id(unit.task)) or unit.task
+        return self.plan.tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
         """Return the responses to a unit; raise the error if there was no response."""
-        if self._refuses and (refusal := self.plan.refusal(unit)):
+        if self.plan.lacking and (refusal := self.plan.refusal(unit)):
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))
 
@@ -257,7 +256,7 @@ class ModelAnswers:
 
     def _requests(self, render: Render, unit: Unit) -> Sequence[Request]:
         """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored."""
-        if self._refuses and self.plan.refusal(unit):
+        if self.plan.lacking and self.plan.refusal(unit):
             return ()
         prompt = _as_prompt(render(unit.example))
         requests = self.task(unit).requests(unit.example, prompt)

@@ -18,6 +18,7 @@ from pytest_lmeval.loading import default_registry
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.run.plan import check_left
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, timestamp, today
 from pytest_lmeval.task import Prompt, Task, complete, name_fault, render
@@ -80,8 +81,8 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     ``baseline`` is the run whose quarantined examples are so in this one, too; without it examples say so themselves.
     What adapter and judge hold in attributes that are named like secrets (``api_key``) is hidden in the results.
     A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
-    Raises UsageError for no tasks, tasks that share a name, an adapter without an answering method, and options out of
-    range.
+    A task that lacks something, such as a package, is not asked, and the board is incomplete. Raises UsageError if each
+    task does, for no tasks, tasks that share a name, an adapter without an answering method, and options out of range.
     """
     if not tasks:
         raise UsageError("no tasks: a run of nothing has no score")
@@ -162,6 +163,7 @@ def _run(
     with ExitStack() as stack:
         stack.callback(run.close)
         plan = run.plan(units, adapter, judge)
+        check_left(plan)
         sandbox = stack.enter_context(run.sandbox(plan))
         following = iter(units)
         answers = run.ask(plan, adapter, partial(next, following, None), judge=judge)
@@ -172,7 +174,8 @@ def _run(
             if reason := run.stopped:
                 break
     unasked = [f"{unit.task.path}::{unit.example.id}" for unit in units[len(results) :]]
-    return _Found(results, run.model.name, unasked, run.facts(), [reason] if reason else [])
+    reasons = [*plan.lacking.values(), *([reason] if reason else [])]
+    return _Found(results, run.model.name, unasked, run.facts(), reasons)
 
 
 def _check_names(tasks: Sequence[Task]) -> None:

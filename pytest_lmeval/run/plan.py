@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_lmeval.adapters.resolve import adapter_name
-from pytest_lmeval.errors import UsageError
+from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC
 from pytest_lmeval.scoring.evaluate import runs_code
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.settings import RunSettings
     from pytest_lmeval.sandbox import Sandbox
     from pytest_lmeval.task import Task
-    from pytest_lmeval.types import Example
+    from pytest_lmeval.types import Example, Metric
 
 _LEVELS = ("confined", "process", "container")
 _NO_JUDGE = "asks a judge, and the run has no judge: name a model with --lm-judge SPEC (in Python: judge=ADAPTER)"
-NO_USER = (
+_NO_USER = (
     "talks with a simulated user, and the run has no model for it: name one with --lm-user SPEC, or a judge with "
     "--lm-judge SPEC, which plays it, too"
 )
@@ -49,83 +49,153 @@ class Unit(Protocol):
 class RunPlan:
     """The units of a run, and what is known of them before anything is asked.
 
-    ``batches`` are the units that are asked together. ``lacking`` says by a task's name why its examples are not asked:
-    the adapter cannot do what they need. ``runs_programs`` says that a unit runs what the model wrote,
-    ``no_programs`` why no such unit is asked, if there is a reason, and ``is_trusted`` that those programs are ours.
+    ``batches`` are the units that are asked together. ``lacking`` says by a task's name what it needs and the run does
+    not have: none of its examples is asked. ``adapter`` is who is asked, None until that is known; ``tasks`` are the
+    tasks as they are put to it, by the ``id`` of the unit's own. ``runs_programs`` says that a unit runs what the model
+    wrote, ``no_programs`` why that cannot be done, and ``is_trusted`` that those programs are ours.
     """
 
     registry: Registry
     units: Sequence[Unit] = ()
     batches: Sequence[Sequence[Unit]] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
+    adapter: Any = None
+    tasks: Mapping[int, Task] = field(default_factory=dict)
     runs_programs: bool = False
     no_programs: str = ""
     is_trusted: bool = False
 
     def refusal(self, unit: Unit) -> str:
         """Return why a unit is not asked, or an empty text."""
-        if self.no_programs and runs_code(unit.task, unit.example, self.registry):
-            return self.no_programs
         return self.lacking.get(unit.task.name, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
-    """What scoring the units of a run needs besides the answers.
+@dataclass(slots=True)
+class Needs:
+    """The needs of a task, of which ``unit`` is the first that was selected, besides a model that answers.
 
-    ``judges`` and ``metrics`` are by name, each with a unit that needs it; the judge "" is the run's. ``user`` is a
-    unit that talks with a simulated user, None without one.
+    ``judges`` are specs, the run's judge is "". ``metrics`` are the names of all metrics, ``packaged`` the metrics that
+    import a package when they score. ``programs`` says that a metric runs what the model wrote.
     """
 
-    judges: Mapping[str, Any]
-    metrics: Mapping[str, Any]
-    user: Any = None
+    unit: Any
+    judges: set[str] = field(default_factory=set)
+    metrics: set[str] = field(default_factory=set)
+    packaged: list[Metric] = field(default_factory=list)
+    programs: bool = False
 
 
-def requirements_of(units: Iterable[Unit], has_judge: Callable[[Any], bool], registry: Registry) -> Requirements:
-    """Return what ``units`` need; a unit that ``has_judge`` does not need the run's.
-
-    Raise UsageError where there is no judge for the units that ask one, or a metric's package is missing.
-    """
-    judges: dict[str, Any] = {}
-    metrics: dict[str, Any] = {}
-    user = None
+def needs_of(
+    units: Iterable[Unit], registry: Registry, has_judge: Callable[[Any], bool] = lambda unit: True
+) -> dict[str, Needs]:
+    """Return what the tasks of ``units`` need, by their names; a unit that ``has_judge`` does not need the run's."""
+    found: dict[str, Needs] = {}
     for unit in units:
         task, example = unit.task, unit.example
-        if task.asks_user:
-            user = unit
+        if (needs := found.get(task.name)) is None:
+            needs = found[task.name] = Needs(unit)
         for spec in task.judges(example):
-            if spec not in judges and (spec or not has_judge(unit)):
-                judges[spec] = unit
+            if spec not in needs.judges and (spec or not has_judge(unit)):
+                needs.judges.add(spec)
         for name in (task.metric_name(example), *task.further_metrics(example)):
-            metrics.setdefault(name, unit)
-    needed = Requirements(judges, metrics, user)
-    _check(needed, registry)
-    return needed
+            if name in needs.metrics:
+                continue
+            needs.metrics.add(name)
+            if (metric := task.own_metrics.get(name) or registry.metrics.get(name)) is not None:
+                needs.programs = needs.programs or metric.needs_sandbox
+                needs.packaged += [metric] if metric.package else []
+    return found
+
+
+def lacking_packages(needs: Needs) -> Iterator[str]:
+    """Yield what is not installed of the packages that the metrics of a task need, and how to install it."""
+    for metric in needs.packaged:
+        if find_spec(metric.package) is None:
+            missing = f"the metric {metric.name!r} needs {metric.package}, which is not installed"
+            yield f": {missing}: pip install '{metric.install or metric.package}'"
+
+
+def lacking_without_model(
+    needed: Mapping[str, Needs], judge_of: Callable[[str], Any], has_user: Callable[[Any], bool], no_programs: str
+) -> dict[str, str]:
+    """Return what tasks lack whatever model is asked, by their names, each with the cure.
+
+    ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` says whether a
+    model plays the user of a unit. ``no_programs`` is why programs cannot be run here, empty if they can.
+    """
+    lacking = {}
+    for name, needs in needed.items():
+        faults = []
+        if needs.judges or needs.packaged:
+            faults = [*_lacking_judges(needs, judge_of), *lacking_packages(needs)]
+        if needs.unit.task.asks_user and not has_user(needs.unit):
+            faults.append(f" {_NO_USER}")
+        if needs.programs and no_programs:
+            faults.append(f": {no_programs}")
+        if faults:
+            lacking[name] = "; ".join(f"{called(needs.unit.task)}{fault}" for fault in faults)
+    return lacking
+
+
+def _lacking_judges(needs: Needs, judge_of: Callable[[str], Any]) -> Iterator[str]:
+    for spec in sorted(needs.judges):
+        try:
+            if spec:
+                check_named([judge_of(spec)])
+            else:
+                yield f" {_NO_JUDGE}"
+        except LmevalError as error:
+            yield f": {error}"
 
 
 def plan_run(
     units: Sequence[Unit],
-    needed: Requirements,
+    needed: Mapping[str, Needs],
     settings: RunSettings,
     registry: Registry,
     adapter: Any,
     group_of: Callable[[Any], Any],
 ) -> RunPlan:
     """Return the plan of a run that needs what ``needed`` says; the parameters are those of :meth:`Run.plan`."""
-    programs = any(name in registry.metrics and registry.metrics[name].needs_sandbox for name in needed.metrics)
-    programs = programs and any(runs_code(unit.task, unit.example, registry) for unit in units)
+    programs = any(needs.programs for needs in needed.values())
     trusted = bool(getattr(adapter, "trusted", False))
     grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
     return RunPlan(
         registry,
         units,
         plan_batches(grouped, settings.batch_size),
-        {} if adapter is None else lacking_in(adapter, tasks_of(units)),
-        programs,
-        missing_sandbox(settings.sandbox) if programs and not trusted else "",
-        trusted,
+        runs_programs=programs and any(runs_code(unit.task, unit.example, registry) for unit in units),
+        no_programs=missing_sandbox(settings.sandbox) if programs and not trusted else "",
+        is_trusted=trusted,
     )
+
+
+def put_to(plan: RunPlan, adapter: Any) -> RunPlan:
+    """Return the plan with its tasks as they are put to ``adapter``; those that cannot be are lacking."""
+    lacking, tasks = dict(plan.lacking), {}
+    for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
+        try:
+            if task.needs and not callable(getattr(adapter, task.needs, None)):
+                raise UsageError(f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by")
+            if names_no_model(adapter) and task.metric != METRIC and task.asks_model:
+                name = adapter_name(adapter)
+                raise UsageError(f"it names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL")
+            tasks[key] = task.prepared(adapter)
+        except UsageError as error:
+            lacking.setdefault(task.name, f"{called(task)}: {error}")
+    return replace(plan, adapter=adapter, tasks=tasks, lacking=lacking)
+
+
+def check_left(*plans: RunPlan) -> None:
+    """Raise UsageError if a run, with a plan for each of its models, has tasks and each of them lacks something."""
+    lacking: dict[str, None] = {}
+    for plan in plans:
+        for unit in plan.units:
+            if unit.task.name not in plan.lacking:
+                return
+        lacking.update(dict.fromkeys(plan.lacking.values()))
+    if lacking:
+        raise UsageError("; ".join(lacking))
 
 
 def task_name(unit: Unit) -> str:
@@ -158,26 +228,6 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
     return batches
 
 
-def lacking_in(adapter: Any, tasks: Iterable[Task]) -> dict[str, str]:
-    """Return why tasks are not asked, by name: those that need a method, or a model, that ``adapter`` does not have."""
-    lacking = {}
-    for task in tasks:
-        if task.needs and not callable(getattr(adapter, task.needs, None)):
-            missing = f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by"
-            lacking[task.name] = f"{missing}; nothing was asked"
-        elif reason := no_model_for(task, adapter):
-            lacking[task.name] = f"{reason}; nothing was asked"
-    return lacking
-
-
-def no_model_for(task: Task, adapter: Any) -> str:
-    """Return why a task has no model to ask: it names none, and neither does ``adapter``; "" if it has one."""
-    if not names_no_model(adapter) or task.metric == METRIC or not task.asks_model:
-        return ""
-    name = adapter_name(adapter)
-    return f"{called(task)} names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL"
-
-
 def names_no_model(adapter: Any) -> bool:
     """Tell whether an adapter asks for the model that each request names."""
     return getattr(adapter, "model_by_request", False) is True
@@ -198,10 +248,6 @@ def check_selection(units: Sequence[Unit], adapter: Any) -> None:
     """Raise UsageError where ``adapter`` refuses ``units``, or answers nothing and any but a function needs it to."""
     if not getattr(adapter, "answers", True):
         _check_no_answers(units, adapter)
-    if names_no_model(adapter):
-        reasons = [no_model_for(task, adapter) for task in tasks_of(units)]
-        if all(reasons) and reasons:
-            raise UsageError("; ".join(reasons))
     # A conftest may refuse, before anything is asked, what was selected.
     check = getattr(adapter, "check_selection", None)
     if callable(check):
@@ -216,18 +262,6 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
             f"adapter {adapter_name(adapter)} asks no model, and these examples need one: {tasks}; say which with "
             "--lm-adapter=SPEC, or select eval functions alone"
         )
-
-
-def _check(needed: Requirements, registry: Registry) -> None:
-    faults = [f"{called(needed.judges[''].task)} {_NO_JUDGE}"] if "" in needed.judges else []
-    for name, unit in needed.metrics.items():
-        metric = registry.metrics.get(name)
-        if metric is not None and metric.package and find_spec(metric.package) is None:
-            install = f"pip install '{metric.install or metric.package}'"
-            missing = f"the metric {name!r} needs {metric.package}, which is not installed"
-            faults.append(f"{called(unit.task)}: {missing}: {install}")
-    if faults:
-        raise UsageError("; ".join(faults))
 
 
 def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,16 +24,16 @@ from pytest_lmeval.run.answers import (
     model_of,
 )
 from pytest_lmeval.run.plan import (
-    NO_USER,
     RunPlan,
     Unit,
-    called,
     check_costs,
     check_named,
     check_selection,
+    lacking_without_model,
+    needs_of,
     opened_sandbox,
     plan_run,
-    requirements_of,
+    put_to,
     task_name,
     tasks_of,
 )
@@ -81,6 +81,8 @@ class Run:
         self.late: list[str] = []
         # Says which requests of applications' clients belonged to no running example.
         self.strays: Callable[[], Sequence[str]] = tuple
+        # Of tasks that are not asked, as of the plan that is asked.
+        self.lacking: Mapping[str, str] = {}
         self._registry = registry
         self._held = held
         self._stopped = ""
@@ -101,23 +103,27 @@ class Run:
         has_own_judge: Callable[[Any], bool] = lambda unit: False,
         group_of: Callable[[Any], Any] = task_name,
     ) -> RunPlan:
-        """Return what is known of ``units`` before anything is asked; raise UsageError for what is missing.
+        """Return what is known of ``units`` before anything is asked; raise UsageError if the run cannot be.
 
         ``adapter`` is None where every unit has one of its own, ``judge`` where the run has no judge; a unit may have
-        one of its own. Units of one group are asked together; those of the group None are not asked by the plan.
+        one of its own. Units of one group are asked together; those of the group None are not asked by the plan. A task
+        that lacks something is refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
         """
         if adapter is not None:
             if self.settings.cache is not None:
                 self.engines.check(adapter)
             check_selection(units, adapter)
-        needed = requirements_of(units, has_own_judge if judge is None else lambda unit: True, self._registry)
-        named = [*map(self.judges.adapter, filter(None, needed.judges)), self.judges.user_adapter]
-        if (talks := needed.user) is not None and not (judge or named[-1] or has_own_judge(talks)):
-            raise UsageError(f"{called(talks.task)} {NO_USER}")
-        check_named([judge, *named])
+        needed = needs_of(units, self._registry, has_own_judge if judge is None else lambda unit: True)
+        plan = plan_run(units, needed, self.settings, self._registry, adapter, group_of)
+        judges, user = self.judges, judge or self.judges.user_adapter
+        check_named([judge, judges.user_adapter])
+        lacking = lacking_without_model(
+            needed, judges.adapter, lambda unit: bool(user) or has_own_judge(unit), plan.no_programs
+        )
         if self.settings.max_cost is not None:
-            check_costs([adapter, judge, *named], tasks_of(units))
-        return plan_run(units, needed, self.settings, self._registry, adapter, group_of)
+            check_costs([adapter, judge, *judges.made, judges.user_adapter], tasks_of(units))
+        plan = replace(plan, lacking=lacking)
+        return plan if adapter is None else put_to(plan, adapter)
 
     def sandbox(self, plan: RunPlan) -> Any:
         """Return the place where programs are run, a context manager."""
@@ -133,6 +139,9 @@ class Run:
         own. ``judge`` is the adapter of the run's judge, which plays users where nobody else does.
         """
         self.model = model = model_of(adapter)
+        if plan.adapter is not adapter:
+            plan = put_to(plan, adapter)
+        self.lacking = plan.lacking
         recorded = None
         if self._held is not None and self.settings.reuses:
             from pytest_lmeval.run.resume import Recorded
@@ -218,6 +227,7 @@ class Run:
             "think_tags": self.settings.think_tags_text,
             **({"sandbox": self._sandbox_level} if self._sandbox_level else {}),
             **(self.engines.cache_facts() if self.settings.cache is not None else {}),
+            **({"lacking": [*self.lacking.values()]} if self.lacking else {}),
             **({"late": late} if late else {}),
         }
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval import tasks
+from pytest_lmeval import run_task, tasks
+from pytest_lmeval.adapters.toy import ToyAdapter
 from pytest_lmeval.compat import eval_framework
 from pytest_lmeval.compat.eval_framework import (
     BPBStyle,
@@ -137,7 +138,7 @@ def test_a_metric_whose_package_is_missing_is_told_before_anything_is_asked(
     task = folder.task(IMPORTS + changed_quiz({"[AccuracyCompletion]": metrics}))
 
     with pytest.raises(UsageError, match=r"'language_consistency_raw' needs no_such_package.*pip install 'lingua"):
-        task.prepared(object())
+        run_task(task, ToyAdapter())
 
 
 def test_languages_are_compared_and_none_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from pytest_lmeval import Completion, LogProb
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
-from pytest_lmeval.formats.harness import measures
 from pytest_lmeval.formats.harness.dataset import RowSet
 from pytest_lmeval.formats.harness.names import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -417,14 +416,6 @@ def test_targets_that_are_no_choice_are_remarked_on(tmp_path: Path, target: str,
 )
 def test_a_column_has_one_type_of_numbers(given: list[Any], stored: list[Any]) -> None:
     assert repr(stored) == repr(RowSet({"v": each} for each in given)["v"])
-
-
-def test_a_package_that_metrics_need_is_missed_before_anything_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measures, "is_missing", lambda package: package == "sacrebleu")
-    (error,) = load(tmp_path, {"t.yaml": TASK + "metric_list: [{metric: chrf}]\n"}).errors
-    assert "t: chrf needs sacrebleu: pip install sacrebleu" == error.detail
 
 
 @pytest.mark.parametrize(

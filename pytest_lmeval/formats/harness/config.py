@@ -40,6 +40,8 @@ _SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
 # Names of the same limit; the first that is given counts.
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
+# Values that ask for nothing: no adapter need take them.
+_WITHOUT_EFFECT = (("num_beams", 1), ("num_return_sequences", 1), ("repetition_penalty", 1.0))
 _DEFAULT_LIMIT = 256
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -253,6 +255,5 @@ def generation_of(config: Config) -> dict[str, Any]:
         options = {name: value for name, value in given.items() if name not in _OF_DRAWING}
     else:
         options = {"temperature": float(temperature), **given}
-    if options.get("num_beams") == 1:
-        del options["num_beams"]
+    options = {name: value for name, value in options.items() if (name, value) not in _WITHOUT_EFFECT}
     return {"stop": tuple(stop), "max_tokens": int(limit), "options": options}

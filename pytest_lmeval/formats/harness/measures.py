@@ -12,7 +12,6 @@ from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
-from pytest_lmeval.formats.harness.functions import is_missing
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.probability import softmax
 
@@ -88,8 +87,6 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
     if isinstance(aggregation, str) and aggregation not in AGGREGATIONS:
         hint = nearest(aggregation, AGGREGATIONS, "expected one of")
         raise RecordRefused("not_supported", "metric_list", f"unknown aggregation{hint}")
-    if aggregation in CORPUS and is_missing("sacrebleu"):
-        raise RecordRefused("import_error", "metric_list", f"{aggregation} needs sacrebleu: pip install sacrebleu")
     higher = bool(given.get("higher_is_better", name not in _LOWER_IS_BETTER))
     return HarnessMetric(name, own, options, aggregation, higher)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.files import files_below
+from pytest_lmeval.formats.harness.aggregates import CORPUS
 from pytest_lmeval.formats.harness.config import Config, read_document
 from pytest_lmeval.formats.harness.documents import template_of
 from pytest_lmeval.formats.harness.load import checked_parts
@@ -53,11 +54,13 @@ def check_folder(folder: Path) -> list[StaticCheck]:
 def _checked(name: str, path: Path, root: Path) -> StaticCheck:
     try:
         config = Config(name, path, root, read_document(path))
-        checked_parts(config, lambda *given: None)
+        measures, *_ = checked_parts(config, lambda *given: None)
         for key in _TEMPLATES:
             if isinstance(config.get(key), str):
                 template_of(config.get(key))
         needs = dict.fromkeys(package for ref in config.functions for package in needs_of(ref))
+        if any(measure.aggregation in CORPUS for measure in measures):
+            needs["sacrebleu"] = None
     except RecordRefused as refused:
         return StaticCheck(name, path, str(refused))
     missing = [each for each in needs if importlib.util.find_spec(each) is None]

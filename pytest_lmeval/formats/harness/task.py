@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION
+from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import ScoringError, UsageError
-from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, decoded, encoded, gate_value, standard_error
+from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS, decoded, encoded, gate_value, standard_error
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, listed
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.filters import Filter
@@ -27,6 +28,7 @@ from pytest_lmeval.types import (
     Generate,
     LogLikelihood,
     Message,
+    Metric,
     Request,
     Response,
     Score,
@@ -87,14 +89,27 @@ class HarnessTask(Task):
         """``loglikelihood`` unless texts are generated."""
         return "" if self.config_of.output_type == "generate_until" else "loglikelihood"
 
+    @property
+    def own_metrics(self) -> Mapping[str, Metric]:
+        """The metrics over all documents, which another library computes."""
+        names = [measure.name for measure in self.measurer.measures if measure.aggregation in CORPUS]
+        return {name: Metric(name, _of_all_documents, package="sacrebleu") for name in names}
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the metrics over all documents: no example can do without them."""
+        return [*self.own_metrics]
+
     def prepared(self, adapter: Any) -> HarnessTask:
-        """Return the task; raise UsageError where ``adapter`` would answer otherwise than the task asks."""
+        """Return the task; raise UsageError if ``adapter`` would answer otherwise than the task asks."""
         taken = getattr(adapter, "request_options", ())
         asked = {} if self.needs else self.generation["options"]
         lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
         if lacking:
             given = ", ".join(f"{name}={asked[name]}" for name in lacking)
-            raise UsageError(f"task {self.name!r} asks with {given}, which the adapter does not take for a request")
+            raise UsageError(
+                f"the task asks with {given}, which adapter {adapter_name(adapter)} does not take for a request: "
+                "name one that does, or override generation_kwargs"
+            )
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
@@ -188,6 +203,10 @@ class HarnessTask(Task):
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the document: what pairs by id share with a run that the harness itself made."""
         return {"document": self.rows[example.metadata["place"]]}
+
+
+def _of_all_documents(*_: Any) -> float:
+    raise ScoringError("a metric over all documents has no value for one")
 
 
 def _is_share(value: Any) -> bool:

@@ -6,11 +6,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, UsageError
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import Ranked, option_requests, ranked
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.measures import (
@@ -36,6 +35,7 @@ from pytest_lmeval.types import (
     Generate,
     Joined,
     Message,
+    Metric,
     Request,
     Response,
     Score,
@@ -148,16 +148,10 @@ class CompletionTask(Task):
         """The method that an adapter must have beside one that answers: ``loglikelihood``, or none."""
         return "loglikelihood" if self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS else ""
 
-    def prepared(self, adapter: Any) -> CompletionTask:
-        """Return the task; raise UsageError where ``adapter`` cannot answer it."""
-        if self.needs and not callable(getattr(adapter, self.needs, None)):
-            raise UsageError(f"task {self.name!r} asks for log-probabilities, which the adapter does not give")
-        for measure in self.measures:
-            metric = measure.metric
-            if metric.package and find_spec(metric.package) is None:
-                missing = f"the metric {metric.name!r} needs {metric.package}, which is not installed"
-                raise UsageError(f"task {self.name!r}: {missing}: pip install '{metric.install}'")
-        return self
+    @property
+    def own_metrics(self) -> Mapping[str, Metric]:
+        """The metrics that the class lists."""
+        return {measure.name: measure.metric for measure in self.measures}
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for a completion, or one for each possible completion."""

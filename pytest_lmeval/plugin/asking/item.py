@@ -32,6 +32,8 @@ def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, 
     """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
 
 
+REFUSED = "refused"
+"""The word of an example that is not asked because its task lacks something: the task is named once, at the end."""
 _GIVEN = itemgetter("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
@@ -84,6 +86,8 @@ class ScoredItem(pytest.Function):
             self.keep(self.run_state.run.unscored(self, f"not scored: {why}"))
         if self.result is not None:
             attach(self, report, self.result)
+            if report.failed and self.result.is_error and self.task.name in self.run_state.run.lacking:
+                report.__dict__["lm_word"] = REFUSED
             self.result = None
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:

@@ -24,30 +24,44 @@ from pytest_lmeval.plugin.asking.stretch import ItemLoop, may_have_stretches
 from pytest_lmeval.plugin.collect.collected import Collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_mine, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
-from pytest_lmeval.plugin.settings.models import COLLECTED, RUN
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
 from pytest_lmeval.plugin.settings.settings import label_of, spec_of
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.text import portable_path
 
 
-def prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -> None:
-    """Check and plan the run of a model, once it is known which examples were selected and before any model call."""
+def prepare(tasks: Collected, session: pytest.Session) -> None:
+    """Check and plan the run of each model, once it is known which examples were selected, before any model call."""
     if tasks.bad_files:
         return
+    own = configs(session.config)
+    for config in own:
+        try:
+            _prepare(config, tasks, session)
+            if config is own[-1] and not config.option.lm_shard:  # other shards may have what is left
+                _check_left(own)
+        except (LmevalError, pytest.UsageError) as error:
+            add_to_report(config, usage_error=str(error))
+            raise pytest.UsageError(str(error)) from None
+
+
+def _check_left(own: Sequence[pytest.Config]) -> None:
+    from pytest_lmeval.run.plan import check_left
+
+    check_left(*[config.stash[RUN].plan for config in own if RUN in config.stash])
+
+
+def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -> None:
     label, collects = label_of(config), config.option.collectonly
     items = [item for item in session.items if is_mine(item, label)]
     records = [*filter(is_record, items)]
-    try:
-        if items and not (collects or records or spec_of(config)):
-            items = _with_model(items, tasks, config, session)
-        tasks.wanted.check()
-        if collects or not items:
-            return
-        _check_tasks(items, tasks, config)
-        state = config.stash[RUN] = _planned(items, records, config, session, label)
-    except (LmevalError, pytest.UsageError) as error:
-        add_to_report(config, usage_error=str(error))
-        raise pytest.UsageError(str(error)) from None
+    if items and not (collects or records or spec_of(config)):
+        items = _with_model(items, tasks, config, session)
+    tasks.wanted.check()
+    if collects or not items:
+        return
+    _check_tasks(items, tasks, config)
+    state = config.stash[RUN] = _planned(items, records, config, session, label)
     _begin(items, records, state, tasks)
 
 

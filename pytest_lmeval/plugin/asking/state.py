@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_lmeval.errors import LmevalError, UsageError
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.collect.locate import is_record
 from pytest_lmeval.plugin.private import is_worker, worker_queue
 from pytest_lmeval.plugin.record.waiting import show_waiting, stop_session
@@ -103,7 +103,7 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
     return Run(
         settings,
         registry,
-        lambda spec: make(config, registry, spec, {}),
+        lambda spec: _resolved(config, registry, spec, {}),
         files.held,
         Journal(files.report_dir, files.asking, settings.scrubber),
         engines,
@@ -284,17 +284,18 @@ def make_user(config: pytest.Config, registry: Registry) -> Any:
 
 def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
     """Return a new adapter; what the user can mend is a pytest.UsageError."""
-    from pytest_lmeval.adapters.resolve import resolve_adapter
-
     if not spec:
         raise pytest.UsageError(NO_ADAPTER)
+    return with_usage_errors(lambda: _resolved(config, registry, spec, options))
+
+
+def _resolved(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
+    from pytest_lmeval.adapters.resolve import resolve_adapter
+
     offline = config.option.lm_cache_mode == "read-only"
     root, read = config.rootpath, config.stash[ENVIRONMENT]
-    try:
-        made = resolve_adapter(spec, registry, options, root, offline=offline, read=read)
-        learn(config, made)
-    except LmevalError as error:
-        raise pytest.UsageError(str(error)) from None
+    made = resolve_adapter(spec, registry, options, root, offline=offline, read=read)
+    learn(config, made)
     return made
 
 

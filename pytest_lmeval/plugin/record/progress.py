@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_lmeval.asking.policy import Wait
+from pytest_lmeval.plugin.asking.item import REFUSED
 from pytest_lmeval.plugin.private import call_when_idle, kept_reports, uncaptured
 from pytest_lmeval.report.wording import amount
 from pytest_lmeval.text import printable
@@ -141,7 +142,9 @@ class _Words:
         if word is not None:
             return "failed" if report.failed else "", "", word
         word = getattr(report, "lm_word", "")
-        if word and report.outcome == "passed":
+        # A task that was refused is named once, beside the board.
+        is_said = word == REFUSED and self._config.getoption("verbose") >= -1
+        if word and (report.outcome == "passed" or is_said):
             return word, word[0], (word.upper(), {"yellow": True})
         return None
 

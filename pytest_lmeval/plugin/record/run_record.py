@@ -199,7 +199,7 @@ class RunRecord:
         )
         adapters = self._adapters(results)
         mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
-        reasons = (*cut_short, *failures, *mixed, *found.get("late", ()))
+        reasons = (*found.get("lacking", ()), *cut_short, *failures, *mixed, *found.get("late", ()))
         facts = self._scrubber.scrub_answer(self._facts(known, found, adapters, reasons))
         board, decision = self._decided(build_board(infos, results, facts, aggregates))
         self.board, self.gate, self.remarks = board, board.facts.gate or {}, board.remarks

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_lmeval.compare.gate import LET_PASS, let_pass
 from pytest_lmeval.errors import did_you_mean
-from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
 from pytest_lmeval.leaderboard.rows import as_in_data
 from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private import kept_reports
@@ -182,7 +182,7 @@ def _write_verdict(
 
 def _few(reasons: Sequence[str]) -> Iterator[str]:
     """Yield the reasons, of examples without a result the first few: of a run that was stopped these are most."""
-    if not (reasons and reasons[0].startswith("stopped")):
+    if not any(reason.startswith("stopped") for reason in reasons):
         yield from reasons
         return
     missing = 0
@@ -203,7 +203,7 @@ def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleRe
     worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
     flipped = {(flip["task"], flip["id"]) for flip in worse}
     results = as_in_data(result for row in board.tasks for result in row.per_example)
-    failed = [result for result in results if result.is_failed]
+    failed = failures_of(board)
     # GitHub shows few: first what must pass, then what failed, then what only got worse.
     failed.sort(key=lambda result: not result.must_pass)
     return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]

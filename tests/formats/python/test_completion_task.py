@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval import run_task
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.sandbox import open_sandbox
 from pytest_lmeval.task import Tools, render
@@ -512,8 +513,14 @@ def test_an_adapter_without_log_probabilities_is_refused_before_it_is_asked(fold
     options = 'def _get_possible_completions(self, item): return [item["a"], "no"]'
     task = folder.quiz({**CHOICE, **BOTH}, options)
 
-    with pytest.raises(UsageError, match="'quiz' asks for log-probabilities"):
-        task.prepared(object())
+    class Writer:
+        name = "writer"
+
+        def generate(self, prompts: Sequence[str]) -> list[str]:
+            raise AssertionError
+
+    with pytest.raises(UsageError, match="task 'quiz': adapter writer has no loglikelihood, which this task is scored"):
+        run_task(task, Writer())
 
 
 # What identifies a task

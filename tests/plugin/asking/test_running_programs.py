@@ -27,7 +27,8 @@ def code(project: Project, id: str, program: str, target: str) -> dict[str, obje
 def programs(project: Project) -> Project:
     right = code(project, "right", "def f(): return 2", "f() == 2")
     wrong = code(project, "wrong", "def f(): return 3", "f() == 2")
-    project.task("tasks/code.jsonl", right, wrong, project.spec("sum", "4"))
+    project.task("tasks/code.jsonl", right, wrong)
+    project.task("tasks/sums.jsonl", project.spec("sum", "4"))
     return project
 
 
@@ -40,19 +41,20 @@ def test_programs_run_confined_and_the_board_says_so(programs: Project, processe
         result.stdout.fnmatch_lines(["lmeval: programs run at sandbox level confined, probed"])
     assert "confined" == programs.board()["manifest"]["sandbox"]
     scores = {id: record["score"] for id, record in programs.examples().items()}
-    assert {"code:right": 1.0, "code:sum": 1.0, "code:wrong": 0.0} == scores
+    assert {"code:right": 1.0, "code:wrong": 0.0, "sums:sum": 1.0} == scores
 
 
 @pytest.mark.parametrize("processes", BOTH)
-def test_where_the_level_is_missing_programs_are_errors_that_say_how_to_go_on_and_cost_no_call(
+def test_if_the_level_is_missing_tasks_with_programs_are_refused_with_the_cure_and_cost_no_call(
     programs: Project, processes: str
 ) -> None:
     programs.write("conftest.py", LACKING)
     result = programs.run(processes, "--lm-include-per-example")
     assert 3 == result.ret
-    examples = programs.examples()
-    assert ["error", "error", "passed"] == [examples[f"code:{id}"]["status"] for id in ("right", "wrong", "sum")]
-    assert "lacks landlock; --lm-sandbox process opts out" in examples["code:right"]["error"]
+    statuses = {id: record["status"] for id, record in programs.examples().items()}
+    assert {"code:right": "error", "code:wrong": "error", "sums:sum": "passed"} == statuses
+    reason = "tasks/code.jsonl: task 'code': level confined lacks landlock; --lm-sandbox process opts out"
+    assert reason == programs.board()["gate"]["reasons"][0]
     assert [["say: 4"]] == programs.calls()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +18,9 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.declarative.templates.environment import BUDGET, make_environment
 from pytest_lmeval.formats.declarative.templates.filters import MAX_CHARS, LimitReached, RenderBudget
 from pytest_lmeval.formats.declarative.templates.rewrite import guard
+from pytest_lmeval.formats.harness.chance import seed_of, seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
-from pytest_lmeval.formats.harness.functions import function_of
+from pytest_lmeval.formats.harness.functions import function_of, may_draw, start_of
 
 Row = Mapping[str, Any]
 
@@ -59,9 +61,34 @@ class Documents:
         return "" if spec is None else str(row[spec]) if spec in self._columns else template_of(spec)(row)
 
     def call(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
-        """Return what one of the task's functions does; raise ScoringError where it raises."""
-        if ref not in self._functions:
-            self._functions[ref] = function_of(ref, self._config.root)
+        """Return what one of the task's functions does; raise ScoringError where it raises.
+
+        What it draws at random follows from the document that it is given, whatever was drawn before.
+        """
+        self.load(ref)
+        if not may_draw(ref):
+            return self.run(ref, *given, **named)
+        document = given[0] if given and isinstance(given[0], Mapping) else None
+        seeds = () if document is None else (seed_of(document),) * 2
+        with seeded(*seeds):
+            # A list in a document that is shuffled in place stays as it is for the next call.
+            return self.run(ref, *(given if document is None else deepcopy(given)), **named)
+
+    def load(self, *refs: Any) -> Any:
+        """Import those of ``refs`` that are functions; raise RecordRefused where that cannot be.
+
+        Return the state in which a module of theirs has left ``random`` when it was imported, None where none has.
+        """
+        start = None
+        for ref in refs:
+            if isinstance(ref, FunctionRef):
+                if ref not in self._functions:
+                    self._functions[ref] = function_of(ref, self._config.root)
+                start = start or start_of(self._functions[ref])
+        return start
+
+    def run(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
+        """Return what a function does that was loaded, with the generators as they are; raise ScoringError likewise."""
         try:
             return self._functions[ref](*given, **named)
         except Exception as error:

@@ -12,13 +12,17 @@ import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import random
+import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.harness.chance import seeded
 from pytest_lmeval.formats.harness.config import FunctionRef
 
 _SUBSTITUTES = f"{__package__}.substitutes"
@@ -26,6 +30,9 @@ _PREFIX = "lmeval_harness_"
 _TASKS = "lm_eval.tasks"
 SUBSTITUTED = ("lm_eval", "datasets")
 """The packages with substitutes for what functions of tasks import of them."""
+_DRAWS = re.compile(rb"rand|shuffle|(?:from|import)[ \t]+(?:\.|lm_eval\.tasks)")
+_STARTS: dict[str, Any] = {}
+"""The states in which modules have left ``random``, by their names: they are imported once, and used by many tasks."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -135,6 +142,17 @@ def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]  # whatever can be called
 
 
+def start_of(function: Callable[..., Any]) -> Any:
+    """Return the state in which the function's module has left ``random`` when it was imported, None if untouched."""
+    return _STARTS.get(getattr(function, "__module__", ""))
+
+
+@lru_cache(maxsize=4096)
+def may_draw(ref: FunctionRef) -> bool:
+    """Tell by the text of its module whether a function may draw at random; one that imports others may."""
+    return not ref.file.is_file() or _DRAWS.search(ref.file.read_bytes()) is not None
+
+
 def _module(ref: FunctionRef, root: Path) -> ModuleType:
     folder = ref.folder if not ref.folder.is_relative_to(root) else root
     name, file = ref.module, ref.file
@@ -143,7 +161,11 @@ def _module(ref: FunctionRef, root: Path) -> ModuleType:
     elif name.partition(".")[0] in SUBSTITUTED:
         name = _own_name(name, _registered(folder))
     try:
-        return importlib.import_module(name)
+        with seeded() as has_drawn:
+            module = importlib.import_module(name)
+            if has_drawn():
+                _STARTS[name] = random.getstate()
+        return module
     except Exception as error:
         detail = f"{ref.module}.py beside {ref.folder.name}/: {type(error).__name__}: {str(error)[:300]}"
         raise RecordRefused("import_error", "!function", detail) from error

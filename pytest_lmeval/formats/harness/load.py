@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.checks import gate_fields
 from pytest_lmeval.formats.harness.aggregates import ITERATIONS
+from pytest_lmeval.formats.harness.chance import seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, listed, plain
 from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
@@ -215,14 +216,21 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     for ref in config.functions:
         check_function(ref)  # those that score are not to be missed after the model was asked
     data = source_of(config, wanted.data)
-    docs, sha256 = _documents(config, reader, data)
+    start = reader.load(config.get("process_docs"), config.shots["process_docs"], config.shots.get("samples"))
+    with seeded(start=start) as has_drawn:
+        docs, sha256 = _documents(config, reader, data)
+        draws = has_drawn()
+    docs, pool = _drawn(config, reader, data, start) if draws else (docs, None)
     documents = Documents(config, getattr(docs, "column_names", None) or [*docs[0]])
     listed = [*docs]
     has_inputs = config.has_choices and isinstance(documents.text(listed[0]), int)
     has_targets = isinstance(documents.target(listed[0]), list)
     given, count = source.options.num_fewshot, config.get("num_fewshot", 0)
     count = count if given is None or config.get("num_fewshot") == 0 else given
-    shots = _shots(config, reader, data, count)
+    if pool is None and count:
+        with seeded(start=start):
+            pool = _pool(config, reader, data)
+    shots = _shots(config, pool or (), count)
     decisive = _decisive(config, wanted, [measure.name for measure in measures], [*steps])
     facts = {
         "task": plain({key: value for key, value in config.given.items() if key != "metadata"}),
@@ -272,7 +280,7 @@ def _documents(config: Config, reader: Documents, data: Source) -> tuple[Sequenc
 
 
 def _processed(reader: Documents, ref: FunctionRef | None, rows: RowSet) -> Sequence[Any]:
-    return rows if ref is None else _rows("process_docs", "rows", reader.call(ref, rows))
+    return rows if ref is None else _rows("process_docs", "rows", reader.run(ref, rows))
 
 
 def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
@@ -281,12 +289,23 @@ def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
     return made
 
 
-def _shots(config: Config, reader: Documents, data: Source, count: int) -> Shots:
+def _drawn(config: Config, reader: Documents, data: Source, start: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the documents and the few-shot pool of a task that draws, in the harness's order.
+
+    It makes the pool first, however many examples are wanted. What ``map`` and the like made of the same rows is kept,
+    as in the cache of the ``datasets`` library.
+    """
+    kept = replace(data, kept={})
+    with seeded(start=start):
+        pool = _pool(config, reader, kept)
+        return _documents(config, reader, kept)[0], pool
+
+
+def _shots(config: Config, pool: Sequence[Any], count: int) -> Shots:
     settings = config.shots
     sampler = settings.get("sampler", "default")
     if sampler not in ("default", "first_n"):
         raise RecordRefused("not_supported", "fewshot_config.sampler", f"{sampler!r}; one of default, first_n")
-    pool = _pool(config, reader, data) if count else ()
     return Shots(sampler, pool, count, settings.get("split") == config.get("test_split"))
 
 
@@ -296,7 +315,7 @@ def _pool(config: Config, reader: Documents, data: Source) -> Sequence[Any]:
         return _processed(reader, settings["process_docs"], data.split(settings["split"])[0])
     samples = settings.get("samples")
     if samples is not None:
-        given = reader.call(samples) if isinstance(samples, FunctionRef) else samples
+        given = reader.run(samples) if isinstance(samples, FunctionRef) else samples
         return _rows("fewshot_config.samples", "a list of rows", given)
     splits = [config.get(f"{kind}_split") for kind in ("training", "validation", "test")]
     return _processed(reader, config.get("process_docs"), data.split(next(filter(None, splits)))[0])

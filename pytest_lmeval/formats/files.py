@@ -150,11 +150,12 @@ def task_name(path: Path, root: Path) -> str:
 def file_task_name(name: str, path: Path) -> str:
     """Return what :func:`task_name` called the file at ``path``, of which ``name`` is one of the tasks.
 
-    A name may end in ``@`` and what a config is called, and so may that of the file itself.
+    A name may end in ``@`` and what a config is called, and so may that of the file itself. If it does not follow from
+    the file's, the tasks have names of their own, and any name of the file will do.
     """
     parts = name.split("@")
     names = ["@".join(parts[:count]) for count in range(1, len(parts) + 1)]
-    return next((each for each in names if each.rpartition("/")[2] == path.stem), parts[0])
+    return next((each for each in names if each.rpartition("/")[2] == path.stem), path.stem)
 
 
 def load_file(

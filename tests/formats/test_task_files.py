@@ -372,6 +372,7 @@ def test_the_shipped_tasks_load_under_their_names() -> None:
         ("y@1", "tasks/y@1.yaml", "y@1"),
         ("y@1@first", "tasks/y@1.yaml", "y@1"),
         ("y@y", "tasks/y.yaml", "y"),
+        ("g::one", "tasks/all.yaml", "all"),
     ],
 )
 def test_the_name_of_a_file_is_found_in_that_of_a_variant(name: str, path: str, expected: str) -> None:

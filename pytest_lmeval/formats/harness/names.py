@@ -108,7 +108,7 @@ class Resolver:
             if name in self.index.groups or name in self.groups:
                 detail = f"there is another group {name!r}: choose another name"
                 raise RecordRefused("bad_value", "harness.tasks", detail)
-            self._group(name, given, {}, ())
+            self._group(name, self.index.root, given, {}, ())
         else:
             detail = f"expected a name, or task and overrides, got {wanted!r:.80}"
             raise RecordRefused("bad_value", "harness.tasks", detail)
@@ -118,7 +118,7 @@ class Resolver:
         document = read_document(path)
         name = document.get("task")
         if "class" not in document and "group" in document:
-            self._group(str(document["group"]), document, {}, ())
+            self._group(str(document["group"]), path, document, {}, ())
         elif isinstance(name, str):
             self._task(name, path, document, ())
         else:
@@ -135,7 +135,8 @@ class Resolver:
         if name in index.groups:
             if name in above:
                 raise RecordRefused("bad_value", "task", f"the group {name} is a member of itself")
-            return self._group(name, read_document(Path(index.groups[name])), more, above)
+            path = Path(index.groups[name])
+            return self._group(name, path, read_document(path), more, above)
         if name in index.tasks:
             path = Path(index.tasks[name])
             return self._task(name, path, {**read_document(path), **more}, above)
@@ -151,18 +152,19 @@ class Resolver:
         self.configs[name] = Config(name, path, self.index.root, given, groups)
         return [name]
 
-    def _group(self, name: str, document: _Keys, more: _Keys, above: _Above) -> list[str]:
+    def _group(self, name: str, path: Path, document: _Keys, more: _Keys, above: _Above) -> list[str]:
         over = {**_without(document, *_GROUP_KEYS), **more}
         members = document.get("task")
         if not isinstance(members, list) or not members:
             raise RecordRefused("bad_value", "task", f"the group {name} has no members")
         self.groups[name] = {}  # a group comes before those within it
-        tasks = [found for each in members for found in self._member(each, name, over, (*above, name))]
+        tasks = [found for each in members for found in self._member(each, path, over, (*above, name))]
         self.groups[name] = {"tasks": [*dict.fromkeys(tasks)], "metrics": [*_metrics(name, document)]}
         return tasks
 
-    def _member(self, given: Any, group: str, over: _Keys, above: _Above) -> list[str]:
-        index = self.index
+    def _member(self, given: Any, path: Path, over: _Keys, above: _Above) -> list[str]:
+        """Add a member of the last group ``above``, which the file at ``path`` has; its own keys go before ``over``."""
+        index, group = self.index, above[-1]
         keys = {"task": given} if isinstance(given, str) else given
         if not isinstance(keys, dict) or not ("task" in keys or "group" in keys):
             raise RecordRefused("bad_value", "task", f"{group}: expected a name, task or group, got {given!r:.80}")
@@ -171,10 +173,11 @@ class Resolver:
         if name in index.groups or (kind == "task" and (name in index.tasks or name in index.tags)):
             return self._named(name, more, above)
         if kind == "group":
-            return self._group(f"{group}::{name}", keys, over, above)
+            # Of a group that is defined in place, the keys of the group around it count.
+            return self._group(f"{group}::{name}", path, keys, over, above)
         if isinstance(given, str):
             raise RecordRefused("bad_value", "task", f"the group {group} has the member {name!r}, which does not exist")
-        return self._task(f"{group}::{name}", Path(index.groups.get(group, index.root)), {**keys, **over}, above)
+        return self._task(f"{group}::{name}", path, {**over, **keys}, above)
 
 
 def _without(keys: _Keys, *names: str) -> dict[str, Any]:

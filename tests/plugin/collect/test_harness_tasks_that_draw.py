@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ OF_MAP = TASK + "process_docs: !function utils.process_docs\nfewshot_split: trai
 OF_ROWS = TASK.replace("doc_to_choice: options", "doc_to_choice: !function utils.choices")
 
 
-def rows(count: int, name: str) -> list[dict[str, object]]:
+def rows(count: int, name: str) -> list[dict[str, Any]]:
     return [{"q": f"{name}{number}", "options": [f"{number}{letter}" for letter in "abcd"]} for number in range(count)]
 
 
@@ -82,9 +83,10 @@ def in_order_of_the_harness(number: int) -> list[str]:
     """Return the options of a document: the few-shot pool is made first, then the documents, from the seed 0."""
     chance = random.Random(0)
     for row in rows(4, "m"):
-        chance.shuffle(list(row["options"]))  # type: ignore[call-overload]
+        chance.shuffle(list(row["options"]))
+    drawn: list[str] = []
     for row in rows(number + 1, "d"):
-        drawn = list(row["options"])  # type: ignore[call-overload]
+        drawn = list(row["options"])
         chance.shuffle(drawn)
     return drawn
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial, wraps
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,46 +23,13 @@ _DATASET_OPTIONS = frozenset({"trust_remote_code", "data_files", "revision"})
 _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, rename_columns, add_column, to_list"
 
 
-def _once(method: Callable[..., RowSet]) -> Callable[..., RowSet]:
-    """Return ``method`` so that rows which keep what was made of them are asked once for the same."""
-
-    @wraps(method)
-    def made(self: RowSet, *given: Any, **options: Any) -> RowSet:
-        if self.kept is None:
-            return method(self, *given, **options)
-        origin = f"{self.origin}.{method.__name__}({_described((given, options))})"
-        if origin not in self.kept:
-            found = self.kept[origin] = method(self, *given, **options)
-            found.kept, found.origin = self.kept, origin
-        return self.kept[origin]
-
-    return made
-
-
-def _described(value: Any) -> str:
-    """Return a text that is equal for equal arguments; of functions for equal code over equal values."""
-    if isinstance(value, Mapping):
-        return _described([*value.items()])
-    if isinstance(value, list | tuple):
-        return ",".join(map(_described, value))
-    if isinstance(value, partial):
-        return _described([value.func, value.args, value.keywords])
-    code = getattr(value, "__code__", None)
-    if code is None:
-        return repr(value)
-    around = [cell.cell_contents for cell in value.__closure__ or ()]
-    return f"{code.co_filename}:{code.co_firstlineno}:{code.co_code.hex()}({_described([value.__defaults__, *around])})"
-
-
 class RowSet(Sequence[Row]):
     """Rows in order, with the methods of ``datasets.Dataset``: each returns new rows and changes none.
 
-    Rows that are read are copies. ``kept`` is what was made of them, by how: the library keeps that on disk.
+    Rows that are read are copies.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self.kept: dict[str, RowSet] | None = None
-        self.origin = ""
         self._rows = [dict(row) for row in rows]
         # As in a table: what one row lacks is None in it, and a column has one type of numbers.
         names = dict.fromkeys(name for row in self._rows for name in row)
@@ -111,7 +77,6 @@ class RowSet(Sequence[Row]):
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"rows of a task file have no {name!r}; they have {_METHODS}")
 
-    @_once
     def map(
         self,
         function: Callable[..., Any],
@@ -136,18 +101,15 @@ class RowSet(Sequence[Row]):
         own = self.remove_columns(remove_columns or ())
         return RowSet({**row, **_as_stored(made)} for row, made in zip(own, of_rows, strict=True))
 
-    @_once
     def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **options: Any) -> RowSet:
         """Return the rows that ``function`` is true of."""
         _check("filter", options)
         given = _called_with(self, with_indices)
         return self._of(row for row, each in zip(self._rows, given, strict=True) if function(*each))
 
-    @_once
     def select(self, indices: Iterable[int], **_: Any) -> RowSet:
         return self._of(self._rows[place] for place in indices)
 
-    @_once
     def shuffle(self, seed: int | None = None, **options: Any) -> RowSet:
         """Return the rows in the order that the ``datasets`` library draws for ``seed``; raise ValueError for None."""
         _check("shuffle", options)
@@ -157,11 +119,9 @@ class RowSet(Sequence[Row]):
 
         return self.select(permutation(seed, len(self._rows)))
 
-    @_once
     def sort(self, column: str, reverse: bool = False, **_: Any) -> RowSet:
         return self._of(sorted(self._rows, key=lambda row: row[column], reverse=reverse))
 
-    @_once
     def remove_columns(self, names: Sequence[str] | str) -> RowSet:
         dropped = {names} if isinstance(names, str) else set(names)
         return RowSet({key: value for key, value in row.items() if key not in dropped} for row in self._rows)
@@ -169,7 +129,6 @@ class RowSet(Sequence[Row]):
     def rename_column(self, old: str, new: str) -> RowSet:
         return self.rename_columns({old: new})
 
-    @_once
     def rename_columns(self, names: Mapping[str, str]) -> RowSet:
         return RowSet({names.get(key, key): value for key, value in row.items()} for row in self._rows)
 
@@ -204,24 +163,15 @@ def _as_stored(made: Mapping[str, Any] | None) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the splits of a data set are: ``files``, or if None on the hub.
-
-    ``kept`` is where its rows keep what is made of them, None where they keep nothing.
-    """
+    """Where the splits of a data set are: ``files``, or if None on the hub."""
 
     files: Mapping[str, Sequence[Path]] | None
     path: str
     name: str | None = None
     revision: str | None = None
-    kept: dict[str, RowSet] | None = None
 
     def split(self, name: str) -> tuple[RowSet, str]:
         """Return the rows of a split, and a hash of them; raise RecordRefused, with the choices, without such a one."""
-        rows, sha256 = self._rows_of(name)
-        rows.kept, rows.origin = self.kept, name
-        return rows, sha256
-
-    def _rows_of(self, name: str) -> tuple[RowSet, str]:
         if self.files is None:
             from pytest_lmeval.data import hub
 

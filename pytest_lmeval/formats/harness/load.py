@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -269,7 +269,7 @@ def _check_trust(source: TaskSource, config: Config) -> None:
 
 
 def _documents(config: Config, reader: Documents, data: Source) -> tuple[Sequence[Any], str]:
-    split = config.get("test_split") or config.get("validation_split")
+    split = _evaluated(config)
     if split is None:
         raise RecordRefused("missing_required", "test_split", "expected test_split or validation_split")
     rows, sha256 = data.split(split)
@@ -292,13 +292,12 @@ def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
 def _drawn(config: Config, reader: Documents, data: Source, start: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the documents and the few-shot pool of a task that draws, in the harness's order.
 
-    It makes the pool first, however many examples are wanted. What ``map`` and the like made of the same rows is kept,
-    as in the cache of the ``datasets`` library.
+    It makes the pool first, however many examples are wanted. What it made of a split it does not make again.
     """
-    kept = replace(data, kept={})
     with seeded(start=start):
-        pool = _pool(config, reader, kept)
-        return _documents(config, reader, kept)[0], pool
+        pool = _pool(config, reader, data)
+        is_same = _pool_split(config) == (_evaluated(config), config.get("process_docs"))
+        return pool if is_same else _documents(config, reader, data)[0], pool
 
 
 def _shots(config: Config, pool: Sequence[Any], count: int) -> Shots:
@@ -309,16 +308,26 @@ def _shots(config: Config, pool: Sequence[Any], count: int) -> Shots:
     return Shots(sampler, pool, count, settings.get("split") == config.get("test_split"))
 
 
+def _evaluated(config: Config) -> Any:
+    return config.get("test_split") or config.get("validation_split")
+
+
 def _pool(config: Config, reader: Documents, data: Source) -> Sequence[Any]:
-    settings = config.shots
-    if settings.get("split"):
-        return _processed(reader, settings["process_docs"], data.split(settings["split"])[0])
-    samples = settings.get("samples")
-    if samples is not None:
+    samples = config.shots.get("samples")
+    if samples is not None and not config.shots.get("split"):
         given = reader.run(samples) if isinstance(samples, FunctionRef) else samples
         return _rows("fewshot_config.samples", "a list of rows", given)
+    split, ref = _pool_split(config)
+    return _processed(reader, ref, data.split(split)[0])
+
+
+def _pool_split(config: Config) -> tuple[str, FunctionRef | None]:
+    """Return the split that few-shot examples are from, and what makes their rows."""
+    settings = config.shots
+    if settings.get("split"):
+        return settings["split"], settings["process_docs"]
     splits = [config.get(f"{kind}_split") for kind in ("training", "validation", "test")]
-    return _processed(reader, config.get("process_docs"), data.split(next(filter(None, splits)))[0])
+    return next(filter(None, splits)), config.get("process_docs")
 
 
 def _decisive(config: Config, wanted: HarnessSettings, metrics: Sequence[str], filters: Sequence[str]) -> str:

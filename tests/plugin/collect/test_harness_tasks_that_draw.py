@@ -66,7 +66,7 @@ def drawing(project: Project) -> Project:
     return project
 
 
-def task(project: Project, name: str, text: str) -> None:
+def harness_task(project: Project, name: str, text: str) -> None:
     project.write(f"given/{name}.yaml", text.replace("NAME", name))
     project.write(f"tasks/{name}.yaml", f"harness: {{from: ../given, tasks: [{name}]}}\n")
 
@@ -93,14 +93,14 @@ def in_order_of_the_harness(number: int) -> list[str]:
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_documents_are_drawn_as_in_the_harness_whatever_was_drawn_before(drawing: Project, processes: str) -> None:
-    task(drawing, "t", OF_MAP)
+    harness_task(drawing, "t", OF_MAP)
     assert 0 == drawing.run(processes, "--lm-gate=none").ret
     alone = drawing.board()
     wanted = {f"t.{number}": in_order_of_the_harness(number) for number in range(6)}
     assert wanted == options(drawing, "t")
 
     # Beside other tasks that draw, and in a project that does.
-    task(drawing, "a", OF_MAP)
+    harness_task(drawing, "a", OF_MAP)
     drawing.write("conftest.py", "import random\nrandom.random()\n")
     assert 0 == drawing.run(processes, "--lm-gate=none").ret
     assert wanted == options(drawing, "t")
@@ -110,7 +110,7 @@ def test_documents_are_drawn_as_in_the_harness_whatever_was_drawn_before(drawing
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_what_a_function_draws_for_a_document_follows_from_the_document(drawing: Project, processes: str) -> None:
-    task(drawing, "t", OF_ROWS)
+    harness_task(drawing, "t", OF_ROWS)
     assert 0 == drawing.run(processes, "--lm-gate=none").ret
     whole, board = options(drawing, "t"), drawing.board()
     assert 1 < len({tuple(text[-1] for text in texts) for texts in whole.values()})
@@ -122,8 +122,8 @@ def test_what_a_function_draws_for_a_document_follows_from_the_document(drawing:
 
 
 def test_the_generators_of_the_process_are_put_back(drawing: Project) -> None:
-    task(drawing, "t", OF_MAP)
-    task(drawing, "u", OF_ROWS)
+    harness_task(drawing, "t", OF_MAP)
+    harness_task(drawing, "u", OF_ROWS)
     drawing.write(
         "conftest.py",
         "import random\n\nrandom.seed(7)\n\n"
@@ -135,8 +135,8 @@ def test_the_generators_of_the_process_are_put_back(drawing: Project) -> None:
 
 def test_a_module_that_seeds_decides_for_each_of_its_tasks(drawing: Project) -> None:
     drawing.write("given/utils.py", FUNCTIONS.replace("import random\n", "import random\nrandom.seed(42)\n", 1))
-    task(drawing, "t", OF_MAP)
-    task(drawing, "u", OF_MAP)
+    harness_task(drawing, "t", OF_MAP)
+    harness_task(drawing, "u", OF_MAP)
     assert 0 == drawing.run("--lm-gate=none").ret
     asked = drawing.asked()
     of_tasks = [[text for id, _, text in asked if id.startswith(name)] for name in ("t.", "u.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -56,11 +57,6 @@ def _states() -> _State:
     return states
 
 
-def _marks() -> list[Any]:
+def _marks() -> list[bytes]:
     """Return the states as values that can be compared."""
-    marks: list[Any] = []
-    for _, state in _states():
-        parts = state if isinstance(state, tuple) else (state,)
-        # Arrays of numpy and torch.
-        marks.append([each.tolist() if hasattr(each, "tolist") else each for each in parts])
-    return marks
+    return [pickle.dumps(state) for _, state in _states()]

@@ -261,7 +261,7 @@ def test_a_baseline_that_several_models_would_write_or_remove_is_refused(several
     board = (several.path / "reports/leaderboard.json").read_bytes()
     ran = several.run_pytest(*TWO, "--lm-baseline=reports/leaderboard.json")
     assert 4 == ran.ret
-    ran.stderr.fnmatch_lines(["*this run writes that file itself, or removes it; keep a copy*"])
+    ran.stderr.fnmatch_lines(["*this run writes that file itself, or moves it; keep a copy*"])
     assert board == (several.path / "reports/leaderboard.json").read_bytes()
     # A file for all may have any name.
     (several.path / "base").write_bytes(board)

@@ -287,6 +287,21 @@ def row_text(row: Any) -> str:
     return _ROW_ENCODER.encode(row)
 
 
+def json_values(kinds: set[str]) -> Callable[[Any], str]:
+    """Return a function that returns the JSON values of a row as text, the same text in every process.
+
+    What is no JSON counts by the name of its type, which is added to ``kinds``.
+    """
+
+    def by_type(value: object) -> object:
+        if isinstance(value, Mapping):
+            return dict(value)
+        kinds.add(type(value).__name__)
+        return type(value).__name__
+
+    return json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=by_type).encode
+
+
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
     """Return a copy of a row or a parameter for one call: of objects and lists of JSON, and of tuples.
 

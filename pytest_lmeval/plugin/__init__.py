@@ -257,8 +257,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         prepare(tasks, session)
         if is_worker(session.config):
+            from pytest_lmeval.plugin.workers.rows import send_contents
             from pytest_lmeval.plugin.workers.sending import pack_reports
 
+            send_contents(session, tasks)
             pack_reports(session.config)
 
 

@@ -365,6 +365,25 @@ def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
     return output
 
 
+def send_with_ids(config: pytest.Config, text: str) -> None:
+    """Have this worker send ``text`` to the controller as the last of the node ids that it is about to send.
+
+    Without ``sendevent`` of the plugin of pytest-xdist it is not sent.
+    """
+    worker: Any = next((plugin for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "torun")), None)
+    send: Callable[..., None] | None = getattr(worker, "sendevent", None)
+    if send is None:
+        return
+
+    def sending(name: str, **values: Any) -> None:
+        if "ids" in values and name == "collectionfinish":
+            del worker.sendevent
+            values["ids"] = [*values["ids"], text]
+        send(name, **values)
+
+    worker.sendevent = sending
+
+
 def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
     """Return a function that returns the places, in the list of items, of those this worker is still to run.
 

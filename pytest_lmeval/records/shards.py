@@ -152,7 +152,7 @@ def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
         if (other := holders[result.task][result.id]) is not shard
     ]
     if twice:
-        raise UsageError(f"{_counted(twice)} in two shards")
+        raise UsageError(f"{counted(twice)} in two shards")
 
 
 def _short(value: Any) -> str:
@@ -185,18 +185,24 @@ def _check_whole(shards: Sequence[RunFile], holders: _Holders) -> None:
     # A test that was skipped, or is missing, has no result either; its shard says how many there are.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(
-            f"no shard has {_counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: something left "
+            f"no shard has {counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: something left "
             "them out after the shards were dealt; run all shards again with the same plugins and options"
         )
 
 
 def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str) -> str:
     alone = [(sorted({*one} - {*other}), here), (sorted({*other} - {*one}), there)]
-    parts = [f"{_counted(ids)} only in {path}" for ids, path in alone if ids]
-    return "; ".join(parts) or f"the same ids ask something else in {here} and in {there}"
+    parts = [f"{counted(ids)} only in {path}" for ids, path in alone if ids]
+    return "; ".join(parts) or asks_else(here, there)
 
 
-def _counted(names: Sequence[str]) -> str:
+def asks_else(here: str, there: str) -> str:
+    """Return the sentence about two parts of one run whose examples have the same ids and different contents."""
+    return f"the same ids ask something else in {here} and in {there}"
+
+
+def counted(names: Sequence[str]) -> str:
+    """Return how many examples there are, with the names of the first."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
 

@@ -64,9 +64,12 @@ class Recorder:
         # pytest calls this too where an exception ended the collection.
         self._collections += sys.exception() is None
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        from pytest_lmeval.plugin.workers.rows import check_contents
+
         self._workers.add(node.gateway.id)
+        check_contents(self.config, node, ids)
         self._notes.refuse_bad_files()
         self._announce([nodeid for nodeid in ids if is_example_id(nodeid, self.config)])
         self._collections += 1

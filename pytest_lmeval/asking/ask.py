@@ -13,13 +13,13 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
-from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, TransientError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.records.checked import checked
 from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
-Answer = Response | AdapterError
+Answer = Response | AdapterError | BudgetSpent
 # What servers say of an answer whose making failed on the way; the text then is a part of one.
 _BROKEN_OFF = frozenset({"error", "abort"})
 
@@ -199,9 +199,9 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
     """Return ``answer`` with how often it was tried before; an error says it, too."""
-    if not isinstance(answer, AdapterError):
+    if isinstance(answer, Completion | LogProb):
         return answer if attempts == 1 else replace(answer, retries=attempts - 1)
-    if isinstance(answer, AdapterDown):
+    if isinstance(answer, AdapterDown | BudgetSpent):
         return answer
     kind = AdapterTimeout if isinstance(answer, AdapterTimeout) else AdapterError
     error = kind(f"{answer} ({attempts} attempt{'s' if attempts > 1 else ''})")

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
-from pytest_lmeval.asking.limits import Outage, Unusable
+from pytest_lmeval.asking.limits import Outage, Sent, Unusable
 from pytest_lmeval.asking.pacing import RateLimit, Waits
 from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, backoff_s, is_too_long
 from pytest_lmeval.asking.transport import Job, JobProgress
@@ -23,16 +23,20 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 
 class Asked:
-    """A request that has a slot: ``task`` works on it, until it is late and another task goes on with it."""
+    """A request that has a slot: ``task`` works on it, until it is late and another task goes on with it.
 
-    __slots__ = ("attempts", "job", "number", "progress", "request", "task")
+    ``sent`` is its part of the budget, None without one.
+    """
 
-    def __init__(self, job: Job, number: int, progress: JobProgress) -> None:
+    __slots__ = ("attempts", "job", "number", "progress", "request", "sent", "task")
+
+    def __init__(self, job: Job, number: int, progress: JobProgress, sent: Sent | None = None) -> None:
         self.job = job
         self.number = number
         self.progress = progress
         self.request = job.requests[number]
         self.attempts = 0
+        self.sent = sent
         self.task: asyncio.Task[None] | None = None
 
 
@@ -97,7 +101,7 @@ class Attempts:
             if wait is None or is_too_long(wait) or asked.attempts > self._policy.retries:
                 return answer
             await self._sleep(backoff_s(asked.attempts - 1, wait or None), SERVER if wait else AGAIN)
-            if self._outage.ended:
+            if self._outage.ended or (asked.sent is not None and asked.sent.is_too_late):
                 return answer
             answer = None
 

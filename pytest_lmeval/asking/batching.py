@@ -12,22 +12,25 @@ from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, with_attempts
 from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, backoff_s, is_too_long
 from pytest_lmeval.asking.transport import Inbox, Job
-from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, TransientError
 from pytest_lmeval.types import Generate, Request
 
 if TYPE_CHECKING:
-    from pytest_lmeval.asking.limits import Outage
+    from pytest_lmeval.asking.limits import Budget, Outage, Sent
 
+_LOOK_S = 0.25
 _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
 
 class BatchTransport:
     """Asks a batch adapter in a thread of its own: the next batch is generated while the last one is scored."""
 
-    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
         self._adapter = adapter
         self._policy = policy
         self._inbox = inbox
+        self._budget = budget
+        self._sent: Sent | None = None
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         # It begins with the first error.
         self._outage: Outage | None = None
@@ -63,6 +66,7 @@ class BatchTransport:
         self._stopped = True
         # The job first: the call may return at any moment, and the thread take the next.
         current = self._current
+        self._drop_sent()
         waiting = self._drain()
         self._queue.put(None)
         if current is not None:
@@ -74,6 +78,11 @@ class BatchTransport:
         self._stopped = True
         self._drain()
         self._queue.put(None)
+
+    def _drop_sent(self) -> None:
+        """Count the stuck call as in flight no more: nothing will be known of it."""
+        if self._sent is not None:
+            self._sent.settle()
 
     def _timeout(self) -> AdapterTimeout:
         allowed = f"{self._policy.timeout_s:g} s for each of {self._calling_for} request(s) (--lm-timeout)"
@@ -106,7 +115,27 @@ class BatchTransport:
         for first in range(0, len(requests), max(1, size)):
             if self._stopped:
                 break
-            answers += self._ask_together(requests[first : first + size])
+            answers += self._ask_within_limit(requests[first : first + size], len(requests) - first)
+        return answers
+
+    def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
+        """Ask ``requests`` once the budget has room for ``room``; nothing if the run ends before."""
+        if self._budget is None:
+            return self._ask_together(requests)
+        woken = threading.Event()
+        while (sent := self._budget.take(len(requests), room, woken.set)) is None:
+            if self._stopped:
+                return []
+            woken.wait(_LOOK_S)
+            woken.clear()
+        if isinstance(sent, BudgetSpent):
+            return [sent] * len(requests)
+        self._sent = sent
+        answers: list[Answer] = []
+        try:
+            answers = self._ask_together(requests)
+        finally:
+            answers = sent.settle(answers)
         return answers
 
     def _ask_together(self, requests: Sequence[Request], before: int = 0) -> list[Answer]:
@@ -118,7 +147,7 @@ class BatchTransport:
         attempts = [before + 1] * len(answers)
         for attempt in range(before, self._policy.retries):
             again = [number for number, answer in enumerate(answers) if isinstance(answer, _WORTH_ANOTHER_TRY)]
-            if not again or self._stopped:
+            if not again or self._stopped or (self._budget is not None and self._budget.is_passed):
                 break
             waits = [getattr(answers[number], "retry_after", None) for number in again]
             if any(map(is_too_long, waits)):

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.adapters.identity import Identity, identity_of
 from pytest_lmeval.adapters.resolve import adapter_name, made_with
 from pytest_lmeval.asking.ask import Answer
-from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.records.cache import AnswerStore, Kept
 from pytest_lmeval.redaction import Scrubber
@@ -115,7 +115,7 @@ class CachedAnswers:
 
     def keep(self, request: Request, answer: Answer) -> None:
         """Keep an answer that was asked for, if it is one and may be used again."""
-        if isinstance(answer, AdapterError) or (self._mode != "sampled" and self._is_sampled(request)):
+        if isinstance(answer, LmevalError) or (self._mode != "sampled" and self._is_sampled(request)):
             return
         kept = self._cache.scrubber.scrub_answer(answer)
         self._cache.store.put(self._key(request, self._mode), kept, self._name)

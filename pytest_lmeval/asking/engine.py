@@ -106,12 +106,11 @@ class Engine:
             # While one window is asked, the next is made ready; it is not begun for a few requests.
             self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()
-        new_transport = partial(_transport, adapter, policy, self.streams, self._inbox, hooks.start)
+        new_transport = partial(_transport, adapter, policy, self.streams, self._inbox, hooks.start, budget)
         self._sender = Sender(new_transport, self._inbox, cache)
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
         self.jobs: dict[Hashable, Job] = {}
-        self._per_key = 1
         self._rounds: Rounds | None = None
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
@@ -126,22 +125,15 @@ class Engine:
         answered any more: ``stopped`` says so from then on. ``requests_of`` is called in this thread for
         every key that is sent; where it raises, only that key suffers.
         """
-        jobs: list[Job] = []
-        if key not in self.jobs:
-            if self.budget is not None:
-                self._stopping(self.budget.check, len(self._planned.get(key, (key,))) * self._per_key)
-            jobs.append(self._job(key, requests_of))
+        jobs = [] if key in self.jobs else [self._job(key, requests_of)]
         self._fill_window(requests_of, jobs)
         job = self.jobs.pop(key)
         self._wait_for(job)
         assert job.answers is not None
         responses: list[Response] = []
-        span = job.spans[key]
-        for place, answer in enumerate(job.answers[span], start=span.start):
-            if self.budget is not None and not job.talks and place not in job.known:
-                self._stopping(self.budget.cost_of, answer)
+        for answer in job.answers[job.spans[key]]:
             if isinstance(answer, LmevalError):
-                self._note_end([answer])
+                self._note_end([answer], (AdapterDown, BudgetSpent))
                 raise answer
             responses.append(answer)
         return responses
@@ -149,8 +141,8 @@ class Engine:
     def ask(self, jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
         """Ask ``jobs``, in one message, outside of the plan and the window; may be called from any thread.
 
-        ``on_answer`` is called once with each, in a thread of the transport's: it must not wait. Whoever asks keeps the
-        budget, and calls :meth:`look_after` now and then while an answer is wanted.
+        ``on_answer`` is called once with each, in a thread of the transport's: it must not wait. Whoever asks calls
+        :meth:`look_after` now and then while an answer is wanted.
         """
 
         def noting(job: Job) -> None:
@@ -166,13 +158,11 @@ class Engine:
         self._sender.look_after()
 
     def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
-        """Ask ``keys`` ahead of their time, as many as the window and the budget have room for."""
+        """Ask ``keys`` ahead of their time, as many as the window has room for."""
         new = [key for key in keys if key not in self.jobs][: max(0, self._window - len(self.jobs))]
         jobs = []
         for start in range(0, len(new), self._largest_unit):
             unit = new[start : start + self._largest_unit]
-            if not self._may_ask(len(unit)):
-                break
             self._planned.update(dict.fromkeys(unit, unit))
             jobs.append(self._job(unit[0], requests_of))
         if jobs:
@@ -208,26 +198,10 @@ class Engine:
         """What all that is being asked waits for, if it does: a rate limit, or to be asked again."""
         return self._sender.wait
 
-    def _may_ask(self, keys: int) -> bool:
-        """Tell whether the budget has room for so many keys ahead of their time."""
-        return self.budget is None or self.budget.allows(keys * self._per_key)
-
-    def _stopping(self, check: Callable[[Any], object], what: Any) -> None:
-        """Call a method of the budget, and stop where it raises BudgetSpent."""
-        try:
-            check(what)
-        except BudgetSpent as error:
-            self.stopped = str(error)
-            raise
-
-    def _settle(self, answer: Answer) -> None:
-        self._note_end([answer])
-        if self.budget is not None:
-            self._stopping(self.budget.settle, answer)
-
-    def _note_end(self, answers: Iterable[Answer]) -> None:
+    def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:
+        # What the limit forbids ahead of its turn stops nothing yet: the examples before it have their answers.
         for answer in answers:
-            if isinstance(answer, AdapterDown):
+            if isinstance(answer, ends):
                 self.stopped = self.stopped or str(answer)
 
     def _job(self, key: Hashable, requests_of: RequestsOf) -> Job:
@@ -252,23 +226,17 @@ class Engine:
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(), failure=error)
         self.jobs.update(dict.fromkeys(job.spans, job))
         self.jobs.update(failed)
-        self._per_key = max(self._per_key, *(span.stop - span.start for span in job.spans.values()), 1)
         if self._hooks.converse is not None and (begun := _begun(job, self._hooks.converse)):
             from pytest_lmeval.asking.rounds import begin
 
             begin(job, begun)
-        if self.budget is not None:
-            talks = job.talks
-            self.budget.commit(sum(talk.is_open for talk in talks) if talks else len(job.requests))
-            if job.requests and not talks:
-                job.on_answer = self.budget.settle_all
         return job
 
     def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
         """Send ``jobs``, and what the window has room for."""
         # For many at a time: every message to another thread or process costs a switch.
         has_room = len(self.jobs) <= self._window - self._refill
-        while has_room and len(self.jobs) < self._window and self._may_ask(self._largest_unit):
+        while has_room and len(self.jobs) < self._window:
             if len(jobs) * self._largest_unit >= self.together:
                 self._send(jobs)
                 jobs = []
@@ -291,13 +259,8 @@ class Engine:
             if job.talks:
                 from pytest_lmeval.asking.rounds import Rounds
 
-                self._rounds = self._rounds or Rounds(self._sender.send, self._inbox, self._settle, self._admit)
+                self._rounds = self._rounds or Rounds(self._sender.send, self._inbox)
                 self._rounds.start(job)
-
-    def _admit(self) -> None:
-        if self.budget is not None:
-            self._stopping(self.budget.check, 1)
-            self.budget.commit(1)
 
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):
@@ -321,18 +284,24 @@ def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) ->
 
 
 def _transport(
-    adapter: Any, policy: Policy, streams: bool, inbox: Inbox, start: Callable[[], HelperProcess] | None
+    adapter: Any,
+    policy: Policy,
+    streams: bool,
+    inbox: Inbox,
+    start: Callable[[], HelperProcess] | None,
+    budget: Budget | None,
 ) -> Transport:
     if not streams:
         if (wanted := getattr(adapter, "request_window", None)) is None:
-            return BatchTransport(adapter, policy, inbox)
+            return BatchTransport(adapter, policy, inbox, budget)
         from pytest_lmeval.asking.windows import WindowTransport
 
-        return WindowTransport(adapter, policy, inbox, wanted)
-    if policy.concurrency >= WORTH_A_PROCESS and getattr(adapter, "hostable", False):
+        return WindowTransport(adapter, policy, inbox, wanted, budget)
+    # What is to be sent next is decided by what others cost, which this process knows.
+    if budget is None and policy.concurrency >= WORTH_A_PROCESS and getattr(adapter, "hostable", False):
         from pytest_lmeval.asking.hosting import HelperProcess, HostedTransport
 
         return HostedTransport(adapter, policy, inbox, start or HelperProcess)
     from pytest_lmeval.asking.streaming import AsyncTransport
 
-    return AsyncTransport(adapter, policy, inbox)
+    return AsyncTransport(adapter, policy, inbox, budget)

@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.policy import LONGEST_WAIT_S, is_too_long
-from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, RequestRefused, TransientError
+from pytest_lmeval.errors import (
+    AdapterDown,
+    AdapterError,
+    AdapterTimeout,
+    BudgetSpent,
+    LmevalError,
+    RequestRefused,
+    TransientError,
+)
 from pytest_lmeval.redaction import redact
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.ask import Answer
-    from pytest_lmeval.asking.transport import Job
 
 REPEATS_AT_FIRST = 5
 """Equal errors in a row that end the run before any request was answered."""
@@ -30,115 +37,111 @@ _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error
 
 
 class Budget:
-    """Admits a request only if all in flight could cost the maximum seen and stay under ``limit``.
+    """Lets requests leave the queue only if all in flight could cost the maximum seen and stay within ``limit``.
 
-    Until the first cost is known, one request, or one batch, is on its way at a time. A run without a limit has no
-    budget. Safe to use from several threads.
+    What is queued does not count, and learns what others cost before it is sent: what is ``spent`` passes the limit by
+    the requests in flight when they cost more than any before, and by nothing else. Until the first cost is known, one
+    request, or one batch, is in flight at a time. A run without a limit has no budget. Safe between threads.
     """
 
     def __init__(self, limit: float) -> None:
+        self.spent = 0.0
         self._limit = limit
-        self._spent = 0.0
         self._max_cost_seen: float | None = None
         self._in_flight = 0
         self._stopped = ""
-        self._waiting: list[Callable[[], None]] = []
+        # A dict keeps the order, and a caller that waits twice is there once.
+        self._waiting: dict[Callable[[], None], None] = {}
+        self._open: dict[Sent, None] = {}
         self._lock = threading.RLock()
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether requests are on their way, whose costs are still to come."""
-        return self._in_flight > 0
+    def is_passed(self) -> bool:
+        """Whether more was spent than may be."""
+        return not is_at_least(self._limit, self.spent)
 
-    def allows(self, more: int) -> bool:
-        """Tell whether ``more`` requests may go ahead of their time."""
-        with self._lock:
-            if self._stopped:
-                return False
-            if self._max_cost_seen is None:
-                return self._in_flight == 0 and self._limit > 0
-            return self._spent + (self._in_flight + more) * self._max_cost_seen <= self._limit
+    def take(self, requests: int, room: int, wake: Callable[[], None]) -> Sent | BudgetSpent | None:
+        """Return so many ``requests`` as sent if there is room for ``room``; else have ``wake`` called once, later.
 
-    def check(self, more: int) -> None:
-        """Raise BudgetSpent where ``more`` requests that are wanted now may not go."""
-        if self._stopped:
-            raise BudgetSpent(self._stopped)
-        if self._limit <= 0:
-            raise BudgetSpent("stopped by --lm-max-cost: the run that is resumed has spent it")
-        with self._lock:
-            most = self._max_cost_seen or 0.0
-            if self._spent + (self._in_flight + more) * most > self._limit:
-                spent = f"{self._spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {most:.6g}"
-                raise BudgetSpent(f"stopped by --lm-max-cost: {spent}")
-
-    def admit(self, wake: Callable[[], None]) -> bool:
-        """Let a request that is wanted now go, and return True; else have ``wake`` called once when that may change.
-
-        Raise BudgetSpent where it will not: nothing is on its way.
+        ``room`` counts all that is useless without the others. ``wake`` is called when the answer may be another one.
+        BudgetSpent means that it never will be, for this caller and all others: nothing is in flight.
         """
         with self._lock:
-            if self.allows(1):
-                self._in_flight += 1
-                return True
-            if self.is_waiting:
-                self._waiting.append(wake)
-                return False
-            self.check(1)
-            raise BudgetSpent("stopped by --lm-max-cost")
+            if not self._stopped and self._has(room):
+                self._in_flight += requests
+                self._open[sent := Sent(self, requests, wake)] = None
+                return sent
+            if not self._stopped and self._in_flight:
+                self._waiting[wake] = None
+                return None
+            self._stopped = self._stopped or self._why()
+            return BudgetSpent(self._stopped)
 
-    def commit(self, requests: int) -> None:
-        """Note that requests are on their way."""
+    def settle(self, sent: Sent, answers: Sequence[Answer] = ()) -> list[Answer]:
+        """Count what came of ``sent``, once; return the answers, with BudgetSpent in place of those without a cost.
+
+        Of a run that was ended there are fewer answers.
+        """
         with self._lock:
-            self._in_flight += requests
+            if sent not in self._open:
+                return list(answers)
+            del self._open[sent]
+            self._in_flight -= sent.requests
+            found = [*map(self._paid, answers)]
+            waiting, self._waiting = self._waiting, {}
+        for wake in waiting:
+            wake()
+        return found
 
-    def release(self) -> None:
-        """Note that one of them is not asked after all."""
-        with self._one_less():
-            return
+    def drop(self, wake: Callable[[], None]) -> None:
+        """Count nothing as in flight any more of what was sent by who waits with ``wake``."""
+        for sent in self._open.copy():
+            if sent.wake == wake:
+                self.settle(sent)
 
-    def settle(self, answer: Answer) -> None:
-        """Note what came of one of them."""
-        with self._one_less():
-            self._spent += (cost := self.cost_of(answer))
-            if isinstance(answer, AdapterError) or answer.cached:
-                return
-            if not cost and isinstance(answer, Completion) and not answer.prompt_tokens:
-                return  # such as a list of models: it says nothing of what others cost
-            self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
+    def _has(self, room: int) -> bool:
+        if self._max_cost_seen is None:
+            return self._in_flight == 0 and self._limit > 0
+        return is_at_least(self._limit, self.spent + (self._in_flight + room) * self._max_cost_seen)
 
-    def settle_all(self, job: Job) -> None:
-        """Note what came of a job as soon as it has its answers: examples before its turn may wait for that."""
-        answers = job.answers or ()
-        for place in range(len(job.requests)):
-            # Of a run that was ended there are fewer answers.
-            if place in job.known or place >= len(answers):
-                self.release()
-            else:
-                # Of an answer without a cost the example learns at its turn.
-                with suppress(BudgetSpent):
-                    self.settle(answers[place])
+    def _why(self) -> str:
+        if self._limit <= 0:
+            return "stopped by --lm-max-cost: the run that is resumed has spent it"
+        spent = f"{self.spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {self._max_cost_seen:.6g}"
+        return f"stopped by --lm-max-cost: {spent}"
 
-    def cost_of(self, answer: Answer) -> float:
-        """Return what an answer cost, 0 for an error and one of another run; raise BudgetSpent if that is unknown."""
-        if isinstance(answer, AdapterError) or answer.cached:
-            return 0.0
+    def _paid(self, answer: Answer) -> Answer:
+        if isinstance(answer, LmevalError) or answer.cached:
+            return answer
         cost = answer.cost if isinstance(answer, Completion) else None
         if cost is None:
             self._stopped = "stopped by --lm-max-cost: the adapter does not tell what a request costs"
-            raise BudgetSpent(self._stopped)
-        return cost
+            return BudgetSpent(self._stopped)
+        self.spent += cost
+        # Without tokens it is such as a list of models: it says nothing of what others cost.
+        if cost or not isinstance(answer, Completion) or answer.prompt_tokens:
+            self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
+        return answer
 
-    @contextmanager
-    def _one_less(self) -> Iterator[None]:
-        """Hold the lock while one request less is on its way, and wake who waits for that."""
-        with self._lock:
-            self._in_flight -= 1
-            waiting, self._waiting = self._waiting, []
-            try:
-                yield
-            finally:
-                for wake in waiting:
-                    wake()
+
+class Sent:
+    """Requests that were sent and are not paid for yet; they count as in flight until they are settled."""
+
+    __slots__ = ("_budget", "requests", "wake")
+
+    def __init__(self, budget: Budget, requests: int, wake: Callable[[], None]) -> None:
+        self._budget = budget
+        self.requests = requests
+        self.wake = wake
+
+    @property
+    def is_too_late(self) -> bool:
+        """Whether the limit was passed meanwhile, so that they should not be asked again."""
+        return self._budget.is_passed
+
+    def settle(self, answers: Sequence[Answer] = ()) -> list[Answer]:
+        """Count what came of them, which may be nothing, and return what :meth:`Budget.settle` does."""
+        return self._budget.settle(self, answers)
 
 
 class Unreachable(AdapterError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.transport import Inbox, Job
-from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError
+from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.records.answers import Recall
 from pytest_lmeval.task import Aside, FollowUp
 from pytest_lmeval.types import Completion, Exchange, Generate, Request
@@ -87,7 +87,7 @@ class Conversation:
             self._follow(lambda: aside.take(answer.text))
             self._take_known()
         else:
-            self.fail(answer if isinstance(answer, AdapterError) else AdapterError("a user says completions only"))
+            self.fail(answer if isinstance(answer, LmevalError) else AdapterError("a user says completions only"))
 
     def take(self, answer: Answer) -> None:
         """Go on with the answer to ``request``."""
@@ -112,7 +112,7 @@ class Conversation:
         request = self.request
         if self._follow_up is None:
             self._answer, self.request = answer, None
-        elif isinstance(answer, AdapterError):
+        elif isinstance(answer, LmevalError):
             self.fail(answer)
         elif isinstance(answer, Completion) and isinstance(request, Generate):
             exchange = Exchange(request, answer)
@@ -178,21 +178,12 @@ def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
 class Rounds:
     """Asks the rounds of jobs with conversations; what goes on is worked out in a thread of its own.
 
-    ``submit`` queues jobs with whatever transport there is. ``settle`` takes note of what an answer cost, ``admit`` of
-    one more request; both raise BudgetSpent.
+    ``submit`` queues jobs with whatever transport there is.
     """
 
-    def __init__(
-        self,
-        submit: Callable[[Sequence[Job]], None],
-        inbox: Inbox,
-        settle: Callable[[Answer], None],
-        admit: Callable[[], None],
-    ) -> None:
+    def __init__(self, submit: Callable[[Sequence[Job]], None], inbox: Inbox) -> None:
         self._submit = submit
         self._inbox = inbox
-        self._settle = settle
-        self._admit = admit
         self._arrived: queue.SimpleQueue[tuple[Job, list[Conversation], Job] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._others: set[Engine] = set()
@@ -242,14 +233,5 @@ class Rounds:
             answers = list(asked.answers or ())
             answers += [AdapterError("the run ended before the answer")] * (len(talks) - len(answers))
             for talk, answer in zip(talks, answers, strict=True):
-                self._take(talk, answer)
+                (talk.take if talk.aside is None else talk.take_aside)(answer)
             self._ask(job)
-
-    def _take(self, talk: Conversation, answer: Answer) -> None:
-        try:
-            self._settle(answer)
-            (talk.take if talk.aside is None else talk.take_aside)(answer)
-            if talk.is_open:
-                self._admit()
-        except BudgetSpent as error:
-            talk.fail(error)

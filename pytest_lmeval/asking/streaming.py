@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.attempts import Asked, Attempts
-from pytest_lmeval.asking.limits import Outage
+from pytest_lmeval.asking.limits import Budget, Outage, Sent
 from pytest_lmeval.asking.pacing import Opening, Waits
 from pytest_lmeval.asking.policy import Policy, Wait
 from pytest_lmeval.asking.transport import Inbox, Job, JobProgress
-from pytest_lmeval.errors import AdapterDown, AdapterTimeout
+from pytest_lmeval.errors import AdapterDown, AdapterTimeout, BudgetSpent
 from pytest_lmeval.text import printable
 
 _HEARTBEAT_S = 0.5
@@ -33,10 +35,12 @@ class AsyncTransport:
     ignores that: another task goes on with the request.
     """
 
-    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox) -> None:
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
         self._adapter = adapter
         self._policy = policy
         self._inbox = inbox
+        self._budget = budget
+        self._wake = partial(_wake, self)
         self._waits = Waits()
         self._outage = Outage(adapter)
         self._opening = Opening(self._outage.room, self._go_on, is_open=bool(getattr(adapter, "is_ready", False)))
@@ -78,6 +82,8 @@ class AsyncTransport:
         """
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
         self._abandoned = True
+        if self._budget is not None:
+            self._budget.drop(self._wake)
         assert self._loop is not None
         blocking = self._attempts.job_of(asyncio.current_task(self._loop))
         jobs = list(self._open.items())
@@ -91,6 +97,8 @@ class AsyncTransport:
         if self._loop is None or self._thread is None or self.is_stuck():
             return
         self._is_closing = True
+        if self._budget is not None:
+            self._budget.drop(self._wake)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=_GRACE_S)
 
@@ -120,12 +128,24 @@ class AsyncTransport:
         while self._waiting and waits.in_hand < self._policy.concurrency and self._opening.has_room(waits.in_hand):
             if self._abandoned or self._is_closing:  # too late: another one has what was waiting
                 return
-            job, number = self._waiting.popleft()
+            job, number = self._waiting[0]
             progress = self._open.get(job)
-            if progress is not None:  # else answered, as the run has ended
-                progress.begun = True
-                waits.in_hand += 1
-                self._begin(Asked(job, number, progress))
+            sent: Sent | BudgetSpent | None = None
+            if progress is not None and self._budget is not None:
+                # The rest of the job is useless without it.
+                sent = self._budget.take(1, len(job.requests) - number, self._wake)
+                if sent is None:
+                    return  # to go on once there is room
+            self._waiting.popleft()
+            if progress is None:  # answered, as the run has ended
+                continue
+            if isinstance(sent, BudgetSpent):
+                progress.answers[number] = sent
+                self._take_off(job, progress)
+                continue
+            progress.begun = True
+            waits.in_hand += 1
+            self._begin(Asked(job, number, progress, sent))
 
     def _begin(self, asked: Asked, before: Answer | None = None) -> None:
         assert self._loop is not None
@@ -164,6 +184,8 @@ class AsyncTransport:
         self._loop.call_later(_HEARTBEAT_S, self._beat)
 
     def _answer_all(self, end: AdapterDown) -> None:
+        if self._budget is not None:
+            self._budget.drop(self._wake)
         for job in list(self._open):
             self._open.pop(job, None)
             self._inbox.deliver(job, [end] * len(job.requests))
@@ -202,12 +224,20 @@ class AsyncTransport:
 
     def _end(self, asked: Asked) -> None:
         """Hand over the answers of a job whose last request this was, and go on."""
-        progress = asked.progress
-        progress.left -= 1
-        if not progress.left and self._open.pop(asked.job, None) is not None:
-            self._inbox.deliver(asked.job, [answer for answer in progress.answers if answer is not None])
+        progress, number = asked.progress, asked.number
+        if asked.sent is not None:
+            answer = progress.answers[number]
+            # Without an answer the run is to end.
+            settled = asked.sent.settle([] if answer is None else [answer])
+            progress.answers[number] = settled[0] if settled else None
+        self._take_off(asked.job, progress)
         self._waits.in_hand -= 1
         self._go_on()
+
+    def _take_off(self, job: Job, progress: JobProgress) -> None:
+        progress.left -= 1
+        if not progress.left and self._open.pop(job, None) is not None:
+            self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     async def _is_of_one(self) -> bool:
         """Tell whether a cancellation is of this task alone, such as by the adapter itself."""
@@ -216,3 +246,10 @@ class AsyncTransport:
             pass
         await asyncio.sleep(0)  # the guard learns of one of all tasks
         return not self._is_closing and self._missed is None
+
+
+def _wake(transport: AsyncTransport) -> None:
+    """Have a transport go on whose requests may have room now; called from any thread."""
+    if transport._loop is not None:
+        with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
+            transport._loop.call_soon_threadsafe(transport._go_on)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer, unusable
@@ -14,6 +14,9 @@ from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.asking.transport import Inbox, Job, JobProgress
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogLikelihood, Request
+
+if TYPE_CHECKING:
+    from pytest_lmeval.asking.limits import Budget
 
 _Place = tuple[Job, int]
 """A request: its job, and which one of the job's it is."""
@@ -25,8 +28,8 @@ class WindowTransport(BatchTransport):
     Jobs are answered as the last of their requests is. An adapter without ``plan_window`` gets all in one call.
     """
 
-    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int) -> None:
-        super().__init__(adapter, policy, inbox)
+    def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int, budget: Budget | None = None) -> None:
+        super().__init__(adapter, policy, inbox, budget)
         self._size = size
         self._open: dict[Job, JobProgress] = {}
         self._asking: Sequence[_Place] = ()
@@ -40,6 +43,7 @@ class WindowTransport(BatchTransport):
     def abandon(self) -> list[Job]:
         """Answer the jobs of the stuck call with timeouts where they lack answers; return those that were not begun."""
         self._stopped = True
+        self._drop_sent()
         with self._lock:
             waiting = self._drain()
             self._queue.put(None)
@@ -84,7 +88,7 @@ class WindowTransport(BatchTransport):
                 if self._stopped:
                     return
                 self._asking = batch
-                answers = self._ask_together(list(map(_request, batch)))
+                answers = self._ask_within_limit(list(map(_request, batch)), len(batch))
                 self._take(batch, answers)
 
     def _take(self, batch: Sequence[_Place], answers: Iterable[Answer]) -> None:

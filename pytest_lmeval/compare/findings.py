@@ -40,6 +40,7 @@ def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison 
     if settings.mode != "baseline" or settings.update:
         comparison = None
     under, over = _under_floor(board, settings), _over_limits(board, settings.limits) if settings.limits else []
+    over += _overspent(board)
     found: list[tuple[str, Iterable[str]]] = [("incomplete", (*board.facts.interruptions, *_incomplete(board)))]
     if settings.mode == "none":
         missed = [f"{reason}; the gate is off ('none'): this does not fail the run" for reason in (*under, *over)]
@@ -199,6 +200,19 @@ def _over_limits(board: Leaderboard, limits: Mapping[str, float]) -> list[str]:
         found = [(task, _over_limit(spent, field, most)) for task, spent in known.items()]
         reasons += [f"{task}.{field}: {reason}" for task, reason in found if reason]
     return reasons
+
+
+def _overspent(board: Leaderboard) -> list[str]:
+    """Return that the run cost more than ``--lm-max-cost`` allows, if it did, judges and what was not used included."""
+    known = board.facts.manifest.get("max_cost")
+    if not isinstance(known, Mapping) or not {"limit", "before", "spent"} <= known.keys():
+        return []
+    # What a worker spent that died is known of its examples alone.
+    spent = max(known["before"] + known["spent"], board.usage.get("cost", 0.0))
+    if is_at_least(known["limit"], spent):
+        return []
+    how = "requests in flight cost more than any before them"
+    return [f"--lm-max-cost: {spent:.6g} was spent, over the limit {known['limit']:.6g}: {how}"]
 
 
 def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> str:

@@ -6,25 +6,21 @@ import asyncio
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytest_lmeval.adapters.protocol import ANY_OPTION, as_taken
 from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.transport import Job
-from pytest_lmeval.errors import AdapterError, BudgetSpent, RecordRefused, UsageError
+from pytest_lmeval.errors import AdapterError, RecordRefused, UsageError
 from pytest_lmeval.functions.example import CURRENT, ExampleState, close_answered, close_failed, place
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.hashes import with_ordinal
 from pytest_lmeval.records.answers import KnownAnswers, Recall
 from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
-
-if TYPE_CHECKING:
-    from pytest_lmeval.asking.limits import Budget
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
@@ -118,9 +114,7 @@ class Asker:
         known, request, sent = self._prepared(request)
         if known is not None:
             return known
-        seat, budget = _Seat(), self.engine.budget
-        while budget is not None and not budget.admit(seat.wake):
-            self._wait(seat)
+        seat = _Seat()
         first = self._gather(seat, sent)
         if self.engine.streams:
             self._send_all()
@@ -134,8 +128,6 @@ class Asker:
         known, request, sent = self._prepared(request, sent)
         if known is not None:
             return known
-        if self.engine.budget is not None:
-            await self._turn(self.engine.budget)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         if (first := self._gather(future, sent)) is not None:
@@ -179,17 +171,6 @@ class Asker:
         if self._note is not None:
             self._note(request.task, request.id, Exchange(request, outcome))
         return outcome
-
-    async def _turn(self, budget: Budget) -> None:
-        loop, settled = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed, and the run is over
-                loop.call_soon_threadsafe(settled.set)
-
-        while not budget.admit(wake):
-            await settled.wait()
-            settled.clear()
 
     def _wait(self, seat: _Seat) -> None:
         while not seat.wait(_LOOK_S):
@@ -254,8 +235,6 @@ class Asker:
         outcomes = (job.answers or ()) if job.failure is None else [job.failure] * len(waiting)
         # Of a run that was ended there are fewer.
         for one, outcome in zip(waiting, outcomes, strict=False):
-            if self.engine.budget is not None:
-                outcome = _settled(self.engine.budget, outcome)
             if isinstance(one, _Seat):
                 one.outcome = outcome
                 one.wake()
@@ -275,18 +254,6 @@ class Asker:
             future, outcome = self._arrived.popleft()
             if not future.done():
                 future.set_result(outcome)
-
-
-def _settled(budget: Budget, outcome: Outcome) -> Outcome:
-    """Return the answer to a request and count its cost, also where the request was cancelled."""
-    if isinstance(outcome, Completion | AdapterError):
-        try:
-            budget.settle(outcome)
-        except BudgetSpent as error:
-            return error
-    else:
-        budget.release()
-    return outcome
 
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]

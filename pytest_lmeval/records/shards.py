@@ -269,7 +269,7 @@ def _joined(one: TaskInfo, other: TaskInfo) -> TaskInfo:
 
 def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts:
     facts = [shard.facts for shard in shards]
-    manifest = {**facts[0].manifest, "shards": len(shards)}
+    manifest = {**facts[0].manifest, "shards": len(shards), **_max_cost(facts)}
     for of_a_part in ("shard_of", "run_id"):
         manifest.pop(of_a_part, None)
     manifest |= named_run(given) if (given := os.environ.get(RUN_ID)) else {}
@@ -292,6 +292,14 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
         failures=[failure for fact in facts for failure in fact.failures],
         reruns=sum(fact.reruns for fact in facts),
     )
+
+
+def _max_cost(facts: Sequence[RunFacts]) -> dict[str, Any]:
+    # Each shard had a limit of its own.
+    limited = [fact.manifest["max_cost"] for fact in facts if isinstance(fact.manifest.get("max_cost"), dict)]
+    if len(limited) < len(facts):
+        return {}
+    return {"max_cost": {name: sum(each.get(name, 0) for each in limited) for name in ("limit", "before", "spent")}}
 
 
 def _gate(facts: Sequence[RunFacts]) -> Mapping[str, Any] | None:

@@ -83,6 +83,7 @@ class Engines:
     ) -> None:
         self.policy = settings.policy(spent)
         self.budget = budget
+        self._limit, self._spent_before = settings.max_cost, spent
         self._start = start
         self._may_crash = settings.may_crash
         self.on_wait = on_wait
@@ -142,6 +143,12 @@ class Engines:
     def cache_facts(self) -> dict[str, Any]:
         """Return what the manifest says of the cache; nothing without one."""
         return {} if self._cache is None else {"cache": self._cache.facts()}
+
+    def cost_facts(self) -> dict[str, Any]:
+        """Return what the manifest says of the limit on cost: that of the whole run, and what this process spent."""
+        if self.budget is None:
+            return {}
+        return {"max_cost": {"limit": self._limit, "before": self._spent_before, "spent": self.budget.spent}}
 
     def close(self) -> None:
         """Stop asking; what is under way is dropped."""

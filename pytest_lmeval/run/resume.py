@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.asking.ask import without_thoughts
-from pytest_lmeval.errors import AdapterError, UsageError
+from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import confidences, is_function
@@ -129,7 +129,7 @@ class Recorded:
         # A version that knew no thoughts may have recorded them as part of the text.
         pairs = zip(held, cycle(requests), strict=False)
         taken = [without_thoughts(one, request, self._think_tags) for one, request in pairs]
-        return [one for one in taken if not isinstance(one, AdapterError)]
+        return [one for one in taken if not isinstance(one, LmevalError)]
 
     def _unscored(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
         """Return the answers that had arrived, and waited to be scored, when the earlier run was ended."""

@@ -227,6 +227,7 @@ class Run:
             "think_tags": self.settings.think_tags_text,
             **({"sandbox": self._sandbox_level} if self._sandbox_level else {}),
             **(self.engines.cache_facts() if self.settings.cache is not None else {}),
+            **self.engines.cost_facts(),
             **({"lacking": [*self.lacking.values()]} if self.lacking else {}),
             **({"late": late} if late else {}),
         }

@@ -277,9 +277,10 @@ def test_threads_never_spend_more_than_the_limit(loop: Loop, adapter: Callable[[
     model, budget = Priced() if adapter is Batches else Model(), Budget(20.0)
     made, noted = asker(model, loop, budget)
     found = in_threads(64, lambda number: made.ask_blocking(Generate(str(number))))
-    assert 20 == len(noted)
-    assert Counter({Completion: 20, BudgetSpent: 44}) == Counter(map(type, found))
-    assert not budget.is_waiting
+    # A batch goes whole or not at all.
+    assert (20 if adapter is Model else 20 - 7) <= len(noted) <= 20
+    assert Counter({Completion: len(noted), BudgetSpent: 64 - len(noted)}) == Counter(map(type, found))
+    assert float(len(noted)) == budget.spent
     made.engine.close()
 
 
@@ -297,7 +298,7 @@ def test_what_a_thread_was_interrupted_in_is_paid_all_the_same(loop: Loop) -> No
     model.may_answer.set()
     with pytest.raises(BudgetSpent):
         made.ask_blocking(Generate("next"))
-    assert not budget.is_waiting
+    assert 1.0 == budget.spent
     made.engine.close()
 
 
@@ -325,5 +326,5 @@ def test_what_was_cancelled_is_paid_all_the_same(loop: Loop) -> None:
     model.may_answer.set()
     with pytest.raises(BudgetSpent):
         following.result(PATIENCE_S)
-    assert not budget.is_waiting
+    assert 1.0 == budget.spent
     made.engine.close()

@@ -19,8 +19,9 @@ def begin_spares(config: pytest.Config) -> None:
     Call it when a task is found: a session without tasks starts no process.
     """
     option = config.option
-    # A worker has only a part of the requests in flight.
-    if SPARES in config.stash or is_worker(config) or option.collectonly or config.getoption("setuponly", False):
+    # A worker has only a part of the requests in flight; under a limit on cost no process asks for this one.
+    is_alone = is_worker(config) or option.lm_max_cost is not None
+    if SPARES in config.stash or is_alone or option.collectonly or config.getoption("setuponly", False):
         return
     from pytest_lmeval.adapters.resolve import server_kind
 

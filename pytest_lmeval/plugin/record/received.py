@@ -133,13 +133,16 @@ def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_error
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of two workers as one; what they counted of the cache is added up, and what came late."""
+    """Return the facts of two workers as one; what they counted of cache and cost is added up, and what came late."""
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]
         added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
         asked = [each["oldest"] for each in (first, second) if "oldest" in each]
         both["cache"] = {**first, **second, **added, **({"oldest": min(asked)} if asked else {})}
+    if "max_cost" in one and "max_cost" in other:
+        first, second = one["max_cost"], other["max_cost"]
+        both["max_cost"] = {**first, "spent": first["spent"] + second["spent"]}
     if late := [*one.get("late", ()), *other.get("late", ())]:
         both["late"] = late
     return both

@@ -144,7 +144,7 @@ def test_a_ledger_answers_by_request_and_a_changed_turn_is_not_answered(talking:
 
 
 def test_a_conversation_that_would_pass_the_cost_limit_stops(talking: Project) -> None:
-    assert 3 == talking.run_pytest("--lm-adapter=talker:Async", "--lm-max-cost=2.5", "-k", "a").ret
+    assert 3 == talking.run_pytest("--lm-adapter=talker:Async", "--lm-max-cost=2.5", "tasks/talks.jsonl::a").ret
     told = talking.ledger()["talks:a"]
     assert "stopped by --lm-max-cost" in told["error"]
     assert (2, 2.0) == (len(told["exchanges"]), told["usage"]["cost"])

@@ -117,3 +117,113 @@ def test_a_function_does_not_wait_for_what_records_ahead_of_their_turn_may_cost(
         priced.run_pytest("--lm-adapter=priced", "--lm-resume", *files, processes).ret,
         len(server.requests),
     )
+
+
+DEARER = """
+import asyncio, itertools, pathlib
+from pytest_lmeval.types import Completion
+
+class Dearer:
+    name = "dearer"
+
+    def __init__(self, cheap, price):
+        self._prices = itertools.chain([0.01] * cheap, itertools.repeat(price))
+
+    def _answer(self, request):
+        price = next(self._prices)
+        with open("spent.txt", "a") as file:
+            file.write(f"{price}\\n")
+        return Completion("yes", cost=price, prompt_tokens=1)
+
+class Async(Dearer):
+    async def complete(self, request):
+        answer = self._answer(request)
+        await asyncio.sleep(0.005)
+        return answer
+
+class Batch(Dearer):
+    def generate_requests(self, requests):
+        return [self._answer(request) for request in requests]
+
+def soon():
+    return Async(5, 1.0)
+
+def late():
+    return Async(19, 5.0)
+
+def late_batch():
+    return Batch(19, 5.0)
+
+def even():
+    return Async(0, 0.15)
+
+def even_batch():
+    return Batch(0, 0.15)
+"""
+ASKS_ALL = """
+from pytest_lmeval import eval_task
+
+@eval_task("asks", data=[{"n": n} for n in range(%d)])
+async def test_asks(row, lm):
+    assert (await lm.ask(f"f{row['n']}")).text == "yes"
+"""
+KINDS = ["tasks/t.jsonl", "tasks/test_asks.py"]
+
+
+@pytest.fixture
+def dearer(project: Project) -> Project:
+    project.write("dearer.py", DEARER)
+    project.task("tasks/t.jsonl", *[project.record(f"e{n}", f"w{n}", target="yes") for n in range(EXAMPLES)])
+    project.write("tasks/test_asks.py", ASKS_ALL % EXAMPLES)
+    return project
+
+
+def spent(project: Project) -> list[float]:
+    return [float(line) for line in (project.path / "spent.txt").read_text().split()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit_is_passed_by_what_was_in_flight_and_not_by_what_was_queued(dearer: Project, kind: str) -> None:
+    result = dearer.run_pytest("--lm-adapter=dearer:soon", "--lm-max-cost=1", "--lm-concurrency=4", kind)
+    assert (3, "incomplete") == (result.ret, dearer.board()["gate"]["verdict"])
+    assert 5 < len(spent(dearer)) <= 5 + 4
+    result.stdout.fnmatch_lines([f"*--lm-max-cost: {sum(spent(dearer)):g} was spent, over the limit 1: requests in*"])
+
+
+@pytest.mark.parametrize("adapter", ["late", pytest.param("late_batch", marks=pytest.mark.again)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_complete_run_above_its_limit_fails_in_every_report(dearer: Project, kind: str, adapter: str) -> None:
+    says = "--lm-max-cost: 5.19 was spent, over the limit 1: requests in flight cost more than any before them"
+    result = dearer.run_pytest(f"--lm-adapter=dearer:{adapter}", "--lm-max-cost=1", kind)
+    board = dearer.board()
+    assert (1, True, "limit", [says]) == (
+        result.ret,
+        board["complete"],
+        board["gate"]["verdict"],
+        board["gate"]["reasons"],
+    )
+    assert EXAMPLES == len(spent(dearer))
+    assert says in (dearer.path / "reports/leaderboard.md").read_text()
+    assert says in (dearer.path / "reports/report.html").read_text()
+    assert says in dearer.lmeval("report", "reports/ledger.jsonl").stdout.str()
+
+
+@pytest.mark.again
+def test_what_all_workers_and_shards_spend_counts(dearer: Project) -> None:
+    dear, workers = ("--lm-adapter=dearer:even", "tasks/t.jsonl"), ("-n2", "--lm-batch-size=1")
+    assert 0 == dearer.run_pytest(*dear, *workers, "--lm-max-cost=6").ret
+    assert 3.0 == pytest.approx(dearer.board()["manifest"]["max_cost"]["spent"])
+    for part in (1, 2):
+        options = (f"--lm-shard={part}/2", f"--lm-report-dir=part{part}", "--lm-max-cost=1.5")
+        assert 0 == dearer.run_pytest(*dear, *options).ret
+    merged = dearer.lmeval("merge", "part1/ledger.jsonl", "part2/ledger.jsonl", "--report-dir", "all")
+    assert 0 == merged.ret
+    assert {"limit": 3.0, "before": 0, "spent": pytest.approx(3.0)} == dearer.board("all")["manifest"]["max_cost"]
+
+
+@pytest.mark.parametrize("adapter", ["even", pytest.param("even_batch", marks=pytest.mark.again)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_costs_that_sum_up_to_the_limit_are_within_it(dearer: Project, kind: str, adapter: str) -> None:
+    options = (f"--lm-adapter=dearer:{adapter}", "--lm-max-cost=3.0", "--lm-batch-size=1", "--lm-concurrency=1")
+    assert 0 == dearer.run_pytest(*options, kind).ret
+    assert EXAMPLES == len(spent(dearer))

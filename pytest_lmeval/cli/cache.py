@@ -60,8 +60,8 @@ def _row(stock: Stock) -> list[str]:
     return [name, str(stock.answers), _day(stock.oldest), _day(stock.newest)]
 
 
-def _day(asked: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(asked))
+def _day(asked: float | None) -> str:
+    return "" if asked is None else time.strftime("%Y-%m-%d", time.gmtime(asked))
 
 
 _Run = Callable[[argparse.Namespace], int]

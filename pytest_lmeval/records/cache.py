@@ -30,7 +30,10 @@ _TABLE = (
 )
 # As bytes: a damaged row need not be UTF-8.
 _FIND = "SELECT CAST(answer AS BLOB), asked FROM answered WHERE key = ?"
-_LIST = "SELECT adapter, count(*), min(asked), max(asked) FROM answered GROUP BY adapter ORDER BY adapter"
+_LATEST_S = 253_402_300_799
+"""The end of the year 9999: what says that it was asked for later, or before 1970, is damaged."""
+_TIME = f"CASE WHEN asked BETWEEN 0 AND {_LATEST_S} THEN asked END"
+_LIST = f"SELECT adapter, count(*), min({_TIME}), max({_TIME}) FROM answered GROUP BY adapter ORDER BY adapter"
 _WAIT_S = 30.0
 _AGAIN_S = 0.01
 _DAY_S = 86400.0
@@ -47,12 +50,12 @@ class Kept(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """How many answers of an adapter there are, and when the first and the last of them were asked for."""
+    """How many answers of an adapter there are, and when the first and the last of them were asked for, if known."""
 
     adapter: str
     answers: int
-    oldest: float
-    newest: float
+    oldest: float | None
+    newest: float | None
 
 
 class AnswerStore:
@@ -102,7 +105,8 @@ class AnswerStore:
             self.failure = self.failure or f"{type(error).__name__}: {error}"
             return None
         with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None if row is None else Kept(checked(_answer(json.loads(row[0]))), float(row[1]))
+            if row is not None and 0 <= (asked := float(row[1])) <= _LATEST_S:
+                return Kept(checked(_answer(json.loads(row[0]))), asked)
         return None
 
     def put(self, key: str, answer: Response, adapter: str = "") -> None:

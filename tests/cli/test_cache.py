@@ -34,6 +34,13 @@ def test_answers_are_listed_by_adapter_pruned_by_age_and_cleared(lmeval: Lmeval,
     assert (0, "no answers\n", "") == lmeval("cache", "list", tmp_path / "kept")
 
 
+def test_answers_whose_time_is_no_time_are_listed_without_it(lmeval: Lmeval, tmp_path: Path) -> None:
+    with closing(_filled(tmp_path)) as store:
+        store._database.execute("UPDATE kept SET asked = 9e99")
+    status, out, _ = lmeval("cache", "list", tmp_path)
+    assert (0, ["mini", "2"]) == (status, out.splitlines()[-1].split())
+
+
 def test_a_folder_without_answers_and_days_that_are_no_number_are_refused(lmeval: Lmeval, tmp_path: Path) -> None:
     for action in (("list",), ("clear",), ("prune", "--older-than=1")):
         status, _, err = lmeval("cache", *action, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sqlite3
@@ -194,10 +195,18 @@ def test_a_row_that_cannot_be_read_is_a_miss_and_is_replaced(tmp_path: Path) -> 
     store = AnswerStore(tmp_path)
     for number, answer in enumerate(DAMAGED):
         put_raw(store, number, answer)
-    put_raw(store, 99, '{"kind": "completion", "text": "undated"}', "yesterday")
-    assert [None] * (len(DAMAGED) + 1) == [store.get(key(number)) for number in (*range(len(DAMAGED)), 99)]
+    assert [None] * len(DAMAGED) == [store.get(key(number)) for number in range(len(DAMAGED))]
     store.put(key(0), Completion("again"))
     assert (Completion("again", cached=True), "") == (answer_of(store, 0), store.failure)
+
+
+@pytest.mark.parametrize("asked", ["yesterday", 9e99, math.inf, -1.0, -9e99, None])
+def test_a_row_whose_time_is_no_time_is_a_miss_and_is_replaced(asked: object, tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path)
+    put_raw(store, 1, '{"kind": "completion", "text": "undated"}', asked)
+    assert (None, None, None) == (answer_of(store, 1), *store.stock()[0][2:])
+    store.put(key(1), Completion("again"))
+    assert Completion("again", cached=True) == answer_of(store, 1)
 
 
 def test_answers_are_their_owners_alone(tmp_path: Path) -> None:

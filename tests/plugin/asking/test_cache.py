@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,16 @@ def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, pro
     slow = counting.run(CACHE, processes, "--lm-gate=tasks", "--lm-max=overall.p95_ms=1000")
     assert 1 == slow.ret
     slow.stdout.fnmatch_lines(["*overall.p95_ms: only 0 request(s) were timed (6 cached answers not counted)*"])
+
+
+def test_an_answer_whose_time_is_no_time_is_asked_for_again(counting: Project) -> None:
+    counting.run(CACHE)
+    with closing(sqlite3.connect(counting.path / "answers/answers.sqlite")) as database:
+        database.execute("UPDATE kept SET asked = 9e99")
+        database.commit()
+    counting.asked(forget=True)
+    assert (0, 6) == (counting.run(CACHE).ret, len(counting.asked(forget=True)))
+    assert (0, 0) == (counting.run(CACHE).ret, len(counting.asked()))
 
 
 def test_other_options_another_model_and_other_requests_are_asked(counting: Project) -> None:

@@ -119,47 +119,6 @@ def test_a_function_does_not_wait_for_what_records_ahead_of_their_turn_may_cost(
     )
 
 
-DEARER = """
-import asyncio, itertools, pathlib
-from pytest_lmeval.types import Completion
-
-class Dearer:
-    name = "dearer"
-
-    def __init__(self, cheap, price):
-        self._prices = itertools.chain([0.01] * cheap, itertools.repeat(price))
-
-    def _answer(self, request):
-        price = next(self._prices)
-        with open("spent.txt", "a") as file:
-            file.write(f"{price}\\n")
-        return Completion("yes", cost=price, prompt_tokens=1)
-
-class Async(Dearer):
-    async def complete(self, request):
-        answer = self._answer(request)
-        await asyncio.sleep(0.005)
-        return answer
-
-class Batch(Dearer):
-    def generate_requests(self, requests):
-        return [self._answer(request) for request in requests]
-
-def soon():
-    return Async(5, 1.0)
-
-def late():
-    return Async(19, 5.0)
-
-def late_batch():
-    return Batch(19, 5.0)
-
-def even():
-    return Async(0, 0.15)
-
-def even_batch():
-    return Batch(0, 0.15)
-"""
 ASKS_ALL = """
 from pytest_lmeval import eval_task
 
@@ -172,7 +131,7 @@ KINDS = ["tasks/t.jsonl", "tasks/test_asks.py"]
 
 @pytest.fixture
 def dearer(project: Project) -> Project:
-    project.write("dearer.py", DEARER)
+    project.copy("limit_on_cost")
     project.task("tasks/t.jsonl", *[project.record(f"e{n}", f"w{n}", target="yes") for n in range(EXAMPLES)])
     project.write("tasks/test_asks.py", ASKS_ALL % EXAMPLES)
     return project
@@ -216,7 +175,7 @@ def test_what_all_workers_and_shards_spend_counts(dearer: Project) -> None:
     for part in (1, 2):
         options = (f"--lm-shard={part}/2", f"--lm-report-dir=part{part}", "--lm-max-cost=1.5")
         assert 0 == dearer.run_pytest(*dear, *options).ret
-    merged = dearer.lmeval("merge", "part1/ledger.jsonl", "part2/ledger.jsonl", "--report-dir", "all")
+    merged = dearer.lmeval("merge", "part1/ledger.jsonl", "part2/ledger.jsonl", "-o", "all")
     assert 0 == merged.ret
     assert {"limit": 3.0, "before": 0, "spent": pytest.approx(3.0)} == dearer.board("all")["manifest"]["max_cost"]
 

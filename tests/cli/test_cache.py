@@ -36,7 +36,7 @@ def test_answers_are_listed_by_adapter_pruned_by_age_and_cleared(lmeval: Lmeval,
 
 def test_answers_whose_time_is_no_time_are_listed_without_it(lmeval: Lmeval, tmp_path: Path) -> None:
     with closing(_filled(tmp_path)) as store:
-        store._database.execute("UPDATE kept SET asked = 9e99")
+        store._database.execute("UPDATE answered SET asked = 9e99")
     status, out, _ = lmeval("cache", "list", tmp_path)
     assert (0, ["mini", "2"]) == (status, out.splitlines()[-1].split())
 

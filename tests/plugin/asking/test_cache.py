@@ -78,7 +78,7 @@ def test_a_second_run_asks_nothing_and_says_what_it_saved(counting: Project, pro
 def test_an_answer_whose_time_is_no_time_is_asked_for_again(counting: Project) -> None:
     counting.run(CACHE)
     with closing(sqlite3.connect(counting.path / "answers/answers.sqlite")) as database:
-        database.execute("UPDATE kept SET asked = 9e99")
+        database.execute("UPDATE answered SET asked = 9e99")
         database.commit()
     counting.asked(forget=True)
     assert (0, 6) == (counting.run(CACHE).ret, len(counting.asked(forget=True)))

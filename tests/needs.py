@@ -3,8 +3,8 @@
 The variable holds kinds, separated by commas: ``chromium``, ``clients`` (packages of the extra ``test-clients``),
 ``data`` (published data sets beside the checkout), ``docs`` (packages of the extra ``docs``), ``git`` (the program, and
 a checkout), ``packages`` (of the extras ``test`` and ``test-libraries``), ``ray`` (of the extra ``ray``), ``server``
-(packages of the extra ``test-server``), ``torch``. A test that lacks one of these then fails. CI sets it, so that no
-part of the suite goes missing unnoticed.
+(packages of the extra ``test-server``), ``torch``, ``trio``. A test that lacks one of these then fails. CI sets it, so
+that no part of the suite goes missing unnoticed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
-KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch"})
+KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch", "trio"})
 LIBRARIES = frozenset(
     {"datasets", "openai", "pydantic_ai", "rouge_score", "sacrebleu", "scipy", "sklearn", "statsmodels", "tiktoken"}
 )

@@ -109,6 +109,11 @@ def parameters_of(item: Any) -> dict[str, Any]:
     return callspec.params if callspec is not None else {}
 
 
+def asker_of(request: Any) -> pytest.Item | None:
+    """Return the item that a fixture is set up for, whatever its scope. Without ``_pyfuncitem`` None."""
+    return getattr(request, "_pyfuncitem", None)
+
+
 def is_parameter(definition: Any) -> bool:
     """Return whether this is what pytest puts instead of a fixture to pass a parameter on, by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"

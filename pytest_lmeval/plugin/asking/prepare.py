@@ -61,7 +61,18 @@ def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -
     if collects or not items:
         return
     _check_tasks(items, tasks, config)
+    others = None
+    if len(records) < len(items) and any(map(is_function, items)):
+        from pytest_lmeval.plugin.evals.async_fixtures import instances_of_others
+
+        others = instances_of_others(session.items)
     state = config.stash[RUN] = _planned(items, records, config, session, label)
+    if others is not None:
+        from pytest_lmeval.plugin.evals.async_fixtures import AsyncFixtures
+        from pytest_lmeval.plugin.evals.process import EvalHooks
+
+        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
+        config.pluginmanager.register(AsyncFixtures(state.evals.shared.loop, others), f"lmeval-async-{state.label}")
     _begin(items, records, state, tasks)
 
 
@@ -143,10 +154,6 @@ def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collec
             # What -k looked at has been looked at: items of the same words need one set.
             words = item.extra_keyword_matches
             item.extra_keyword_matches = shared.setdefault(frozenset(words), words)
-    if len(records) < len(items) and any(map(is_function, items)):
-        from pytest_lmeval.plugin.evals.process import EvalHooks
-
-        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
     # Only an example between two others can be in a stretch.
     if len(items) > 2 and may_have_stretches(config) and not config.pluginmanager.hasplugin(ItemLoop.NAME):
         config.pluginmanager.register(ItemLoop(), ItemLoop.NAME)

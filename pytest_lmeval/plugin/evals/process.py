@@ -157,21 +157,6 @@ class EvalHooks:
         # Between phases, when it has taken them away again.
         self._loop.route_prints()
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
-        """Run async fixtures in the functions' loop, where no other plugin has made plain ones of them by now."""
-        __tracebackhide__ = True
-        function: Any = fixturedef.func
-        plain = _as_plain(self._evals, function)
-        if plain is None or not hasattr(request.node, "items" if request.scope == "session" else "nodeid"):
-            return (yield)
-        # As plugins for async tests do: pytest has no other way to set up what a coroutine provides.
-        fixturedef.func = plain  # type: ignore[misc]  # final for pytest's own type checks
-        try:
-            return (yield)
-        finally:
-            fixturedef.func = function  # type: ignore[misc]  # as above
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._evals.close()
@@ -190,29 +175,6 @@ def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, jud
     lm = evals.lm_of(item, engine, judge, blocks=not inspect.iscoroutinefunction(getattr(item, "function", None)))
     item.attach_result.state = evals.follow(item)
     yield lm
-
-
-def _as_plain(evals: EvalSession, function: Any) -> Any:
-    if inspect.isasyncgenfunction(function):
-
-        def generate(*arguments: Any, **named: Any) -> Any:
-            values = function(*arguments, **named)
-            yield evals.shared.loop.submit(_next(values)).result()
-            evals.shared.loop.submit(_finish(values)).result()
-
-        return generate
-    if inspect.iscoroutinefunction(function):
-        return lambda *arguments, **named: evals.shared.loop.submit(function(*arguments, **named)).result()
-    return None
-
-
-async def _next(values: Any) -> Any:
-    return await anext(values)
-
-
-async def _finish(values: Any) -> None:
-    async for _ in values:
-        raise RuntimeError("an async fixture yields once")
 
 
 def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:

@@ -30,7 +30,8 @@ CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
 LARGEST = 1 << 20
 """How many characters a step holds at most."""
-_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+"""What the paths of this package's modules begin with."""
 
 
 class Watcher(Protocol):
@@ -55,6 +56,8 @@ class ExampleState:
     the application answered, in JSON values, ``None`` without an answer. ``may_fail`` counts the blocks that are
     open within which a request may stay without an answer. ``left`` is, after its end, what it began and left,
     ``unanswered`` what is wrong if it ends now: a simulated user waits for an answer.
+    ``tasks`` are those of the loop that it began and that may have an exception, ``lost`` the first exception of a task
+    or thread that its function did not see.
     ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
     (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
     made. ``unfinished`` are, after its end, the requests whose answers were still to come then. ``thread`` is the
@@ -82,6 +85,8 @@ class ExampleState:
         self.output: Any = None
         self.may_fail = 0
         self.left = ""
+        self.lost = ""
+        self.tasks: set[asyncio.Task[Any]] = set()
         self.unanswered = ""
         self.printed: list[tuple[str, str]] = []
         self.is_beside = False
@@ -92,7 +97,7 @@ class ExampleState:
         self.given_ids: dict[str, str] = {}
         self._promised: dict[object, tuple[str, str, int]] = {}
         self.unfinished: list[Step] = []
-        self._on_late = on_late
+        self.on_late = on_late
         self._watcher = watcher
         self._started = time.perf_counter()
         self._lock = threading.Lock()
@@ -130,7 +135,7 @@ class ExampleState:
         if self.has_ended:
             message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
             self.fail(ScoringError(f"{message}: await the task, or join the thread, that it is in"))
-            self._on_late(self, message)
+            self.on_late(self, message)
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
@@ -339,7 +344,7 @@ def place() -> str:
 
 def _caller() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
     return frame
 

@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from pytest_lmeval.functions.example import CURRENT, ExampleState
+from pytest_lmeval.functions.example import CURRENT, OURS, ExampleState
+from pytest_lmeval.functions.lost import watch_tasks
 from pytest_lmeval.text import portable_path
 
 _BEAT_S = 0.5
@@ -47,6 +48,7 @@ class Loop:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.SelectorEventLoop(_Selector(self._before_steps))
+                watch_tasks(self._loop)
                 self._beat_at = time.monotonic()
                 self.thread = threading.Thread(target=self._run, name="lmeval-functions", daemon=True)
                 self.thread.start()
@@ -66,14 +68,24 @@ class Loop:
         return time.monotonic() - self._beat_at if self._loop is not None else 0.0
 
     def busy_at(self) -> str:
-        """Return where the loop's thread is: ``file:line in function``, of the innermost code that is not installed."""
+        """Return where the loop's thread is: ``file:line in function``, of the innermost code that is not installed.
+
+        Empty if this package itself is at work there, which no function can mend.
+        """
         frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
-        while frame is not None:
+        while frame is not None and frame.f_code is not Loop._run.__code__:
             name = frame.f_code.co_filename
+            if name.startswith(OURS):
+                return ""
             if "site-packages" not in name and not name.startswith((sys.base_prefix, "<")):
                 return f"{portable_path(name)}:{frame.f_lineno} in {frame.f_code.co_name}"
             frame = frame.f_back
         return "unknown code"
+
+    @property
+    def busy_with(self) -> asyncio.Task[Any] | None:
+        """The task that the loop runs at this moment."""
+        return asyncio.current_task(self._loop) if self._loop is not None else None
 
     def close(self) -> None:
         """Cancel what is left and end the thread; one that hangs, or has what takes no notice, is left alone."""

@@ -20,6 +20,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import CURRENT, ExampleState, stop
 from pytest_lmeval.functions.lm import LmBase
 from pytest_lmeval.functions.loop import Loop
+from pytest_lmeval.functions.lost import look_at_tasks
 from pytest_lmeval.functions.steps import Step
 
 _CANCELLED = "cancelled before it began: another example's code cancels all tasks of the loop (asyncio.all_tasks())"
@@ -146,6 +147,8 @@ class Runner:
             seconds = time.perf_counter() - started
             if unfinished := stop(state):
                 await _settled(unfinished)
+            if state.tasks:
+                await look_at_tasks(state)
             example.lm.leave()
             # A function may swallow its cancellation, or keep the loop from cancelling it.
             if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:

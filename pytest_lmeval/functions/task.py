@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from pytest_lmeval.errors import LmevalError, ScoringError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import ExampleState, as_json
+from pytest_lmeval.functions.lost import describe
 from pytest_lmeval.functions.runner import Outcome
 from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
-from pytest_lmeval.text import portable_path
 from pytest_lmeval.types import Example, ExampleAnswer, ExampleOutcome, ExampleResult, Request, Response, Score
 
 _LONGEST_REASON = 4000
@@ -180,19 +180,6 @@ def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:
     return waits, cached
 
 
-def describe(error: BaseException) -> str:
-    """Return an exception in one line, with the place in the project's code where it was raised."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [(code, line) for code, line in frames if "site-packages" not in code.co_filename]
-    if not own:
-        return shown[:_LONGEST_REASON]
-    code, line = own[-1]
-    return f"{shown[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
-
-
 def _first_error(
     task: FunctionTask, function: str, outcomes: Sequence[Outcome], rule: FailureRule
 ) -> LmevalError | None:
@@ -207,10 +194,12 @@ def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: Failure
     state, error = outcome.state, outcome.error
     if state.failure is not None:
         return state.failure
-    if error is not None:
-        if rule.is_failure(error):
-            return None
+    if error is not None and not rule.is_failure(error):
         return error if isinstance(error, LmevalError) else ScoringError(describe(error))
+    if state.lost:
+        return ScoringError(state.lost)
+    if error is not None:
+        return None
     if state.left:
         return ScoringError(state.left)
     if state.broken:

@@ -378,6 +378,29 @@ BORDER = Border(
             "raise SystemExit('over')",
             "SystemExit: over",
         ),
+        _refused(
+            "beside",
+            "lost_task",
+            """
+            async def fail():
+                raise OSError("no such place")
+
+            task = asyncio.ensure_future(fail())
+            await asyncio.sleep(0.01)
+            lm.score("ok", 1)
+            """,
+            "a task ended with OSError: no such place (tests/test_lost_task.py:",
+        ),
+        refused_run(
+            "beside",
+            "an async fixture that plain tests ask for, too",
+            "fixture db (tests/conftest.py:3) is async and of scope session: the eval",
+            files={
+                "tests/conftest.py": "import pytest\n\n@pytest.fixture(scope='session')\nasync def db(): ...\n",
+                "tests/test_shared.py": f"{HEAD}\n@task('shared')\nasync def test_shared(row, db):\n    assert db\n\n"
+                "def test_plain(db):\n    assert db\n",
+            },
+        ),
         _refused("raising", "key", "{}['key']", "KeyError: 'key'"),
         _refused(
             "raising",

@@ -257,7 +257,7 @@ def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         return f"fixture {error.argname!r} not found"
     if error is None or isinstance(report.longrepr, str):
         return report.longreprtext[-500:]
-    from pytest_lmeval.functions.task import describe
+    from pytest_lmeval.functions.lost import describe
 
     return describe(error)
 

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.functions.declare import fresh
+from pytest_lmeval.functions.lost import describe
 from pytest_lmeval.functions.runner import Outcome, Running
-from pytest_lmeval.functions.task import describe
 from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state

@@ -17,6 +17,7 @@ from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import Services
 from pytest_lmeval.functions.loop import LogKeeper, Loop, is_of_this_thread, route_prints, routed, unroute_prints
+from pytest_lmeval.functions.lost import watch_threads
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.private import is_capturing, log_handlers, wrap_captured
 from pytest_lmeval.plugin.settings.models import of_model
@@ -43,6 +44,7 @@ class Shared:
         self._making = threading.Lock()
         self.spans: Spans | None = None
         self.running: set[ExampleState] = set()
+        self._leave_threads = watch_threads(self.running)
         self._config = config
         self._keeper: LogKeeper | None = None
         self._filtered: list[logging.Handler] = []
@@ -103,6 +105,7 @@ class Shared:
         self.loop.close()
         if self.spans is not None:
             self.spans.close()
+        self._leave_threads()
         self._unwrap()
         unroute_prints()
         if self._keeper is not None:

@@ -1,0 +1,116 @@
+"""Exceptions that nothing in an example's function saw: of tasks and threads that it left to themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pytest_lmeval.functions.example import CURRENT, ExampleState
+from pytest_lmeval.text import portable_path
+
+_LONGEST_REASON = 4000
+
+
+class _Begun(asyncio.Task[Any]):
+    """A task that an example began."""
+
+    example: ExampleState
+
+
+def watch_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Have each task of a loop belong to the example that begins it."""
+    loop.set_task_factory(_new_task)
+    loop.set_exception_handler(_note_late)
+
+
+async def look_at_tasks(state: ExampleState) -> None:
+    """Note what the tasks of an example raised that has ended, if nothing has asked them for it."""
+    # Those that it began just now take their first step.
+    await asyncio.sleep(0)
+    for task in tuple(state.tasks):
+        if task.done() and task._log_traceback and (error := task.exception()) is not None:
+            lose(state, _of_task(error))
+    state.tasks.clear()
+
+
+def example_of(task: asyncio.Task[Any] | None) -> ExampleState | None:
+    """Return the example that began a task, None for one that no example began."""
+    return task.example if isinstance(task, _Begun) else None
+
+
+def lose(state: ExampleState, lost: str) -> None:
+    """Note an exception that the function of an example did not see; the first one counts."""
+    state.lost = state.lost or lost
+
+
+def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
+    """Note what threads raise while examples run; return what ends that."""
+    before = threading.excepthook
+
+    def note(raised: threading.ExceptHookArgs) -> None:
+        examples = tuple(running)
+        if raised.exc_value is not None and not isinstance(raised.exc_value, SystemExit):
+            name = raised.thread.name if raised.thread is not None else "?"
+            lost = f"thread {name} ended with {describe(raised.exc_value)}"
+            if len(examples) > 1:
+                # A thread does not know who began it: none of them can be taken for right.
+                lost = f"{lost}, while {len(examples)} examples ran; with --lm-concurrency=1 its example is known"
+            for state in examples:
+                lose(state, f"{lost}: have the function join it, and raise what it raised")
+        before(raised)
+
+    def end() -> None:
+        if threading.excepthook is note:
+            threading.excepthook = before
+
+    threading.excepthook = note
+    return end
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception in one line, with the place in the project's code where it was raised."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(code, line) for code, line in frames if "site-packages" not in code.co_filename]
+    if not own:
+        return shown[:_LONGEST_REASON]
+    code, line = own[-1]
+    return f"{shown[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
+
+
+def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> asyncio.Task[Any]:
+    context = given.get("context")
+    state = CURRENT.get() if context is None else context.get(CURRENT)
+    if state is None:
+        return asyncio.Task(work, loop=loop, **given)
+    task = _Begun(work, loop=loop, **given)
+    task.example = state
+    if not state.has_ended:
+        state.tasks.add(task)
+        task.add_done_callback(_let_go)
+    return task
+
+
+def _let_go(task: asyncio.Task[Any]) -> None:
+    """Keep of the tasks of an example those alone that are not done, or whose exception nothing has asked for."""
+    if isinstance(task, _Begun) and not task._log_traceback:
+        task.example.tasks.discard(task)
+
+
+def _note_late(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Note the exception of a task that went on after its example. Python reports it when it lets go of the task."""
+    task, error = context.get("future"), context.get("exception")
+    if isinstance(task, _Begun) and error is not None:
+        state, lost = task.example, _of_task(error)
+        lose(state, lost)
+        state.on_late(state, f"{lost} ({state.task}: {state.id})")
+    loop.default_exception_handler(context)
+
+
+def _of_task(error: BaseException) -> str:
+    return f"a task ended with {describe(error)}, and nothing awaited it: await it in the function"

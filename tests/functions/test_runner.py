@@ -196,3 +196,30 @@ def test_as_many_run_at_a_time_as_the_concurrency_says_in_the_order_in_which_the
     assert all(each.done.wait(PATIENCE_S) for each in examples)
     assert [*range(20)] == order
     assert 3 == max(most)
+
+
+def test_code_of_the_package_that_blocks_the_loop_is_not_blamed(loop: Loop) -> None:
+    began, ends = threading.Event(), threading.Event()
+    left = example(lambda: None)
+
+    async def in_the_package() -> None:
+        began.set()
+        # Waits for the example, which never begins.
+        Runner(loop, 1).cancel([left], PATIENCE_S)
+
+    async def in_the_project() -> None:
+        began.set()
+        ends.wait(PATIENCE_S)
+
+    def blamed(call: Callable[[], Any], until: Callable[[], None]) -> str:
+        began.clear()
+        running = loop.submit(call())
+        assert began.wait(PATIENCE_S)
+        time.sleep(0.1)
+        found = loop.busy_at()
+        until()
+        running.result(PATIENCE_S)
+        return found.partition(":")[0] and found.rpartition(" ")[2]
+
+    assert "" == blamed(in_the_package, left.done.set)
+    assert "in_the_project" == blamed(in_the_project, ends.set)

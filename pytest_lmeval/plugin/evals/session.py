@@ -14,6 +14,7 @@ from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.loop import sections
+from pytest_lmeval.functions.lost import example_of
 from pytest_lmeval.functions.runner import Outcome, Runner, Running, let_settle
 from pytest_lmeval.functions.task import FailureRule, result_of
 from pytest_lmeval.plugin.evals.process import services_of, shared
@@ -74,7 +75,7 @@ class EvalSession:
         self._notes: dict[str, None] = {}
         self._one_by_one: Counter[tuple[str, str]] = Counter()
         self._alone: RanAlone | None = None
-        self._blocked_at = ""
+        self._blocking: set[str] = set()
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
         self._shows_setup = self._config.getoption("setupshow", False)
 
@@ -271,19 +272,23 @@ class EvalSession:
             if engine is not None:
                 engine.look_after()
                 show_waiting(self._config, engine, min(len(self.running) + 1, self._concurrency))
-            self._look_for_block()
+            self._look_for_block(running)
 
-    def _look_for_block(self) -> None:
-        """Say once of each place that the code there holds up all examples of the loop."""
-        silent = self.shared.loop.silent_s()
-        where = self.shared.loop.busy_at() if silent >= _BLOCKED_S else ""
-        if where == self._blocked_at:
+    def _look_for_block(self, at_turn: Running) -> None:
+        """Say once of each task that its code holds up all examples of the loop, and where it did so first."""
+        loop = self.shared.loop
+        silent = loop.silent_s()
+        if silent < _BLOCKED_S or not (where := loop.busy_at()):
             return
-        self._blocked_at = where
-        if not where:
+        busy_with = loop.busy_with
+        examples = [each.states[0] for each in (at_turn, *self.running.values()) if each.task is busy_with]
+        state = examples[0] if examples else example_of(busy_with)
+        task = state.task if state is not None else ""
+        if task in self._blocking:
             return
+        self._blocking.add(task)
         why = "it blocks the event loop; await there, or write def with threads=True"
-        note = f"an eval function holds up all others at {where}: {why}"
+        note = f"{task}{': ' if task else ''}an eval function holds up all others at {where}: {why}"
         self._notes[note] = None
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None and not is_worker(self._config):

@@ -308,6 +308,21 @@ def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(p
     )
 
 
+def test_a_task_that_holds_up_all_others_at_several_places_is_named_once(project: Project) -> None:
+    project.write("conftest.py", "import pytest_lmeval.plugin.evals.session as session\n\nsession._BLOCKED_S = 0.7\n")
+    pause = "    time.sleep(2)\n    await asyncio.sleep(0.1)\n"
+    write_tests(
+        project,
+        f"@eval_task('x', timeout=60)\nasync def test_x(lm):\n{pause}{pause}    assert await lm.ask('say: 1')\n\n"
+        f"@eval_task('y')\nasync def test_y(lm):\n{pause}    assert await lm.ask('say: 1')\n",
+    )
+    result = project.run("tests")
+    assert 0 == result.ret, result.stdout.str()
+    # As it happens, and at the end.
+    shown = result.stdout.str()
+    assert [2, 2] == [shown.count(f"{task}: an eval function holds up all others at tests/test_x.py:") for task in "xy"]
+
+
 @pytest.mark.parametrize("plugin", ["anyio", "pytest_asyncio"])
 def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(project: Project, plugin: str) -> None:
     module(plugin)

@@ -46,6 +46,7 @@ __all__ = [
     "Score",
     "Status",
     "ToolCall",
+    "Wish",
     "read_as_own",
 ]
 
@@ -178,6 +179,10 @@ class Joined(tuple[Message, ...]):
     """A conversation whose text is that of :func:`formatters.joined`: its messages bring their own line ends."""
 
     __slots__ = ()
+
+
+class Wish(dict[str, Any]):
+    """The value of an option of a request that is left out if the adapter, or its server, does not take it."""
 
 
 @dataclass(frozen=True, slots=True)

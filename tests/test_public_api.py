@@ -179,7 +179,7 @@ UNUSED = {
     *("plugin.record.baseline", "plugin.record.progress", "records.recorded", "records.recording", "records.runfile"),
     *("records.stored", "report.html.columns", "run.resume", "sandbox"),
 }
-OF_RECORDS = {"formats.declarative", "formats.judged", "formats.loglikelihood", "functions", "plugin.evals"}
+OF_RECORDS = {"formats.declarative", "judging.question", "formats.loglikelihood", "functions", "plugin.evals"}
 OF_FUNCTIONS = {"formats.compact", "formats.jsonl"}
 
 

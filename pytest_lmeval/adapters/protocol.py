@@ -64,16 +64,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from pytest_lmeval.types import Generate
+from pytest_lmeval.types import Generate, Wish
 
 ANY_OPTION = "*"
 """Among an adapter's ``request_options``: it takes whatever a single request has instead of the adapter's options."""
-
-
-class Wish(dict[str, Any]):
-    """The value of an option of a request that is left out where the adapter, or its server, does not take it."""
 
 
 class NamedModel(str):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.formats.checks import RENAMED
-from pytest_lmeval.formats.judged import total
+from pytest_lmeval.judging.question import total
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.postprocess import Extraction, apply_metric, given_of, predicted, share_of
 from pytest_lmeval.registry import Registry
@@ -17,7 +17,7 @@ from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, Example, Generate, Metric, Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.rubric import Graded
+    from pytest_lmeval.judging.graded import Graded
 
 
 _CODE = "code_exec"

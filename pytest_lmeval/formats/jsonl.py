@@ -25,7 +25,7 @@ from pytest_lmeval.types import Completion, Example, Generate, RecordError, Requ
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.defaults import Defaults
-    from pytest_lmeval.formats.rubric import Graded
+    from pytest_lmeval.judging.graded import Graded
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 # Of metadata and extras, what describes an example without deciding its score.
@@ -144,7 +144,7 @@ class JsonlTask(Task):
         return [RENAMED.get(check["metric"], check["metric"]) for check in example.metadata[CHECKS]]
 
     def _graded(self, example: Example, tools: Tools) -> Graded:
-        from pytest_lmeval.formats.rubric import Graded
+        from pytest_lmeval.judging.graded import Graded
 
         return Graded(self.name, example.id, example.prompt, tools.judge)
 

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.judged import Question
-from pytest_lmeval.formats.rubric import response_format
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.replies import read_said
-from pytest_lmeval.metrics.parts.rubric import tagged_text
+from pytest_lmeval.judging.graded import response_format
+from pytest_lmeval.judging.question import Question
+from pytest_lmeval.judging.replies import read_said
+from pytest_lmeval.judging.rubric import tagged_text
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.types import Generate, Message
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.judged import UNREAD, dialogue
 from pytest_lmeval.formats.persona import DONE, MAX_TURNS, Persona
 from pytest_lmeval.formats.turning import Script, by_turn, messages_of
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.judging.question import UNREAD, dialogue
 from pytest_lmeval.task import Aside
 from pytest_lmeval.types import Exchange, Generate, Message
 

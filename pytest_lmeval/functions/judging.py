@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats import judged
-from pytest_lmeval.formats.rubric import about, response_format
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.asker import Asker, Asking, answered
 from pytest_lmeval.functions.example import ExampleState, open_step, place
+from pytest_lmeval.judging import question as judged
+from pytest_lmeval.judging.graded import about, response_format
+from pytest_lmeval.judging.replies import read_judgment, read_label
+from pytest_lmeval.judging.rubric import Rubric, reply_schema, tagged
 from pytest_lmeval.leaderboard.explained import RUBRIC_HEAD
-from pytest_lmeval.metrics.parts.replies import read_judgment, read_label
-from pytest_lmeval.metrics.parts.rubric import Rubric, reply_schema, tagged
 from pytest_lmeval.types import Generate, Message
 
 if TYPE_CHECKING:

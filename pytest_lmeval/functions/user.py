@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats import judged
 from pytest_lmeval.formats.persona import DONE, MAX_TURNS, NO_USER, Persona
 from pytest_lmeval.functions.asker import Asker, Asking, answered
 from pytest_lmeval.functions.example import ExampleState, place
 from pytest_lmeval.functions.judging import open_judged
+from pytest_lmeval.judging import question as judged
 from pytest_lmeval.types import Generate
 
 _NO_REPLY = "the body of the loop called no user.reply(...) for what the user said"

@@ -7,14 +7,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from pytest_lmeval.judging.agreement import agreement
+from pytest_lmeval.judging.question import UNREAD
 from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
-from pytest_lmeval.stats.agreement import agreement
 from pytest_lmeval.types import ExampleResult
 
 GRADE = "grade"
 """What the grades of eval functions are called."""
-UNREAD = "the judge's reply is no"
-"""How the error begins, behind who asked, of a reply that cannot be read."""
 _MOST = 20
 
 

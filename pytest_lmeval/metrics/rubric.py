@@ -16,7 +16,7 @@ Grade = Callable[[str, Sequence[str], Mapping[str, Any]], Score]
 
 def check(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
     """Raise RecordRefused for extras by which no judge could grade."""
-    from pytest_lmeval.metrics.parts.rubric import check_rubric
+    from pytest_lmeval.judging.rubric import check_rubric
 
     check_rubric(targets, extras)
 

@@ -100,7 +100,7 @@ class Judge(NamedJudges):
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
         """Return what the details of a result have of what a simulated user said."""
-        from pytest_lmeval.formats.judged import usage_of
+        from pytest_lmeval.judging.question import usage_of
 
         usage = usage_of(reply)
         entry = {"user": self.name, "output": reply.text, "key": self.key(request), "adapter_key": self.adapter_key}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pytest_lmeval.metrics.parts.replies import read_label, read_number
+from pytest_lmeval.judging.replies import read_label, read_number
 from pytest_lmeval.types import Message
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.judging.replies import read_grade, read_judgment
+from pytest_lmeval.judging.rubric import Rubric
 from pytest_lmeval.loading import validate_task
-from pytest_lmeval.metrics.parts.replies import read_grade, read_judgment
-from pytest_lmeval.metrics.parts.rubric import Rubric
 from tests.tables import each_row
 
 GRADES = [

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precisio
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
-from pytest_lmeval.stats.agreement import confusion
+from pytest_lmeval.judging.agreement import confusion
 from tests.formats.declarative.making import EQUALS, make, score
 
 COPY = """

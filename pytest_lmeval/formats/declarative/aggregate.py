@@ -23,7 +23,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 from pytest_lmeval.formats.declarative.scoring.judges import judge_notes
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
-from pytest_lmeval.stats.agreement import confusion
+from pytest_lmeval.judging.agreement import confusion
 from pytest_lmeval.types import ExampleResult
 
 _MOST_VALUES = 50

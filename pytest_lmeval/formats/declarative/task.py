@@ -16,8 +16,8 @@ from pytest_lmeval.formats.declarative.scoring.judges import asking
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
 from pytest_lmeval.formats.declarative.templates import Kit, TemplateFault
-from pytest_lmeval.formats.judged import total
 from pytest_lmeval.formats.turning import by_turn
+from pytest_lmeval.judging.question import total
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, RecordRefused, ScoringError
-from pytest_lmeval.formats.judged import Question, consult, judge_of, total
 from pytest_lmeval.formats.loglikelihood import Rule
+from pytest_lmeval.judging.question import Question, consult, judge_of, total
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Tools

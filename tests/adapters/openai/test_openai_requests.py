@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_body, request_fields
-from pytest_lmeval.adapters.protocol import Wish
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.loading import make_adapter
-from pytest_lmeval.types import Completion, Generate, Message, ToolCall
+from pytest_lmeval.types import Completion, Generate, Message, ToolCall, Wish
 from tests.tables import each_row
 
 from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow, status

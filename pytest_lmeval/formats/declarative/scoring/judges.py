@@ -15,10 +15,9 @@ from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeCla
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.formats.declarative.templates import Kit
-from pytest_lmeval.formats.judged import Question, consult, judge_of
-from pytest_lmeval.leaderboard.judged import UNREAD
-from pytest_lmeval.metrics.parts.replies import read_label, read_number
-from pytest_lmeval.stats.agreement import agreement
+from pytest_lmeval.judging.agreement import agreement
+from pytest_lmeval.judging.question import UNREAD, Question, consult, judge_of
+from pytest_lmeval.judging.replies import read_label, read_number
 from pytest_lmeval.types import Generate, Message
 
 # What a judge is asked where the task does not say it.

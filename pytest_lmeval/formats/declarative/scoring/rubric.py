@@ -9,9 +9,9 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.texts import ComparingScorer
-from pytest_lmeval.formats.rubric import Graded, UnreadReply
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.rubric import Rubric
+from pytest_lmeval.judging.graded import Graded, UnreadReply
+from pytest_lmeval.judging.rubric import Rubric
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
 from pytest_lmeval.types import Generate
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.replies import NUMBER
+from pytest_lmeval.judging.replies import NUMBER
 from pytest_lmeval.numbers import is_number
 
 DEFAULT: Mapping[str, str] = MappingProxyType(

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pytest_lmeval.adapters.protocol import Wish
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.judged import Consultation, Question, consult, judge_of
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.replies import read_grade
-from pytest_lmeval.metrics.parts.rubric import Rubric
-from pytest_lmeval.types import Generate, Message, Score
+from pytest_lmeval.judging.question import Consultation, Question, consult, judge_of
+from pytest_lmeval.judging.replies import read_grade
+from pytest_lmeval.judging.rubric import Rubric
+from pytest_lmeval.types import Generate, Message, Score, Wish
 
 _Requests = Callable[..., Generate]
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.leaderboard.judged import UNREAD as UNREAD
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
+UNREAD = "the judge's reply is no"
+"""How the error begins, behind who asked, of a reply that cannot be read."""
 NO_JUDGE = "no judge: say which model judges with --lm-judge=SPEC"
 _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.judging.graded import response_format
+from pytest_lmeval.judging.prompt import tagged_text
 from pytest_lmeval.judging.question import Question
-from pytest_lmeval.judging.replies import read_said
-from pytest_lmeval.judging.rubric import tagged_text
+from pytest_lmeval.judging.replies import object_in
+from pytest_lmeval.judging.verdicts import Verdict, response_format
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.types import Generate, Message
 
@@ -35,6 +34,22 @@ What you want:
 """
 _FORM = 'Reply with one JSON object and with nothing else: {"say": "...", "done": true or false}'
 _FIRST = " The conversation begins with you: done is false."
+
+
+def _saying(*, may_end: bool) -> Verdict:
+    """Return the verdict that is what the user says, and whether it is the last; ``may_end`` allows it to be."""
+
+    def read(reply: str) -> tuple[str, bool] | None:
+        said = object_in(reply)
+        if said is None or not isinstance(said.get("say"), str) or not isinstance(said.get("done"), bool):
+            return None
+        text, done = said["say"].strip(), said["done"]
+        # A text without words may only be the last.
+        return (text, done) if (may_end if done else text) else None
+
+    wanted = "JSON object with say, a text, and done, true or false" + ("" if may_end else ", and done is false")
+    options = response_format("message", {"say": {"type": "string"}, "done": {"type": "boolean"}})
+    return Verdict(_FORM if may_end else _FORM + _FIRST, wanted, read, "said", options=options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +77,8 @@ class Persona:
 
         Its verdict is what the user says, and whether that is all.
         """
-        form = _FORM if talk else _FORM + _FIRST
-        return Question(
-            asker=asker,
-            opening=(Message("user", self._role), *(message for pair in talk for message in _pair(*pair))),
-            request=partial(request, options=response_format("message", _SCHEMA)),
-            read=partial(read_said, may_end=bool(talk)),
-            repair=lambda: f"Your reply cannot be read. {form}",
-            verdict="said",
-            wanted="JSON object with say, a text, and done, true or false" + ("" if talk else ", and done is false"),
-            prompt_hash="",
-        )
+        opening = (Message("user", self._role), *(message for pair in talk for message in _pair(*pair)))
+        return Question(asker, _saying(may_end=bool(talk)), opening, request)
 
     @property
     def _role(self) -> str:
@@ -83,11 +89,3 @@ class Persona:
 def _pair(said: str, answer: str) -> tuple[Message, Message]:
     own = json.dumps({"say": said, "done": False}, ensure_ascii=False)
     return Message("assistant", own), Message("user", tagged_text("answer", answer))
-
-
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"say": {"type": "string"}, "done": {"type": "boolean"}},
-    "required": ["say", "done"],
-    "additionalProperties": False,
-}

@@ -9,11 +9,9 @@ from typing import Any
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.judging.question import Consultation, Question, consult, judge_of
-from pytest_lmeval.judging.replies import read_grade
 from pytest_lmeval.judging.rubric import Rubric
-from pytest_lmeval.types import Generate, Message, Score, Wish
-
-_Requests = Callable[..., Generate]
+from pytest_lmeval.judging.verdicts import level_of
+from pytest_lmeval.types import Generate, Message, Score
 
 
 class UnreadReply(ScoringError):
@@ -56,26 +54,6 @@ class Graded:
         return about(rubric, self.scorer, kept, partial(Generate, task=self.task, id=self.example))
 
 
-def about(rubric: Rubric, asker: str, material: Mapping[str, str], request: _Requests) -> Question:
-    """Return the question by a rubric about ``material``, texts by what they are; ``request`` makes requests."""
-    return Question(
-        asker=asker,
-        opening=(Message("user", rubric.asks(material)),),
-        request=partial(request, options=response_format("grade", rubric.schema())),
-        read=partial(read_grade, levels=rubric.numbers),
-        repair=rubric.repair,
-        verdict="score",
-        wanted=rubric.wanted(),
-        prompt_hash=rubric.sha256,
-        fields=_fields,
-    )
-
-
-def response_format(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of a request for JSON by ``schema``, where adapter and server have that."""
-    wanted = {"name": name, "strict": True, "schema": schema}
-    return {"response_format": Wish(type="json_schema", json_schema=wanted)}
-
-
-def _fields(found: tuple[float, str]) -> Mapping[str, Any]:
-    return {"score": found[0], "reason": found[1]}
+def about(rubric: Rubric, asker: str, material: Mapping[str, str], make: Callable[..., Generate]) -> Question:
+    """Return the question by a rubric about ``material``, texts by what they are; ``make`` makes requests."""
+    return Question(asker, level_of(rubric), (Message("user", rubric.asks(material)),), make, rubric.sha256)

@@ -1,4 +1,4 @@
-"""A question to a judge, and what comes of it: its reply is read, and asked for again once where it cannot be."""
+"""Ask a judge: read its reply, and ask once more if it cannot be read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.judging.verdicts import Verdict
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 UNREAD = "the judge's reply is no"
@@ -17,22 +18,20 @@ _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a judge is asked on behalf of ``asker``, a scorer or a metric.
+    """What ``asker``, a scorer or a metric, asks a judge: the ``opening``, for a ``verdict``.
 
-    ``request`` makes a request of messages. ``repair`` is what a reply is answered with that ``read`` returns None for.
-    The record calls what was read ``verdict``, or has the ``fields`` that are made of it; ``wanted`` says what that is,
-    and ``prompt_hash`` identifies the prompt.
+    ``request`` makes a request of messages, ``prompt_hash`` identifies the prompt.
     """
 
     asker: str
+    verdict: Verdict
     opening: tuple[Message, ...]
-    request: Callable[[tuple[Message, ...]], Generate]
-    read: Callable[[str], Any]
-    repair: Callable[[], str]
-    verdict: str
-    wanted: str
-    prompt_hash: str
-    fields: Callable[[Any], Mapping[str, Any]] | None = None
+    make: Callable[..., Generate]
+    prompt_hash: str = ""
+
+    def request(self, messages: tuple[Message, ...]) -> Generate:
+        """Return the request with these messages."""
+        return self.make(messages, options=self.verdict.options)
 
     @property
     def first(self) -> Generate:
@@ -66,12 +65,14 @@ def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[An
 
     What cannot be read is asked for once more. Return None, and a sentence that says so, where nothing can be read.
     """
+    verdict = question.verdict
     reply = yield question.opening
-    verdict = question.read(reply)
-    if verdict is None:
-        reply = yield asked_again(question.opening, reply, question.repair())
-        verdict = question.read(reply)
-    return verdict, "" if verdict is not None else unread_text(question.wanted, reply)
+    found = verdict.read(reply)
+    if found is None:
+        again = (*question.opening, Message("assistant", reply), Message("user", verdict.repair))
+        reply = yield again
+        found = verdict.read(reply)
+    return found, "" if found is not None else f"{UNREAD} {verdict.wanted}: {reply[-200:]!r}"
 
 
 def consult(judge: Any, question: Question) -> Consultation:
@@ -96,29 +97,13 @@ def consult(judge: Any, question: Question) -> Consultation:
                 "judge": str(getattr(judge, "name", "")),
                 "prompt_hash": question.prompt_hash,
                 "output": completion.text,
-                **(
-                    {question.verdict: said}
-                    if question.fields is None
-                    else {}
-                    if said is None
-                    else question.fields(said)
-                ),
+                **question.verdict.recorded(said),
                 "repaired": number > 0,
                 **({"key": key} if key else {}),
                 **({"adapter_key": adapter_key} if adapter_key else {}),
             }
         )
     return Consultation(verdict, unread, entries, total(map(usage_of, completions)))
-
-
-def asked_again(opening: tuple[Message, ...], reply: str, repair: str) -> tuple[Message, ...]:
-    """Return the conversation that asks a judge again after a reply that cannot be read."""
-    return (*opening, Message("assistant", reply), Message("user", repair))
-
-
-def unread_text(wanted: str, reply: str) -> str:
-    """Return that a judge's reply is none of what was wanted of it."""
-    return f"{UNREAD} {wanted}: {reply[-200:]!r}"
 
 
 def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -1,27 +1,30 @@
-"""What a judge's reply says: the label or the number that it was asked for, or nothing."""
+"""Read a judge's reply: the label or the number that it was asked for, or nothing."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-_Value = TypeVar("_Value")
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
+from pytest_lmeval.numbers import is_number
+
 NUMBER = re.compile(r"[-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _AROUND = " \t\r\n\"'`*."
+_FENCE = re.compile(r"`{3,}")
+_INFO = re.compile(r"[ \t]*[\w+.-]*[ \t]*")
+_APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
 
 
 def read_label(reply: str, labels: Sequence[str]) -> str | None:
     """Return the label that is all of the reply, or is in it as JSON: ``{"label": ...}``; None for anything else.
 
-    Quotes, asterisks and a full stop around it do not matter, nor does case where no two labels differ by it alone. A
+    Quotes, asterisks and a full stop around it do not matter, nor does case if no two labels differ by it alone. A
     label inside a sentence does not count: the sentence may well say that it is not the one.
     """
-    said = _member(reply, "label")
-    text = said if isinstance(said, str) else reply
+    text = _value(reply, "label")
+    if not isinstance(text, str):
+        return None
     for candidate in (text.strip(), text.strip(_AROUND)):
         if candidate in labels:
             return candidate
@@ -34,73 +37,66 @@ def read_number(reply: str, low: float, high: float) -> float | None:
 
     None also for a number outside of ``low`` to ``high``: it is not clear what it was meant to say.
     """
-    said = _member(reply, "score")
-    if isinstance(said, bool):
-        return None
-    if isinstance(said, int | float):
-        number = float(said)
-    else:
-        text = (said if isinstance(said, str) else reply).strip(_AROUND)
-        if not NUMBER.fullmatch(text):
-            return None
-        number = float(text)
-    return number if math.isfinite(number) and low <= number <= high else None
+    number = number_of(_value(reply, "score"))
+    return number if number is not None and low <= number <= high else None
 
 
-def read_grade(reply: str, levels: Sequence[float]) -> tuple[float, str] | None:
-    """Return the level and the reason in a reply that is ``{"reason": ..., "score": ...}``; None for anything else.
-
-    All of the reply is that object, which may be fenced: an object inside a sentence may be a quotation. None also for
-    a number that is no level, and for a key that is there twice.
-    """
-    said = object_in(reply)
-    level = None if said is None else _level(said.get("score"), levels)
-    return None if said is None or level is None else _with_reason(level, said)
+def number_of(value: object) -> float | None:
+    """Return a finite number that a JSON value is, or that is all of its text; None for anything else."""
+    if isinstance(value, str):
+        text = value.strip(_AROUND)
+        return float(text) if NUMBER.fullmatch(text) else None
+    return float(value) if is_number(value) else None
 
 
-def read_judgment(reply: str, labels: Sequence[str]) -> tuple[str, str] | None:
-    """Return the label and the reason in a reply that is ``{"reason": ..., "label": ...}``, read as a grade is."""
-    said = object_in(reply)
-    label = None if said is None else said.get("label")
-    found = read_label(label, labels) if isinstance(label, str) else None
-    return None if said is None or found is None else _with_reason(found, said)
-
-
-def read_said(reply: str, *, may_end: bool) -> tuple[str, bool] | None:
-    """Return the text and whether it is the last in a reply that is ``{"say": ..., "done": ...}``, read as a grade is.
-
-    None also for a text without words, unless it is the last, and for the last one where the talk ``may_end`` not yet.
-    """
-    said = object_in(reply)
-    if said is None or not isinstance(said.get("say"), str) or not isinstance(said.get("done"), bool):
-        return None
-    text, done = said["say"].strip(), said["done"]
-    return (text, done) if (may_end if done else text) else None
+def reason_in(said: dict[str, Any]) -> str | None:
+    """Return the reason of a reply, "" without one; None for one that is neither a text nor a list of texts."""
+    reason = said.get("reason")
+    texts = reason if isinstance(reason, list) else [] if reason is None else [reason]
+    return " ".join(text.strip() for text in texts) if all(isinstance(text, str) for text in texts) else None
 
 
 def object_in(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object that is all of a reply, fenced or not; None for anything else, and for a key twice."""
-    fenced = _FENCED.fullmatch(reply.strip())
-    text = (fenced[1] if fenced else reply).strip()
+    """Return the JSON object of a reply; None for anything else, for two candidates, and for a key that is there twice.
+
+    The object is all of the reply, or all of its one fenced block, with any prose around that has no brace. An object
+    inside a sentence may be a quotation.
+    """
+    text = _unfenced(reply)
     if not text.startswith("{"):
         return None
-    try:
-        value = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    for each in (text, _APOSTROPHE.sub(r"\1'", text)):
+        try:
+            # Judges break lines within texts, which JSON does not allow.
+            value = json.loads(each, object_pairs_hook=_once, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        return value if isinstance(value, dict) else None
+    return None
 
 
-def _with_reason(value: _Value, said: Mapping[str, Any]) -> tuple[_Value, str] | None:
-    reason = said.get("reason", "")
-    return (value, reason.strip()) if isinstance(reason, str) else None
+def _value(reply: str, name: str) -> object:
+    """Return the member called ``name`` of a reply in JSON, else the text of the reply."""
+    said = object_in(reply)
+    return _unfenced(reply) if said is None else said.get(name)
 
 
-def _level(said: object, levels: Sequence[float]) -> float | None:
-    if isinstance(said, str) and NUMBER.fullmatch(said.strip()):
-        said = float(said)
-    is_number = isinstance(said, int | float) and not isinstance(said, bool)
-    return next((level for level in levels if level == said), None) if is_number else None
+def _unfenced(reply: str) -> str:
+    """Return what the one fenced block of a reply holds; a reply without one as it is."""
+    text = reply.removeprefix("\ufeff").strip()
+    fences = [*_FENCE.finditer(text)]
+    if text.startswith("{") or len(fences) < 2:
+        return text
+    first, last = fences[0], fences[-1]
+    outside = text[: first.start()] + text[last.end() :]
+    body = text[first.end() : last.start()]
+    # Prose may quote another verdict, and more than one block may hold it.
+    if first[0] != last[0] or "{" in outside or (outside and len(fences) > 2):
+        return text
+    inside = body[match.end() :] if (match := _INFO.match(body)) else body
+    if outside:
+        return inside.strip() if inside.lstrip().startswith("{") else text
+    return inside.strip() if inside.lstrip().startswith(("{", "\r", "\n")) else text
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -108,15 +104,3 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key twice")
     return found
-
-
-def _member(reply: str, name: str) -> object:
-    fenced = _FENCED.fullmatch(reply.strip())
-    text = fenced[1] if fenced else reply
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value.get(name) if isinstance(value, dict) else None

@@ -7,8 +7,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from pytest_lmeval.judging.agreement import agreement
 from pytest_lmeval.judging.question import UNREAD
+from pytest_lmeval.judging.summary import Replies, measures_of
 from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
 from pytest_lmeval.types import ExampleResult
 
@@ -24,35 +24,28 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
     """
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]
-    unread = sum(UNREAD in result.error for result in results)
     rubrics = sorted({entry["rubric"] for entry in entries})
     names = {text: f"{GRADE}: {text}" for text in rubrics} if 1 < len(rubrics) <= _MOST else {}
     name = itemgetter("name")
     named = sorted(({**entry, "name": names.get(entry["rubric"], entry["scorer"])} for entry in entries), key=name)
-    notes = {key: _note([*group]) for key, group in groupby(named, key=name)}
-    for note in notes.values() if len(notes) == 1 else ():
-        note["rows"] += unread
-        note["unparsed"] += unread
-    metrics = {f"{key}.{kind}": value for key, note in notes.items() for kind, value in _measures(note)}
-    return {"metrics": metrics, "notes": {"judges": notes}} if notes else {}
+    groups = {key: [*group] for key, group in groupby(named, key=name)}
+    # An error does not say which of several judges it is about.
+    unread = sum(UNREAD in result.error for result in results) if len(groups) == 1 else 0
+    notes = {key: _note(group, unread) for key, group in groups.items()}
+    return {"metrics": measures_of(notes), "notes": {"judges": notes}} if notes else {}
 
 
-def _note(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _note(entries: Sequence[Mapping[str, Any]], unread: int) -> dict[str, Any]:
     said = [entry for entry in entries if entry["score"] is not None]
-    pairs = [(entry["human_label"], entry["score"]) for entry in said if entry["human_label"] not in (None, "")]
     hashes = {entry["prompt_hash"] for entry in said}
-    return {
-        "judge": next((entry["judge"] for entry in entries), ""),
-        "prompt_hash": hashes.pop() if len(hashes) == 1 else "",
-        "rows": len(said),
-        "repaired": sum(bool(entry["repaired"]) for entry in entries),
-        "unparsed": 0,
-        **agreement([person for person, _ in pairs], [judge for _, judge in pairs]),
-    }
-
-
-def _measures(note: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    return ((kind, note[kind]) for kind in ("agreement", "kappa") if note.get(kind) is not None)
+    replies = Replies(
+        judge=next((entry["judge"] for entry in entries), ""),
+        prompt_hash=hashes.pop() if len(hashes) == 1 else "",
+        repaired=sum(bool(entry["repaired"]) for entry in entries),
+        unread=unread,
+        verdicts=[(entry["score"], entry["human_label"]) for entry in said],
+    )
+    return replies.note()
 
 
 def _entries(result: ExampleResult) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from pytest_lmeval.errors import AdapterTimeout
 from pytest_lmeval.judging.agreement import cohen_kappa, confusion
+from pytest_lmeval.judging.prompt import tagged
 from pytest_lmeval.judging.replies import read_label, read_number
 from pytest_lmeval.types import Completion, Message
 from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, make, score
@@ -47,6 +48,10 @@ LABELER = {
         ('{"verdict": "yes"}', None),
         ('{"label": "yes"', None),
         ("[" * 100_000, None),
+        ('{"label": "no", "label": "yes"}', None),
+        ("```\nno\n```", "no"),
+        ('So:\n```\n{"label": "no"}\n```', "no"),
+        ("So:\n```\nno\n```", None),
     ],
 )
 def test_a_label_is_all_of_a_reply_or_nothing_is(reply: str, label: str | None) -> None:
@@ -75,6 +80,8 @@ def test_labels_that_differ_by_case_are_told_apart() -> None:
         ("between 4 and 5", None),
         ('{"score": NaN}', None),
         ("٤", None),
+        ('{"score": 3, "score": 4}', None),
+        ('{"score": 1' + "0" * 400 + "}", None),
     ],
 )
 def test_a_number_is_all_of_a_reply_and_in_its_range(reply: str, number: float | None) -> None:
@@ -111,8 +118,8 @@ def test_the_usual_prompt_shows_question_answer_and_truth_but_no_template_of_the
     score(task, "{% raw %}ignore this: good", judge=judge)
     message = judge.asked[0].prompt[0]
     assert isinstance(message, Message)
-    for part in ("<question>\n{{ 1 + 1 }}\n<", "<answer>\n{% raw %}ignore this: good\n<", "<reference>\n<right>\n<"):
-        assert part in message.content
+    material = {"question": "{{ 1 + 1 }}", "reference": "<right>", "answer": "{% raw %}ignore this: good"}
+    assert tagged(material) in message.content
     assert message.content.endswith("Reply with exactly one of these labels, and with nothing else: good, bad")
 
 

@@ -30,7 +30,7 @@ from pytest_lmeval.types import Metric as Declared
 
 _ROOT: Keys = ("definition",)
 _OF_SOLVER = ("solver_output", "model_output", "messages", "input_prompt")
-_OF_JUDGE = ("labels", "score_min", "score_max", "ground_truth")
+_OF_JUDGE = ("labels", "score_min", "score_max", "ground_truth", "material")
 _MARKS = ("{{", "{%", "<<")
 _METHODS = frozenset({"get", "items", "keys", "values"})
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import Rule
 from pytest_lmeval.judging.question import Question, consult, judge_of, total
+from pytest_lmeval.judging.verdicts import Verdict, number_in, one_of
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Tools
@@ -58,22 +60,16 @@ def question(metric: LLMJudgeScore, answer: Scored) -> Question:
     if not isinstance(text, str) or not text:
         raise ScoringError(f"{name}: its prompt returned {text!r:.80}; expected text")
     system = (Message("system", metric.SYSTEM_PROMPT),) if metric.SYSTEM_PROMPT else ()
+    by = one_of(list(metric.LABELS)) if metric.LABELS else number_in(metric.SCORE_MIN, metric.SCORE_MAX)
+    form = f"Reply with {metric.reply}, and with nothing else."
+    verdict = Verdict(form, by.wanted, lambda reply: scored(name, metric.read, reply), "score")
     return Question(
         asker=metric.NAME,
+        verdict=verdict,
         opening=(*system, Message("user", text)),
-        request=lambda messages: Generate(messages, answer.task, answer.example, max_tokens=metric.MAX_TOKENS),
-        read=lambda reply: scored(name, metric.read, reply),
-        repair=lambda: f"Your reply cannot be read. Reply with {metric.reply}, and with nothing else.",
-        verdict="score",
-        wanted=_wanted(metric),
+        make=partial(Generate, task=answer.task, id=answer.example, max_tokens=metric.MAX_TOKENS),
         prompt_hash=metric.prompt_hash,
     )
-
-
-def _wanted(metric: LLMJudgeScore) -> str:
-    if metric.LABELS:
-        return f"label out of {', '.join(metric.LABELS)}"
-    return f"number from {metric.SCORE_MIN:g} to {metric.SCORE_MAX:g}"
 
 
 def judged(metric: LLMJudgeScore, answer: Scored, tools: Tools) -> Score:

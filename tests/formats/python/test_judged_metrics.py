@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.judging.prompt import tagged
 from pytest_lmeval.task import Tools
 from pytest_lmeval.tasks import JudgedAnswer, LLMJudgeScore
 from pytest_lmeval.types import Completion, Generate, Score
@@ -65,7 +66,7 @@ def test_the_metric_that_ships_asks_for_a_number_and_shows_question_answer_and_r
         task.threshold(task.examples[0]),
     )
     (request,) = judge.asked
-    for part in ("<question>\nQ: question 0\n", "<answer>\nmine\n", "<reference>\nanswer 0\n", "from 1 to 5"):
+    for part in (tagged({"question": "Q: question 0", "reference": "answer 0", "answer": "mine"}), "from 1 to 5"):
         assert part in request.text
 
 

@@ -13,7 +13,7 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     PythonScorer,
     ScorerBase,
 )
-from pytest_lmeval.formats.declarative.scoring.judges import judging_scorer
+from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.formats.declarative.scoring.texts import text_scorer
@@ -30,7 +30,7 @@ _FORMS = (
 def build_scorer(key: str, model: ScorerBase, kit: Kit, tools: Sequence[Mapping[str, Any]]) -> Scorer:
     """Return the scorer of any kind but Python; one that judges calls does so by the schemas of ``tools``."""
     if isinstance(model, JudgeBase):
-        return judging_scorer(key, model, kit)
+        return JudgingScorer(key, model, kit)
     scorer = text_scorer(key, model, kit, tools)
     return (
         RubricScorer(scorer)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.judging.replies import read_grade, read_judgment
 from pytest_lmeval.judging.rubric import Rubric
+from pytest_lmeval.judging.verdicts import level_of, one_of_with_reason
 from pytest_lmeval.loading import validate_task
 from tests.tables import each_row
 
@@ -19,6 +19,25 @@ GRADES = [
     ('```json\n{"reason": "so", "score": 0}\n```', (0.0, "so")),
     ('```\n{"reason": "so", "score": 0.0}\n```\n', (0.0, "so")),
     ('  {"reason": "so", "score": 1, "more": [1]}  ', (1.0, "so")),
+    # Unambiguous, though no plain JSON.
+    ('```JSON5\n{"reason": "so", "score": 1}\n```', (1.0, "so")),
+    ('```json {"reason": "so", "score": 1}```', (1.0, "so")),
+    ('```{"reason": "so", "score": 1}```', (1.0, "so")),
+    ('```json\r\n{"reason": "so", "score": 1}\r\n```', (1.0, "so")),
+    ('````\n{"reason": "so", "score": 1}\n````', (1.0, "so")),
+    ('\ufeff{"reason": "so", "score": 1}', (1.0, "so")),
+    ('{"reason": "one\ntwo\tthree", "score": 1}', (1.0, "one\ntwo\tthree")),
+    (r'{"reason": "it\'s so", "score": 1}', (1.0, "it's so")),
+    ('{"reason": null, "score": 1}', (1.0, "")),
+    ('{"reason": ["one.", "two."], "score": 1}', (1.0, "one. two.")),
+    ('Here it is:\n```json\n{"reason": "so", "score": 1}\n```\nThat is all.', (1.0, "so")),
+    ('{"reason": "say ```python\\nx\\n``` there", "score": 1}', (1.0, "say ```python\nx\n``` there")),
+    # Two candidates, or none.
+    ('Not {"score": 0} but:\n```json\n{"reason": "so", "score": 1}\n```', None),
+    ('First:\n```json\n{"score": 0}\n```\nThen:\n```json\n{"score": 1}\n```', None),
+    ('````\n{"reason": "so", "score": 1}\n```', None),
+    ('{"reason": ["one", 2], "score": 1}', None),
+    ('{"score": 1' + "0" * 400 + "}", None),
     ("1", None),
     ("", None),
     ('{"reason": "so"}', None),
@@ -39,12 +58,12 @@ GRADES = [
 
 @each_row(("reply", "expected"), GRADES)
 def test_a_grade_is_all_of_a_reply_as_one_object(reply: str, expected: tuple[float, str] | None) -> None:
-    assert expected == read_grade(reply, (0.0, 0.5, 1.0))
+    assert expected == level_of(Rubric.of("Good?", {"0": "wrong", "0.5": "incomplete", "1": "right"})).read(reply)
 
 
 def test_a_label_with_a_reason_is_read_likewise() -> None:
     replies = ('{"reason": "so", "label": "Yes."}', '{"reason": "so", "label": "maybe"}', "yes")
-    assert [("yes", "so"), None, None] == [read_judgment(reply, ("yes", "no")) for reply in replies]
+    assert [("yes", "so"), None, None] == [one_of_with_reason(("yes", "no")).read(reply) for reply in replies]
 
 
 LEVELS: list[tuple[Any, str]] = [

@@ -330,10 +330,10 @@ def test_rows_and_programs_that_are_not_as_published_are_refused(tmp_path: Path)
     for kind, data, message in [
         ("mmlu", b"What?,a,b,c,d,E\n", ":1: the last cell must be A, B, C or D, got 'E'"),
         ("mmlu", b"What?,a,b,A\n", ":1: 4 cells; expected 6: question, A, B, C, D, answer"),
-        ("mmlu", b'"What?', ": not CSV: "),
+        ("mmlu", b'"What?', ":1: a quote that does not end"),
         ("mmlu", b"", ": holds no record"),
         ("truthfulqa", b"Question,Answer\na,b\n", ":2: 'Best Answer' is missing; got 'Question', 'Answer'"),
-        ("truthfulqa", b"\xff", ": not CSV: "),
+        ("truthfulqa", b"\xff", ":1: not UTF-8; save the file as UTF-8"),
         ("mbpp", _lines(SUM, SUM), ":2: task_id 'mbpp-007' was used at "),
         ("mbpp", _lines({**SUM, "task_id": "7"}), ":1: 'task_id' must be a number, got '7'"),
         ("mbpp", _lines({**SUM, "test_list": []}), ":1: 'test_list' must be a list of strings, got []"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +10,7 @@ from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.data.lines import number_lines, parse_line
+from pytest_lmeval.data.rows import BadRows, csv_table
 from pytest_lmeval.errors import RecordRefused, UsageError
 
 _BACKTICKS = re.compile("`+")
@@ -108,17 +107,13 @@ def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, 
     Raises UsageError where the file cannot be read, a row has another number of cells, or there is no row at all.
     """
     try:
-        reader = csv.reader(io.StringIO(_read(source).decode("utf-8-sig"), newline=""), strict=True)
-        rows = [(f"{source}:{reader.line_num}", cells) for cells in reader if cells]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{source}: not CSV: {error}") from None
-    names = header or (rows.pop(0)[1] if rows else [])
+        columns, rows, lines = csv_table(str(source), _read(source), header)
+    except BadRows as error:
+        raise UsageError(str(error)) from None
     if not rows:
         raise UsageError(f"{source}: holds no record; expected a row for each question")
-    for place, cells in rows:
-        if len(cells) != len(names):
-            raise UsageError(f"{place}: {len(cells)} cells; expected {len(names)}: {', '.join(names)}")
-        yield place, dict(zip(names, cells, strict=True))
+    for line, cells in zip(lines, rows, strict=True):
+        yield f"{source}:{line}", dict(zip(columns, cells, strict=True))
 
 
 def write_new(files: Mapping[Path, bytes]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
@@ -43,4 +44,8 @@ def read_files(files: Iterable[Path]) -> list[bytes]:
     paths = list(files)
     if paths:
         check_bytes(paths[0].name, sum(path.stat().st_size for path in paths))
+    for path in paths:
+        if path.exists() and not path.is_file():
+            # To open a pipe waits for whoever writes to it.
+            raise OSError(errno.EINVAL, "it is no regular file")
     return [path.read_bytes() for path in paths]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.data.limits import TooLarge, check_bytes, check_rows, read_files
 from pytest_lmeval.data.lines import number_lines, parse_line
@@ -22,6 +21,7 @@ _LONGEST_CELL = 16 << 20
 _MOST_FAULTS = 20
 _BATCH = 4096
 _CSV_LIMIT = threading.Lock()
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
 Numbered = tuple[list[dict[str, Any]], Sequence[int]]
@@ -36,32 +36,34 @@ class BadRows(LmevalError):
         self.faults = faults
 
 
-def parse_rows(path: Path, data: bytes) -> list[dict[str, Any]]:
+def parse_rows(path: Path, data: bytes, *, as_written: bool = False) -> list[dict[str, Any]]:
     """Return the rows of the file at ``path``, whose bytes are ``data``; raise BadRows.
 
     Values are text in csv, JSON in jsonl, and what pyarrow makes of them in parquet. Columns have different names. A
     file of more bytes, uncompressed, or rows than may be is refused: of parquet by what it says of itself, and as soon
-    as it turns out to hold more.
+    as it turns out to hold more. ``as_written`` keeps blanks around the names of csv columns, and line ends in cells.
     """
-    return numbered_rows(path, data)[0]
+    return numbered_rows(path, data, as_written=as_written)[0]
 
 
-def numbered_rows(path: Path, data: bytes) -> Numbered:
+def numbered_rows(path: Path, data: bytes, *, as_written: bool = False) -> Numbered:
     """Return what :func:`parse_rows` does, and the line on which each row begins: of parquet its number, from 1."""
     try:
         check_bytes(path.name, len(data))
-        return _PARSERS[path.suffix](path, data)
+        if path.suffix == ".csv":
+            return _csv(path.name, data, as_written)
+        return (_jsonl if path.suffix == ".jsonl" else _parquet)(path, data)
     except TooLarge as error:
         raise BadRows(str(error)) from None
 
 
-def read_rows(path: Path) -> tuple[list[dict[str, Any]], bytes]:
+def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:
     """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError where it cannot be read."""
     try:
         (data,) = read_files([path])
     except TooLarge as error:
         raise BadRows(str(error)) from None
-    return parse_rows(path, data), data
+    return parse_rows(path, data, as_written=as_written), data
 
 
 def _jsonl(path: Path, data: bytes) -> Numbered:
@@ -84,23 +86,56 @@ def _jsonl(path: Path, data: bytes) -> Numbered:
     return rows, lines
 
 
-def _csv(path: Path, data: bytes) -> Numbered:
+def _csv(name: str, data: bytes, as_written: bool) -> Numbered:
+    table = csv_table(name, data, as_written=as_written)
+    return [dict(zip(table.columns, cells, strict=True)) for cells in table.cells], table.lines
+
+
+class CsvTable(NamedTuple):
+    """The columns of a csv file, the cells of each row that is not blank, and the line on which it begins."""
+
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    lines: Sequence[int]
+
+
+def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written: bool = False) -> CsvTable:
+    """Return what the bytes of a csv file hold; ``columns`` are those of a file that has no header. Raise BadRows.
+
+    Names of columns are trimmed, and line ends within cells are those of Unix, unless they are to be ``as_written``.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
-        raise BadRows(f"{path.name}:{number}: not UTF-8") from None
-    check_rows(path.name, data.count(b"\n"))
-    lines = _csv_lines(path, text)
-    if not lines:
-        return [], []
-    (_, header), *rest = lines
-    if len(set(header)) < len(header) or not all(header):
-        raise BadRows(f"{path.name}:1: expected a different name for every column, got {', '.join(header)}")
-    return [_csv_row(path, number, header, cells) for number, cells in rest], [number for number, _ in rest]
+        raise BadRows(f"{name}:{number}: not UTF-8; save the file as UTF-8") from None
+    check_rows(name, data.count(b"\n"))
+    lines = _csv_lines(name, text)
+    if not columns and lines:
+        header = lines.pop(0)[1]
+        columns = header if as_written else [column.strip() for column in header]
+        _check_columns(name, columns)
+    for number, cells in lines:
+        if len(cells) != len(columns):
+            raise BadRows(f"{name}:{number}: {len(cells)} cells; expected {len(columns)}: {', '.join(columns)}")
+    if not as_written and "\r" in text:
+        lines = [(number, [*map(_unix, cells)]) for number, cells in lines]
+    return CsvTable(columns, [cells for _, cells in lines], [number for number, _ in lines])
 
 
-def _csv_lines(path: Path, text: str) -> list[tuple[int, list[str]]]:
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _check_columns(name: str, columns: Sequence[str]) -> None:
+    if len(columns) == 1 and (separator := next((each for each in _SEPARATORS if each in columns[0]), None)):
+        detail = f"the cells are separated by {_SEPARATORS[separator]}; save the file with commas"
+        raise BadRows(f"{name}:1: one column, {columns[0]!r}: {detail}")
+    if len(set(columns)) < len(columns) or not all(columns):
+        raise BadRows(f"{name}:1: expected a different name for every column, got {', '.join(columns)}")
+
+
+def _csv_lines(name: str, text: str) -> list[tuple[int, list[str]]]:
     """Return the cells of each row that is not blank, with the line on which it begins: a cell may go over several."""
     lines: list[tuple[int, list[str]]] = []
     start = 1
@@ -112,14 +147,8 @@ def _csv_lines(path: Path, text: str) -> list[tuple[int, list[str]]]:
                 start = reader.line_num + 1
         except csv.Error as error:
             detail = "a quote that does not end" if "unexpected end" in str(error) else str(error)
-            raise BadRows(f"{path.name}:{start}: {detail}") from None
+            raise BadRows(f"{name}:{start}: {detail}") from None
     return lines
-
-
-def _csv_row(path: Path, number: int, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
-    if len(cells) != len(header):
-        raise BadRows(f"{path.name}:{number}: {len(cells)} cells, the header has {len(header)} ({', '.join(header)})")
-    return dict(zip(header, cells, strict=True))
 
 
 def _parquet(path: Path, data: bytes) -> Numbered:
@@ -130,6 +159,9 @@ def _parquet(path: Path, data: bytes) -> Numbered:
     try:
         file = parquet.ParquetFile(io.BytesIO(data))
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            raise BadRows(f"{path.name}: expected a different name for every column, got {', '.join(names)}")
         check_rows(path.name, file.metadata.num_rows)
         check_bytes(path.name, sum(group.total_byte_size for group in groups))
         rows: list[dict[str, Any]] = []
@@ -155,7 +187,5 @@ def _long_cells() -> Iterator[None]:
             csv.field_size_limit(before)
 
 
-_PARSERS: Mapping[str, Callable[[Path, bytes], Numbered]] = MappingProxyType(
-    {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
-)
-SUFFIXES = tuple(_PARSERS)
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+"""The files that have rows."""

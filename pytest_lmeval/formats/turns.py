@@ -13,6 +13,7 @@ from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_r
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
 from pytest_lmeval.postprocess import apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import Completion, Example, Exchange, Message, Score
 
 _OF_TURNS_ALONE = ("prompt", "targets", "metric")
@@ -155,7 +156,7 @@ def _turn(
     targets, extras = tuple(turn.get("targets", ())), turn.get("extras", {})
     score = apply_metric(metric, prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
     value = share_of(score.value, word)
-    passed = not stopped and value >= extras.get("threshold", metric.threshold)
+    passed = not stopped and is_at_least(value, extras.get("threshold", metric.threshold))
     fields = {
         "metric": word,
         "targets": list(targets),

@@ -336,7 +336,7 @@ def _from_file(path: Path, where: str) -> tuple[Sequence[Mapping[str, Any]], str
 
     if path.suffix not in (*SUFFIXES, *_LISTS):
         raise BadTaskFile(f"{where}: data: {path.name!r} is not one of {', '.join((*SUFFIXES, *_LISTS))}")
-    read = read_rows
+    read: Callable[[Path], tuple[list[dict[str, Any]], bytes]] = read_rows
     if path.suffix in _LISTS:
         from pytest_lmeval.functions.row_files import read_list as read
     try:

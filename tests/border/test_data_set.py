@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,9 @@ BORDER = Border(
             "bytes of data, uncompressed; at most 4,000 are read (ini lm_max_data_bytes)",
         ),
         refused("not finite or negative", "a NaN", "x.jsonl", '{"q": NaN}\n', "NaN is not JSON"),
-        refused("control characters", "no UTF-8", "x.csv", b"id,q\na,\xff\n", "x.csv:2: not UTF-8"),
+        refused("control characters", "no UTF-8", "x.csv", b"id,q\na,\xff\n", "x.csv:2: not UTF-8; save the file"),
+        refused("wrong type", "semicolons", "x.csv", "id;q\na;1\n", "'id;q': the cells are separated by semicolons"),
+        refused("wrong type", "tabs", "x.csv", "id\tq\na\t1\n", "the cells are separated by tabs"),
         refused("twice", "a column", "x.csv", "q,q\n1,2\n", "expected a different name for every column"),
         refused("twice", "a key of an object", "x.jsonl", '{"q": 1, "q": 2}\n', "duplicate key 'q'"),
         refused("same name", "an id of two rows", "x.csv", "id,q\na,1\na,2\n", "'a'"),
@@ -117,6 +120,38 @@ def test_a_limit_that_is_none_is_a_usage_error(project: Project) -> None:
     done = project.lmeval("validate", "tasks")
     assert 2 == done.ret
     done.stderr.fnmatch_lines(["*pytest.ini: ini lm_max_data_bytes: expected a whole number*"])
+
+
+def test_a_pipe_is_refused_and_not_waited_for(project: Project) -> None:
+    project.write("test_piped.py", EVAL.format(key="piped", data="rows.csv"))
+    os.mkfifo(project.path / "rows.csv")
+    result = project.run()
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["*rows.csv: it is no regular file*"])
+
+
+def test_two_columns_of_one_name_in_parquet_are_refused(project: Project) -> None:
+    pyarrow, parquet = needs.module("pyarrow"), needs.module("pyarrow.parquet")
+    table = pyarrow.Table.from_arrays([[each] for each in "abc"], names=["id", "q", "q"])
+    parquet.write_table(table, project.path / "rows.parquet")
+    project.write("test_twice.py", EVAL.format(key="twice", data="rows.parquet"))
+    result = project.run()
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["*rows.parquet: expected a different name for every column, got id, q, q*"])
+
+
+def test_a_csv_with_line_ends_of_windows_has_the_rows_that_it_had(project: Project) -> None:
+    project.write("test_lines.py", EVAL.format(key="lines", data="rows.csv"))
+    project.write(
+        "tasks/filled.yaml", 'prompt: "say: {{ q }}"\ndata: rows.csv\ntarget: "{{ q }}"\nmetric: exact_match\n'
+    )
+    text = 'id, q\na,"one\ntwo"\nb,three\n'
+    baseline = ("--lm-baseline=base.json", "--lm-gate=baseline")
+    for times, ends in enumerate(("\n", "\r\n")):
+        for name in ("rows.csv", "tasks/rows.csv"):
+            (project.path / name).write_bytes(text.replace("\n", ends).encode())
+        assert 0 == project.run(*baseline, *(() if times else ("--lm-update-baseline",))).ret
+    assert "pass" == project.board()["gate"]["verdict"]
 
 
 @pytest.mark.parametrize("path", ["../pytest.ini", "/etc/passwd", "../../rows.csv"])

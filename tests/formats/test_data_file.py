@@ -127,7 +127,7 @@ FAULTS: list[tuple[dict[str, Any], str, list[str]]] = [
     ),
     ({}, 'said,label\nred,x\n"blue,y\ngrey,z\n', ["2: bad_value data: rows.csv:3: a quote that does not end"]),
     ({}, 'said,label\nred,x\n"blue"s,y\n', ["2: bad_value data: rows.csv:3: ',' expected after '\"'"]),
-    ({}, "said,label\nred\n", ["2: bad_value data: rows.csv:2: 1 cells, the header has 2"]),
+    ({}, "said,label\nred\n", ["2: bad_value data: rows.csv:2: 1 cells; expected 2"]),
     ({}, "said,said\nred,x\n", ["2: bad_value data: rows.csv:1: expected a different name for every column"]),
     ({}, "said,label\n", ["2: bad_value data: rows.csv: no row in the file"]),
     ({}, "", ["2: bad_value data: rows.csv: no row in the file"]),

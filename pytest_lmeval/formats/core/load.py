@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, number_lines, parse_line
+from pytest_lmeval.data.rows import BadRows, csv_table
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.core.entry import Entry, Record, check_entry, check_record
@@ -203,9 +202,15 @@ def _rows(path: Path) -> Sequence[tuple[str, str, int]]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             return ()
-        reader = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
-        if not {_LABEL, _BASELINE} <= set(reader.fieldnames or ()):
-            return ()
-        return [(str(row[_LABEL]).strip(), str(row[_BASELINE]).strip(), reader.line_num) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error):
+        table = csv_table(path.name, path.read_bytes())
+    except OSError:
         return ()
+    except BadRows as bad:
+        if path.name == _USUAL:
+            raise RecordRefused("bad_value", "random_baseline", str(bad)) from None
+        return ()
+    if not {_LABEL, _BASELINE} <= set(table.columns):
+        return ()
+    label, percent = table.columns.index(_LABEL), table.columns.index(_BASELINE)
+    rows = zip(table.cells, table.lines, strict=True)
+    return [(cells[label].strip(), cells[percent].strip(), line) for cells, line in rows]

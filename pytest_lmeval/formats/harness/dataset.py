@@ -239,7 +239,7 @@ def _named(folder: Path, given: Any) -> dict[str, list[Path]]:
 def _read(file: Path) -> tuple[list[Row], bytes]:
     try:
         if file.suffix != ".json":
-            return read_rows(file)
+            return read_rows(file, as_written=True)
         # What the loader json reads has a record a line, whatever its suffix.
         data = file.read_bytes()
         return parse_rows(file.with_suffix(".jsonl"), data), data

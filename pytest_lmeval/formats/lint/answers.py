@@ -18,6 +18,7 @@ from pytest_lmeval.formats.lint.warning import (
     words,
 )
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
@@ -123,7 +124,7 @@ def _in_few_shots(example: Example) -> str:
 def _in_prompt(task: Task, example: Example, options: Collection[tuple[str, ...]], registry: Registry) -> str:
     score = score_of(task, example, [example.prompt])
     own = task.threshold(example)
-    if score > 0 and score >= (registry.metric(task.metric_name(example)).threshold if own is None else own):
+    if score > 0 and is_at_least(score, registry.metric(task.metric_name(example)).threshold if own is None else own):
         return f"a model that repeats the prompt would score {score:.2f}"
     ending = tokens(example.prompt.rstrip(_FULL_STOP))
     ends = [target for target in example.targets if (end := tokens(target)) and ending[-len(end) :] == end]

@@ -181,7 +181,7 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
         ("Eval Task,Random baseline\nbees,many\n", "bees.label: eval_meta_data.csv:2: Random baseline is 'many'"),
         ("Eval Task,Random baseline\nbees,100\n", "bees.label: eval_meta_data.csv:2: Random baseline is '100'"),
         ("Eval Task,Random baseline\nbees,nan\n", "bees.label: eval_meta_data.csv:2: Random baseline is 'nan'"),
-        ("Eval Task,Random baseline\nbees\n", "bees.label: eval_meta_data.csv:2: Random baseline is 'None'"),
+        ("Eval Task,Random baseline\nbees\n", "random_baseline: eval_meta_data.csv:2: 1 cells; expected 2"),
     ],
 )
 def test_a_baseline_that_is_not_told_is_named(tmp_path: Path, csv: str, named: str) -> None:

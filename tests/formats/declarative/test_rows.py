@@ -45,7 +45,7 @@ def test_parquet_becomes_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("r.csv", b"a,b\n1\n", "r.csv:2: 1 cells, the header has 2"),
+        ("r.csv", b"a,b\n1\n", "r.csv:2: 1 cells; expected 2"),
         ("r.csv", b"a,a\n1,2\n", "r.csv:1: expected a different name for every column"),
         ("r.csv", b"a,\n1,2\n", "r.csv:1: expected a different name for every column"),
         ("r.csv", b'a\n"x"y\n', "r.csv:2: "),

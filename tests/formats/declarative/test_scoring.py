@@ -64,6 +64,9 @@ def test_options_may_be_words_and_come_from_csv(tmp_path: Path) -> None:
         _fields(tmp_path, scorer, output, rows=[row])[0]["prediction_is_correct"]
         for output in ("It is Red!", "blue", "?")
     ]
+    for cell in ("""["don't know", "yes"]""", """["don't know", 'yes']""", "don't know, yes"):
+        given = {"q": "?", "a": "yes", "c": cell}
+        assert _fields(tmp_path, scorer, "Yes.", rows=[given])[0]["prediction_is_correct"]
     task = make(tmp_path, [scorer], [{**row, "a": "green"}, {**row, "c": 3}])
     none, no_list = score(task, "red", "red")
     assert none.error.endswith("the right option 'green' is none of red, dark red, blue")

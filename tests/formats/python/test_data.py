@@ -71,7 +71,7 @@ def test_only_the_split_that_is_asked_for_is_read(tmp_path: Path) -> None:
         ("q.jsonl", b'{"a": NaN}\n', "q.jsonl:1: NaN is not JSON"),
         ("q.jsonl", b'{"a": "\xff"}\n', "q.jsonl:1: not UTF-8: byte 0xff"),
         ("q.csv", b"a,b\n1,2\n\xff\n", "q.csv:3: not UTF-8"),
-        ("q.csv", b"a,b\n1\n", "q.csv:2: 1 cells, the header has 2 (a, b)"),
+        ("q.csv", b"a,b\n1\n", "q.csv:2: 1 cells; expected 2: a, b"),
         ("q.csv", b"a,a\n1,2\n", "q.csv:1: expected a different name for every column, got a, a"),
         ("q.csv", b'a\n"x" y\n', "q.csv:2: "),
         ("q.parquet", b"PAR?", "q.parquet: "),

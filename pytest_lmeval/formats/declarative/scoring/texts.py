@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -122,11 +124,11 @@ def _choices(column: str | None, sample: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(text: str) -> Any:
-    # As a csv file has it.
-    try:
-        return json.loads(text.replace("'", '"'))
-    except (ValueError, RecursionError):
-        return [each.strip() for each in text.strip("[] ").split(",")]
+    # As a csv file has it: JSON, Python, or words between commas.
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return read(text)
+    return [each.strip() for each in text.strip("[] ").split(",")]
 
 
 def _named_choice(text: str, choices: Sequence[str]) -> str | None:

@@ -29,7 +29,7 @@ ROWS = (
     "records",
     "leaderboard",
     "task",
-    "data judging metrics postprocess sandbox stats",
+    "data judging metrics postprocess sandbox stats templates",
     "types text atomic arguments compact_json errors formatters frozen hashes moved numbers own_modules "
     "pages redaction",
 )

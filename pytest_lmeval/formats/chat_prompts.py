@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.row_templates import RowTemplate
+from pytest_lmeval.templates.rows import RowTemplate
 from pytest_lmeval.types import Message
 
 _FIELDS = ("role", "content")

@@ -28,13 +28,13 @@ from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.data_shape import PROMPT, Shape, shape_of
 from pytest_lmeval.formats.jsonl import JsonlTask
-from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
 from pytest_lmeval.formatters import concatenation
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.rows import RowTemplate
 from pytest_lmeval.types import Example, RecordError
 
 

@@ -12,11 +12,11 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.defaults import common_extras
-from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.formats.yaml.claims import ROLES
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.rows import RowTemplate
 
 _KEYS = (
     *("prompt", "data", "rows", "id", "target", "targets", "metric", "checks"),

@@ -10,8 +10,8 @@ from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.compact import IN_EXTRAS, OF_RECORD
-from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.rows import RowTemplate
 
 DEFAULTS = "defaults"
 _KEYS = ("prompt", "metric", "post_process", "threshold", "extras", "columns")

@@ -10,8 +10,9 @@ from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.checks import type_name
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
-from pytest_lmeval.formats.declarative.templates import Kit, TemplateFault
+from pytest_lmeval.templates.template import TemplateFault
 
 
 class ComparedValue(Block):

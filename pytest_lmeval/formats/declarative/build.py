@@ -16,6 +16,7 @@ from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.datasets import Dataset
 from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.parameters import TaskConfig
 from pytest_lmeval.formats.declarative.models.scorers import (
     FieldMetric,
@@ -36,11 +37,12 @@ from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
 from pytest_lmeval.formats.declarative.solving import RowPrompt, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
-from pytest_lmeval.formats.declarative.templates import ROOM, Kit, Room, TemplateFault
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.formats.yaml.document import Keys, YamlDocument
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.filters import ROOM, Room
+from pytest_lmeval.templates.template import TemplateFault
 from pytest_lmeval.types import Example
 
 _SHOWN = 2000

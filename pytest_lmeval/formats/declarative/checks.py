@@ -22,10 +22,10 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 )
 from pytest_lmeval.formats.declarative.models.task import Definition
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
-from pytest_lmeval.formats.declarative.templates import Template, compile_template
 from pytest_lmeval.formats.tools import check_call_extras, names_only
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.template import Template, compile_template
 from pytest_lmeval.types import Metric as Declared
 
 _ROOT: Keys = ("definition",)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.task import (
     ChatInput,
     GenericInput,
@@ -17,10 +18,11 @@ from pytest_lmeval.formats.declarative.models.task import (
     SolverTool,
 )
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
-from pytest_lmeval.formats.declarative.templates import ROOM, Kit, Room, Template, TemplateFault
 from pytest_lmeval.formats.persona import Persona
 from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
+from pytest_lmeval.templates.filters import ROOM, Room
+from pytest_lmeval.templates.template import Template, TemplateFault
 from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
 
 if TYPE_CHECKING:

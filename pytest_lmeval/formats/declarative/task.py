@@ -11,14 +11,15 @@ from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, Scorin
 from pytest_lmeval.formats.declarative.actions import Action, excluded_by, exclusion, holds
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
 from pytest_lmeval.formats.declarative.decision import ScoreRule
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
 from pytest_lmeval.formats.declarative.scoring.judges import asking
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
-from pytest_lmeval.formats.declarative.templates import Kit, TemplateFault
 from pytest_lmeval.formats.turning import by_turn
 from pytest_lmeval.judging.question import total
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
+from pytest_lmeval.templates.template import TemplateFault
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
 
 

@@ -15,12 +15,12 @@ from typing import Any
 from jinja2.exceptions import TemplateSyntaxError
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.declarative.templates.environment import BUDGET, make_environment
-from pytest_lmeval.formats.declarative.templates.filters import MAX_CHARS, LimitReached, RenderBudget
-from pytest_lmeval.formats.declarative.templates.rewrite import guard
 from pytest_lmeval.formats.harness.chance import seed_of, seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.functions import function_of, may_draw, start_of
+from pytest_lmeval.templates.environment import BUDGET, make_environment
+from pytest_lmeval.templates.filters import MAX_CHARS, LimitReached, RenderBudget
+from pytest_lmeval.templates.rewrite import guard
 
 Row = Mapping[str, Any]
 

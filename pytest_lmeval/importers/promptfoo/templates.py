@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.row_templates import RowTemplate
 from pytest_lmeval.importers.promptfoo.nodes import LeftOut
+from pytest_lmeval.templates.rows import RowTemplate
 
 _TAGS = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 _QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")

@@ -11,14 +11,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import nearest
-from pytest_lmeval.formats.declarative.templates import (
-    PlaceholderError,
-    TemplateFault,
-    compile_template,
-    fill_template,
-    fill_value,
-)
 from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.placeholders import PlaceholderError, fill_template, fill_value
+from pytest_lmeval.templates.template import TemplateFault, compile_template
 
 FAULTS = "lmeval_faults"
 """The type of the error that carries what is wrong with single fields: ``[field, rule, detail]`` each."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import (
     JudgeBase,
     MetricScorer,
@@ -18,7 +19,6 @@ from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutp
 from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.formats.declarative.scoring.texts import text_scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, attributes, plain
-from pytest_lmeval.formats.declarative.templates import Kit
 
 _FORMS = (
     ("sample", "model_input", "model_output"),

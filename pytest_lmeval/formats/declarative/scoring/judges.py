@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeClassifier, JudgeScorer, Labeler
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
-from pytest_lmeval.formats.declarative.templates import Kit
 from pytest_lmeval.judging.prompt import case_prompt, tagged
 from pytest_lmeval.judging.question import UNREAD, Question, consult, judge_of
 from pytest_lmeval.judging.rubric import UNREADABLE

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import (
     JsonSchema,
     MetricScorer,
@@ -21,7 +22,6 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     StringEqualsMcqa,
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
-from pytest_lmeval.formats.declarative.templates import Kit
 from pytest_lmeval.metrics.parts.texts import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of

@@ -10,10 +10,9 @@ from jinja2 import meta, nodes
 from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
-from pytest_lmeval.formats.declarative.templates.environment import BUDGET, TemplateEnvironment, make_environment
-from pytest_lmeval.formats.declarative.templates.filters import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room
-from pytest_lmeval.formats.declarative.templates.rewrite import guard, references
-from pytest_lmeval.registry import Registry
+from pytest_lmeval.templates.environment import BUDGET, TemplateEnvironment, make_environment
+from pytest_lmeval.templates.filters import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room
+from pytest_lmeval.templates.rewrite import guard, references
 
 _RESULT = "lmeval_result"
 
@@ -125,17 +124,3 @@ def _compiled(environment: TemplateEnvironment, parsed: nodes.Template) -> Jinja
     parsed.set_environment(environment)
     code = environment.compile(guard(parsed), name=None, filename="<template>")
     return JinjaTemplate.from_code(environment, code, environment.globals)
-
-
-class Kit:
-    """What the parts of one task share: the registry, and every template, compiled when it is first filled."""
-
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-        self._templates: dict[str, Template] = {}
-
-    def template(self, source: str) -> Template:
-        """Return the compiled template; raise TemplateFault."""
-        if source not in self._templates:
-            self._templates[source] = compile_template(source)
-        return self._templates[source]

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2.exceptions import TemplateSyntaxError
 
 from pytest_lmeval.errors import nearest
-from pytest_lmeval.formats.declarative.templates.environment import make_environment
+from pytest_lmeval.templates.environment import make_environment
 
 _PLACEHOLDER = re.compile(r"<<\s*config\.([A-Za-z_][A-Za-z0-9_]*)\s*>>")
 _BROKEN = re.compile(r"<<\s*config\b[^\n]{0,40}")

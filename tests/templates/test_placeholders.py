@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.declarative.templates import (
-    PlaceholderError,
-    compile_template,
-    fill_template,
-    fill_value,
-    placeholders,
-)
+from pytest_lmeval.templates.placeholders import PlaceholderError, fill_template, fill_value, placeholders
+from pytest_lmeval.templates.template import compile_template
 from tests.tables import each_row
 
 _HOSTILE = st.text() | st.sampled_from(

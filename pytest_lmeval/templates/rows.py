@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.errors import RecordRefused, nearest
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.declarative.templates import Template
+    from pytest_lmeval.templates.template import Template
 
 _ROW = "row"
 _FUNCTIONS = frozenset({"range"})
@@ -29,7 +29,7 @@ class RowTemplate:
     @classmethod
     def of(cls, source: str, field: str) -> RowTemplate:
         """Return the template of ``source``; raise RecordRefused where it is not valid."""
-        from pytest_lmeval.formats.declarative.templates import TemplateFault, compile_template
+        from pytest_lmeval.templates.template import TemplateFault, compile_template
 
         try:
             return cls(field, compile_template(source))
@@ -55,7 +55,7 @@ class RowTemplate:
 
     def fill(self, row: Mapping[str, Any]) -> str:
         """Return the text for ``row``; raise RecordRefused for a column that is missing or empty, and a blank text."""
-        from pytest_lmeval.formats.declarative.templates import TemplateFault
+        from pytest_lmeval.templates.template import TemplateFault
 
         if not self.template.tolerates_missing:
             self._check_cells(row)

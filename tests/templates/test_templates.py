@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.declarative.templates import ROOM, Room, Template, TemplateFault, compile_template, filters
+from pytest_lmeval.templates import filters
+from pytest_lmeval.templates.filters import ROOM, Room
+from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
 from tests.tables import each_row
 
 SAMPLE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_lmeval.errors import nearest
-from pytest_lmeval.formats.declarative.templates.filters import (
+from pytest_lmeval.templates.filters import (
     FILTERS,
     MAX_CHARS,
     LimitReached,

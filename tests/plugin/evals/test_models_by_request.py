@@ -119,9 +119,7 @@ def test_a_task_of_records_names_no_model_and_is_refused_before_anything_is_aske
     result = app.run("tasks", processes)
     assert (3, {"good": 12}) == (result.ret, app.asked()), result.stdout.str()
     assert {"ask": 1.0, "t": None} == {row["task"]: row["score"] for row in app.project.board()["tasks"]}
-    result.stdout.fnmatch_lines(
-        ["*task 't': it names no model, and openai: has none*--lm-adapter=openai:MODEL*"]
-    )
+    result.stdout.fnmatch_lines(["*task 't': it names no model, and openai: has none*--lm-adapter=openai:MODEL*"])
     # Without a task that can be asked there is no run.
     (app.project.path / "test_app.py").write_text("")
     alone = app.run("tasks", processes)

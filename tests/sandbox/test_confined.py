@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.sandbox import CodeStatus, Limits, ProgramRun, Sandbox
+from pytest_lmeval.sandbox import CodeStatus, Limits, ProgramRun, Sandbox, open_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confined needs Linux")
 SMALL = Limits(cpu_s=0.5, wall_s=20.0, memory_bytes=192 << 20, disk_bytes=8 << 20)
@@ -283,12 +283,19 @@ def test_a_program_cannot_fill_the_queue_of_signals(sandbox: Sandbox) -> None:
     assert queued <= 256
 
 
-def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox, tmp_path: Path) -> None:
+@pytest.fixture
+def apart(confined: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """Provide a sandbox whose programs have their folders in ``tmp_path``, where no other process makes any."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with open_sandbox(confined.level) as sandbox:
+        yield sandbox
+
+
+def test_two_programs_at_once_cannot_reach_each_other(apart: Sandbox, tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    secret = f"secret-{tmp_path.name}-{os.getpid()}"  # others may run this test in the same temporary folder
     waiting = (
-        f"import os, time\nopen('{secret}', 'w').write('x')\n"
+        "import os, time\nopen('secret', 'w').write('x')\n"
         "def f():\n    while not os.path.exists('go'): time.sleep(0.01)\n    return os.getpid()"
     )
     looking = (
@@ -296,7 +303,7 @@ def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox, tmp_pat
         "def f():\n    found = []\n    own = os.getcwd()\n    end = time.monotonic() + 0.3\n"
         "    while time.monotonic() < end:\n"
         "        n = int(os.path.basename(own))\n"
-        f"        for path in [f'../{{k}}/{secret}' for k in range(max(0, n - 9), n + 9) if k != n]:\n"
+        "        for path in [f'../{k}/secret' for k in range(max(0, n - 9), n + 9) if k != n]:\n"
         "            try: found.append(open(path).read())\n            except PermissionError: found.append('denied')\n"
         "            except FileNotFoundError: pass\n"
         "        for pid in range(os.getpid() - 9, os.getpid() + 9):\n"
@@ -305,10 +312,10 @@ def test_two_programs_at_once_cannot_reach_each_other(confined: Sandbox, tmp_pat
         "        time.sleep(0.02)\n    return sorted(set(found))"
     )
     with ThreadPoolExecutor(1) as pool:
-        waiter = pool.submit(confined.call, waiting, "f", [[]], Limits(wall_s=120))
-        while not (found := list(Path(tempfile.gettempdir()).glob(f"lmeval-*/*/{secret}"))) and not waiter.done():
+        waiter = pool.submit(apart.call, waiting, "f", [[]], Limits(wall_s=120))
+        while not (found := [*tmp_path.glob("*/*/secret")]) and not waiter.done():
             time.sleep(0.01)
-        looker = confined.call(looking, "f", [[]], Limits())
+        looker = apart.call(looking, "f", [[]], Limits())
         for path in found:
             path.with_name("go").touch()
 

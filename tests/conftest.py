@@ -226,6 +226,7 @@ class Project:
     def copy(self, project: str, *names: str) -> None:
         """Copy these files of ``tests/projects/PROJECT``, or all."""
         folder = PROJECTS / project
+        needs.of_projects(*[f"{project}/{name}" for name in names or [""]])
         if not names:
             shutil.copytree(folder, self.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         for name in names:

@@ -22,11 +22,14 @@ __all__ = [
     "KINDS",
     "LACKS_LIBRARIES",
     "LIBRARIES",
+    "OPTIONAL",
+    "PACKAGES",
     "VARIABLE",
     "installed",
     "lacking",
     "module",
     "needs_file",
+    "of_projects",
     "required",
 ]
 
@@ -37,6 +40,28 @@ LIBRARIES = frozenset(
 )
 """What the extra ``test-libraries`` installs, by the names that are imported."""
 LACKS_LIBRARIES = "needs pip install -e '.[test-libraries]'"
+OPTIONAL = LIBRARIES | {
+    "anyio",
+    "axe_core_python",
+    "hatchling",
+    "jsonschema",
+    "math_verify",
+    "numpy",
+    "opentelemetry",
+    "pyarrow",
+    "pytest_asyncio",
+    "pytest_randomly",
+    "pytest_rerunfailures",
+}
+"""What a test may not find, by the names that are imported."""
+PACKAGES = {
+    "eval_border/tests/test_x.py": ("numpy",),
+    "eval_clients/tests/test_clients.py": ("openai",),
+    "eval_clients/tests/test_own_clients.py": ("openai",),
+    "eval_clients/tests/test_responses.py": ("openai",),
+    "eval_ends/tests/test_cancelled.py": ("openai",),
+}
+"""What files of ``tests/projects`` import besides the package and what it depends on."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -69,6 +94,14 @@ def installed(name: str, kind: str = "packages") -> None:
     """Skip or fail a test whose runs import the module ``name``: to import it here, too, may take a second."""
     if find_spec(name) is None:
         lacking(kind, _needs(name))
+
+
+def of_projects(*paths: str) -> None:
+    """Skip or fail a test that runs these files or folders of ``tests/projects``, if one imports what is not there."""
+    for file, packages in PACKAGES.items():
+        if any(f"{file}/".startswith(f"{path.rstrip('/')}/") for path in paths):
+            for package in packages:
+                installed(package)
 
 
 def _needs(name: str) -> str:

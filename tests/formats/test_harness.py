@@ -22,6 +22,7 @@ from pytest_lmeval.leaderboard.groups import group_scores
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Generate
+from tests import needs
 from tests.tables import each_row
 
 TASK = "task: t\ndataset_path: made/rows\ntest_split: test\ndoc_to_text: 'Q: {{q}}'\ndoc_to_target: a\n"
@@ -313,6 +314,7 @@ def test_a_value_that_is_no_number_is_no_score(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "ter"])
 def test_a_metric_of_whole_texts_takes_no_first_of_several(tmp_path: Path, metric: str) -> None:
+    needs.installed("sacrebleu")
     text = "output_type: generate_until\nfilter_list: [{name: x, filter: [{function: take_first_k, k: 2}]}]\n"
     (task,) = load(tmp_path, {"t.yaml": f"{TASK}{text}repeats: 3\nmetric_list: [{{metric: {metric}}}]\n"}).tasks
     reason = re.escape(f"{metric} of 2 texts: let the filter end with take_first")

@@ -26,5 +26,5 @@ class Lacking(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
     """Import no module of tests that could not be imported."""
-    named = {*_IMPORTED.findall(module_path.read_text("utf-8"))} & needs.LIBRARIES
+    named = {*_IMPORTED.findall(module_path.read_text("utf-8"))} & needs.OPTIONAL
     return None if all(map(find_spec, named)) else Lacking.from_parent(parent, path=module_path)

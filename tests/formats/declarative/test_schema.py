@@ -6,20 +6,19 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no types are published
 
 from pytest_lmeval.schemas import load_schema
 from tests.formats.declarative.making import EQUALS, SOLVER, document
+from tests.schemas import validator
 from tests.tables import each_row
 
 NAMES = ("dataset", "task")
-TASK = Draft202012Validator(load_schema("task"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_sound_and_says_what_it_is_of(name: str) -> None:
     schema = load_schema(name)
-    Draft202012Validator.check_schema(schema)
+    validator(name).check_schema(schema)
     assert f"urn:pytest-lmeval:schema:{name}:1" == schema["$id"]
     assert {"$schema", "title", "description"} <= schema.keys()
 
@@ -68,9 +67,9 @@ INVALID: list[dict[str, Any]] = [
 
 @each_row("task", VALID)
 def test_what_is_read_fits_the_schema(task: dict[str, Any]) -> None:
-    assert [] == [error.message for error in TASK.iter_errors(json.loads(json.dumps(task)))]
+    assert [] == [error.message for error in validator("task").iter_errors(json.loads(json.dumps(task)))]
 
 
 @each_row("task", INVALID)
 def test_what_is_refused_does_not(task: dict[str, Any]) -> None:
-    assert not TASK.is_valid(task)
+    assert not validator("task").is_valid(task)

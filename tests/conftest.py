@@ -64,6 +64,8 @@ To run it with commands: pytest --all "{test}"
 If it fails only as a fork, the fault is in the fork server, and not in the package."""
 # How long a test waits for what is sure to come, on the slowest and busiest of machines: it ends a hang, no more.
 PATIENCE_S = 300.0
+# pytest's cache keeps the names of the tests that passed in this file.
+PASSED = "tests/passed"
 BOARD_KEYS = """
     schema timestamp adapter adapter_options complete overall_score counts tasks categories manifest digest
 """
@@ -108,6 +110,12 @@ def children_heed_ctrl_c() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
     parser.addoption("--again", action="store_true", help="run tests in other ways, too: those marked again")
+    parser.addoption(
+        "--not-passed-in",
+        type=Path,
+        metavar="CHECKOUT",
+        help="run what did not pass there when it was last run: what was skipped, and tests marked again",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -126,8 +134,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    marks = left_out(config)
-    unwanted = {item for item in items if any(mark.name in marks for mark in item.iter_markers())}
+    marks, passed = left_out(config), passed_elsewhere(config)
+    unwanted = {
+        item for item in items if item.nodeid in passed or any(mark.name in marks for mark in item.iter_markers())
+    }
     config.hook.pytest_deselected(items=[*unwanted])
     items[:] = [item for item in items if item not in unwanted]
 
@@ -149,9 +159,33 @@ def left_out(config: pytest.Config) -> dict[str, str]:
         return {}
     found = {"slow": "slow tests run with --all"}
     # Who selects by the mark wants them.
-    if not config.getoption("again") and "again" not in config.getoption("markexpr"):
+    asked = config.getoption("again") or config.getoption("not_passed_in") or "again" in config.getoption("markexpr")
+    if not asked:
         found["again"] = "others once more, in other ways, with --again"
     return found
+
+
+def passed_elsewhere(config: pytest.Config) -> frozenset[str]:
+    """Return the tests that passed in the checkout that ``--not-passed-in`` names."""
+    checkout = config.getoption("not_passed_in")
+    if checkout is None:
+        return frozenset()
+    try:
+        return frozenset(json.loads((checkout / ".pytest_cache/v" / PASSED).read_text("utf-8")))
+    except FileNotFoundError:
+        raise pytest.UsageError(f"--not-passed-in: no test has passed in {checkout}: run ./check there") from None
+
+
+def remember_passed(config: pytest.Config, stats: dict[str, list[Any]]) -> None:
+    """Keep which tests passed when they were last run here; two runs may end at once."""
+    cache = getattr(config, "cache", None)  # pytest has none with -p no:cacheprovider
+    if cache is None:
+        return
+    passed = {report.nodeid for report in stats.get("passed", ())}
+    others = {report.nodeid for kind in ("skipped", "failed", "error") for report in stats.get(kind, ())}
+    with (cache.mkdir("tests") / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        cache.set(PASSED, sorted(({*cache.get(PASSED, ())} | passed) - others))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -171,7 +205,8 @@ def runs_are_forks(item: pytest.Item) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line which tests were left out, and why."""
+    """Say in one line which tests were left out, and why, and remember which passed."""
+    remember_passed(terminalreporter.config, terminalreporter.stats)
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in reports)
     told = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))

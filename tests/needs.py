@@ -51,6 +51,7 @@ OPTIONAL = LIBRARIES | {
     "pyarrow",
     "pytest_asyncio",
     "pytest_randomly",
+    "pytest_repeat",
     "pytest_rerunfailures",
 }
 """What a test may not find, by the names that are imported."""

@@ -156,15 +156,6 @@ def test_each_message_of_the_troubleshooting_page_is_one_of_the_program() -> Non
     assert [] == [message for message in messages if message not in literals]
 
 
-def test_the_readme_commands_stand_in_the_ci_script() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    command = re.findall(r"```sh\n(.*?)\n```", readme, re.DOTALL)[1]
-
-    _, _, essence = command.partition("&& ")
-    assert "./check" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert essence.split(" && ")[-1] == "./check"
-
-
 _SERVER = """
 import http.server, json
 class Handler(http.server.BaseHTTPRequestHandler):

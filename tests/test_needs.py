@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +17,10 @@ import pytest
 from tests import needs
 from tests.conftest import NEEDLESS, RunModule, left_out
 from tests.reference import conftest as reference
+from tests.sources import PROJECTS
 
 TESTS = Path(__file__).parent
+PROJECT = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]
 MARKED = "slow tests run with --all; others once more, in other ways, with --again"
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
@@ -59,14 +63,55 @@ def test_a_test_that_lacks_what_the_run_requires_fails(run_without_chromium: Run
         ({}, ["slow", "again"]),
         ({"again": True}, ["slow"]),
         ({"markexpr": "again and not slow"}, ["slow"]),
+        ({"not_passed_in": Path("there")}, ["slow"]),
         ({"all": True}, []),
     ],
 )
 def test_marked_tests_run_where_they_are_asked_for(options: dict[str, Any], expected: list[str]) -> None:
-    given = {"all": False, "again": False, "markexpr": "", **options}
+    given = {"all": False, "again": False, "markexpr": "", "not_passed_in": None, **options}
     config = cast("pytest.Config", SimpleNamespace(getoption=given.__getitem__))
 
     assert expected == list(left_out(config))
+
+
+HOOKS = """
+from tests.conftest import pytest_addoption, pytest_collection_modifyitems, pytest_configure, pytest_terminal_summary
+"""
+SUITE = """
+import os, pytest
+
+def test_sound(): pass
+def test_broken(): assert not os.environ.get("BROKEN")
+def test_lacking(): os.environ.get("HAS_IT") or pytest.skip("lacks it")
+@pytest.mark.again
+def test_in_workers(): pass
+@pytest.mark.slow
+def test_long(): pass
+"""
+
+
+def test_what_passed_in_a_checkout_when_it_was_last_run_is_left_out_elsewhere(
+    run_module: RunModule, tmp_path: Path
+) -> None:
+    (tmp_path / "conftest.py").write_text(HOOKS)
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    (tmp_path / "pytest.ini").touch()
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        options = [*[f"-pno:{name}" for name in NEEDLESS], *arguments]
+        return run_module(tmp_path, "pytest", *options, PYTHONPATH=str(TESTS.parent), **environment)
+
+    def left() -> set[str]:
+        return {*re.findall(r"::(test_\w+)", run("--collect-only", "-q", "--not-passed-in=.").stdout)}
+
+    refused = run("--not-passed-in=.")
+    assert (4, True) == (refused.returncode, "no test has passed in .: run ./check there" in refused.stderr)
+    assert 0 == run().returncode
+    assert {"test_lacking", "test_in_workers"} == left()
+    assert 0 == run("-k", "lacking", HAS_IT="1").returncode
+    assert {"test_in_workers"} == left()
+    assert 1 == run(BROKEN="1").returncode
+    assert {"test_broken", "test_lacking", "test_in_workers"} == left()
 
 
 def test_a_kind_that_no_test_asks_for_is_a_usage_error(run_without_chromium: Run) -> None:
@@ -107,12 +152,63 @@ def test_a_module_of_tests_that_imports_a_library_that_is_not_there_is_skipped_o
         lacking.collect()
 
 
-def test_the_libraries_are_those_of_their_extra() -> None:
-    extras = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    names = {re.split(r"[^\w-]", line)[0].removesuffix("-slim").replace("-", "_") for line in extras["test-libraries"]}
+def test_the_packages_that_tests_may_lack_are_those_of_the_extras() -> None:
+    extras = PROJECT["optional-dependencies"]
+    # Programs, and what no test runs without.
+    others = {"coverage", "hatch_fancy_pypi_readme", "hypothesis", "mypy", "ruff"}
 
-    assert needs.LIBRARIES == {"sklearn" if name == "scikit_learn" else name for name in names}
+    assert needs.LIBRARIES == _imported_as(extras["test-libraries"])
+    assert needs.OPTIONAL == needs.LIBRARIES | _imported_as(extras["test"]) - others
     assert not {*extras["test"]} & {*extras["test-libraries"]}
+
+
+def test_a_project_that_imports_another_package_stands_in_the_table() -> None:
+    found = {}
+    for path in PROJECTS.rglob("*.py"):
+        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+        name = path.relative_to(PROJECTS)
+        own = {each.stem for each in (PROJECTS / name.parts[0]).rglob("*")}
+        known = own | sys.stdlib_module_names | _imported_as(PROJECT["dependencies"]) | {"pytest_lmeval"}
+        if others := {each.partition(".")[0] for each in names} - known:
+            found[name.as_posix()] = tuple(sorted(others))
+
+    assert needs.PACKAGES == found
+
+
+def test_a_test_that_takes_a_file_of_a_project_is_skipped_without_what_that_imports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
+    monkeypatch.delenv(needs.VARIABLE, raising=False)
+
+    for paths in (["eval_clients"], ["eval_clients/"], ["eval_ends/model.py", "eval_ends/tests/test_cancelled.py"]):
+        with pytest.raises(pytest.skip.Exception, match="test-libraries"):
+            needs.of_projects(*paths)
+    needs.of_projects("eval_ends/model.py", "eval_ends/tests/test_deaf.py", "seen")
+
+
+def test_a_test_file_that_has_an_import_of_such_a_package_says_that_it_needs_it() -> None:
+    named = re.compile(rf"^ *(?:import|from) ({'|'.join(needs.OPTIONAL)})\b", re.MULTILINE)
+    # The modules of reference/ are skipped by its conftest.py.
+    files = [path for path in TESTS.rglob("*.py") if path.parts[len(TESTS.parts)] not in ("projects", "reference")]
+    tests = {path: path.read_text("utf-8") for path in files if path.name.startswith(("test_", "conftest"))}
+
+    assert [] == [
+        f"{path.relative_to(TESTS)}: {name}"
+        for path, source in tests.items()
+        for name in {*named.findall(source)}
+        if not re.search(rf'\b(?:module|installed)\("{name}\b', source)
+    ]
+
+
+def _imported_as(requirements: list[str]) -> set[str]:
+    """Return the names that packages are imported by."""
+    unlike = {"pyyaml": "yaml", "pytest_json_report": "pytest_jsonreport", "pytest_xdist": "xdist"}
+    unlike |= {"scikit_learn": "sklearn", "opentelemetry_sdk": "opentelemetry"}
+    names = [re.split(r"[^\w-]", line)[0].removesuffix("-slim").replace("-", "_") for line in requirements]
+    return {unlike.get(name, name) for name in names}
 
 
 def test_a_missing_data_set_skips_and_where_it_is_required_the_test_runs(

@@ -36,7 +36,18 @@ __all__ = [
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
 KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch", "trio"})
 LIBRARIES = frozenset(
-    {"datasets", "openai", "pydantic_ai", "rouge_score", "sacrebleu", "scipy", "sklearn", "statsmodels", "tiktoken"}
+    {
+        "datasets",
+        "math_verify",
+        "openai",
+        "pydantic_ai",
+        "rouge_score",
+        "sacrebleu",
+        "scipy",
+        "sklearn",
+        "statsmodels",
+        "tiktoken",
+    }
 )
 """What the extra ``test-libraries`` installs, by the names that are imported."""
 LACKS_LIBRARIES = "needs pip install -e '.[test-libraries]'"
@@ -45,7 +56,6 @@ OPTIONAL = LIBRARIES | {
     "axe_core_python",
     "hatchling",
     "jsonschema",
-    "math_verify",
     "numpy",
     "opentelemetry",
     "pyarrow",

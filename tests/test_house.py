@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,10 @@ FIELDS: dict[str, int] = {}
 TWICE = ""
 
 
-def _classes() -> Iterator[ast.ClassDef]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield from (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef))
-
-
-CLASSES = [*_classes()]
+@cache
+def classes() -> list[ast.ClassDef]:
+    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))]
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
 
 def _methods(node: ast.ClassDef) -> int:
@@ -114,19 +112,19 @@ def test_a_folder_that_was_made_small_stays_so(folder: str) -> None:
 
 
 def test_a_class_has_at_most_twenty_methods_and_a_large_one_no_more_than_it_had() -> None:
-    found = {node.name: count for node in CLASSES if (count := _methods(node)) > MOST_METHODS}
+    found = {node.name: count for node in classes() if (count := _methods(node)) > MOST_METHODS}
     assert {} == {name: count for name, count in found.items() if count > METHODS.get(name, 0)}
     assert METHODS.keys() == found.keys(), "take out what became small"
 
 
 def test_a_dataclass_has_at_most_twenty_fields_and_a_large_one_no_more_than_it_had() -> None:
-    found = {node.name: count for node in CLASSES if (count := _fields(node)) > MOST_FIELDS}
+    found = {node.name: count for node in classes() if (count := _fields(node)) > MOST_FIELDS}
     assert {} == {name: count for name, count in found.items() if count > FIELDS.get(name, 0)}
     assert FIELDS.keys() == found.keys(), "take out what became small"
 
 
 def test_no_further_class_takes_the_name_of_another() -> None:
-    names = Counter(node.name for node in CLASSES)
+    names = Counter(node.name for node in classes())
     assert {*TWICE.split()} == {name for name, count in names.items() if count > 1}
 
 

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +23,7 @@ from tests.conftest import Project
 from tests.examples import examples
 
 # Only the metric's own process imports it.
-if find_spec("math_verify") is None:
-    needs.lacking("packages", "needs math_verify")
+needs.installed("math_verify")
 
 
 class Pair(NamedTuple):

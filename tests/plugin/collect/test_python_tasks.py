@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests import needs
 from tests.conftest import Project
 from tests.sources import source
 
@@ -29,6 +30,7 @@ SCORES = {
 
 
 def test_every_kind_of_task_runs_alike_in_one_process_and_in_two(everything: Project) -> None:
+    needs.installed("math_verify")
     arguments = ("tasks", "--lm-adapter=oracle:Oracle", "--lm-gate=tasks", "--lm-include-per-example")
     serial = everything.run_pytest(*arguments)
     board = everything.board()

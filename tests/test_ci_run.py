@@ -91,8 +91,9 @@ def test_ci_begins_with_the_commands_of_the_readme_in_clones_of_their_own(machin
     code, called = machine.run()
 
     assert 0 == code
-    assert ["1: first one", "2: second two", "2: check "] == called[:3]
-    assert {"checkout"} == {line.partition(":")[0] for line in called[3:]}
+    assert ["1: first one", "2: second two", "2: check "] == [
+        line for line in called if not line.startswith("checkout: ")
+    ]
 
 
 def test_what_comes_after_leaves_out_what_passed_in_the_second_clone(machine: Machine) -> None:
@@ -109,7 +110,7 @@ def test_a_command_of_the_readme_that_fails_ends_it(command: str, machine: Machi
     code, called = machine.run(fails=command)
 
     assert 3 == code
-    assert called[-1].split()[1] == command
+    assert not any("--not-passed-in=" in line for line in called)
 
 
 @pytest.mark.parametrize("command", ["pytest", "python"])

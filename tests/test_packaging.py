@@ -30,6 +30,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 @pytest.fixture(scope="module")
 def dist(made_once: MadeOnce) -> Path:
     """Provide a folder with the wheel and the sdist."""
+    needs.installed("hatchling")
     build = [sys.executable, "-m", "hatchling", "build", "-d"]
     return made_once("dist", lambda folder: subprocess.run([*build, str(folder)], cwd=ROOT, check=True))
 

@@ -28,6 +28,7 @@ from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.records.cache import FILE, AnswerStore
 from pytest_lmeval.run.library import evaluate_tasks
 from pytest_lmeval.run.settings import RunSettings, timestamp
+from tests import needs
 from tests.formats.test_task_protocol import Bare
 
 SHIPPED = Path(__file__).parents[1] / "tasks"
@@ -364,6 +365,7 @@ def test_a_class_of_a_task_file_is_no_task_and_the_error_says_what_is() -> None:
 def test_what_a_run_lacks_is_a_usage_error_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    needs.installed("jsonschema")
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     record = {"id": "a", "prompt": "{}", "targets": ["{}"], "metric": "json_schema", "extras": {"json_schema": {}}}
     (tmp_path / "t.jsonl").write_text(json.dumps(record))

@@ -80,6 +80,7 @@ BORDER = Border(
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
+    needs.installed("pyarrow")
     check(BORDER, tmp_path, run_module, processes)
 
 

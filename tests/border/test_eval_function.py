@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
+from tests import needs
 from tests.border.table import Border, Row, check, refused_run, run_of_its_own
 from tests.conftest import BOTH, RunModule
 
@@ -463,4 +464,5 @@ BORDER = Border(
 def test_what_a_function_does_is_used_refused_or_reported(
     tmp_path: Path, run_module: RunModule, processes: str
 ) -> None:
+    needs.installed("pytest_repeat")
     check(BORDER, tmp_path, run_module, processes)

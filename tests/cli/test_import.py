@@ -14,6 +14,7 @@ from pytest_lmeval import validate_file
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 from pytest_lmeval.importers import Imported, importer
+from tests import needs
 from tests.conftest import Project
 from tests.sources import PROJECTS
 from tests.tables import each_row
@@ -38,6 +39,7 @@ def _imported(name: str, destination: Path = Path("out")) -> Imported:
 
 @each_row("name", [path.stem for path in sorted(HERE.glob("*.yaml"))])
 def test_what_is_written_for_a_config_is_valid(name: str) -> None:
+    needs.installed("jsonschema")
     with tempfile.TemporaryDirectory() as folder:
         files = _imported(name, Path(folder)).files
         for path, data in files.items():
@@ -48,6 +50,7 @@ def test_what_is_written_for_a_config_is_valid(name: str) -> None:
 
 
 def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) -> None:
+    needs.installed("jsonschema")
     project.copy("promptfoo")
     for name in OUTCOMES:
         assert 1 == project.lmeval("import", "promptfoo", f"{name}.yaml", "-o", f"tasks/{name}").ret

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_lmeval import Example, RecordRefused, Registry, default_registry, load_tasks, validate_file
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.jsonl import read_records
+from tests import needs
 from tests.tables import each_row
 
 DATA = Path(__file__).parents[1] / "data"
@@ -298,6 +299,7 @@ def test_any_record_is_an_example_or_refused_by_a_known_rule(fields: Record, ext
 def test_extras_by_which_no_answer_could_be_scored_are_refused_with_the_record(
     metric: str, extras: dict[str, Any], field: str
 ) -> None:
+    needs.installed("jsonschema")
     with pytest.raises(RecordRefused) as refusal:
         check_compact_record(
             {"prompt": "p", "targets": ["t"], "metric": metric, "extras": extras}, 1, default_registry()

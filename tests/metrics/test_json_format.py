@@ -21,6 +21,7 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics import is_json, json_exact, json_schema, only_json
 from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong
 from pytest_lmeval.types import Score
+from tests import needs
 from tests.examples import examples
 from tests.tables import each_row
 
@@ -119,6 +120,7 @@ def test_a_target_that_is_not_json_is_the_task_s_fault() -> None:
     ],
 )
 def test_json_schema_judges_the_json_that_is_found(prediction: str, expected: float) -> None:
+    needs.installed("jsonschema")
     assert expected == json_schema(prediction, [], {"json_schema": NAMED})
 
 
@@ -135,11 +137,13 @@ def test_json_schema_judges_the_json_that_is_found(prediction: str, expected: fl
     ],
 )
 def test_a_schema_that_is_none_is_refused_whatever_the_answer(extras: dict[str, Any], detail: str) -> None:
+    needs.installed("jsonschema")
     with pytest.raises(RecordRefused, match=f"bad_value extras.json_schema: {detail}"):
         json_schema("no JSON", [], extras)
 
 
 def test_a_reference_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.installed("jsonschema")
     monkeypatch.setenv("no_proxy", "*")
     # Either would be answered with a schema that the value fulfils.
     (tmp_path / "any.json").write_text("{}")
@@ -178,6 +182,7 @@ def _schema_server() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_a_schema_that_refers_to_itself_judges_values_of_any_depth() -> None:
+    needs.installed("jsonschema")
     tree = {"properties": {"a": {"$ref": "#"}, "b": {"type": "string"}}}
     for leaf, expected in (({"b": "x"}, 1.0), ({"b": 1}, 0.0)):
         value: Any = leaf
@@ -187,6 +192,7 @@ def test_a_schema_that_refers_to_itself_judges_values_of_any_depth() -> None:
 
 
 def test_a_text_that_makes_a_pattern_slow_is_wrong_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.installed("jsonschema")
     worker = MetricWorker(cpu_limit_s=0.3)
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     schema = {"properties": {"name": {"pattern": "^(a+)+$"}}, "patternProperties": {"^n": True}}

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared_worker
+from tests import needs
 
 ENDLESS = ('{"pattern": "^(a+)+$"}', ["a" * 60 + "!"])
 
@@ -32,6 +33,7 @@ def _pid(worker: MetricWorker) -> int:
 
 
 def test_a_question_without_end_is_killed_and_the_next_is_answered(worker: MetricWorker) -> None:
+    needs.installed("jsonschema")
     with pytest.raises(TookTooLong, match=r"^json_schema took more than 0\.3 s of CPU time$"):
         worker.ask("json_schema", *ENDLESS)
     assert ["valid", True] == worker.ask("json_schema", '{"pattern": "^(a+)+$"}', ["aaa"])
@@ -66,6 +68,7 @@ def test_a_process_that_ends_over_a_question_is_an_error_and_no_verdict(
 
 
 def test_a_job_that_raises_is_an_error_with_its_text(worker: MetricWorker) -> None:
+    needs.installed("jsonschema")
     with pytest.raises(ScoringError, match=r"^json_schema raised JSONDecodeError: Expecting value"):
         worker.ask("json_schema", "no schema", [1])
 

@@ -14,6 +14,7 @@ from pytest_lmeval.data.beside import read_data
 from pytest_lmeval.data.rows import BadRows
 from pytest_lmeval.formats.declarative.datasets import open_dataset
 from pytest_lmeval.formats.declarative.models.task import DatasetReference
+from tests import needs
 from tests.formats.declarative.making import EQUALS, document, make, read
 
 
@@ -23,6 +24,7 @@ def _rows(tmp_path: Path, name: str, data: bytes) -> Any:
 
 
 def test_the_formats_agree(tmp_path: Path) -> None:
+    needs.installed("pyarrow")
     rows = [{"a": "x, y", "b": 'say "hi"\nthere'}, {"a": "ü\u2028", "b": ""}]
     text = 'a,b\r\n"x, y","say ""hi""\nthere"\r\nü\u2028,\r\n'
     assert rows == _rows(tmp_path, "rows.csv", b"\xef\xbb\xbf" + text.encode())
@@ -33,6 +35,7 @@ def test_the_formats_agree(tmp_path: Path) -> None:
 
 
 def test_parquet_becomes_json(tmp_path: Path) -> None:
+    needs.installed("pyarrow")
     parquet, arrow = import_module("pyarrow.parquet"), import_module("pyarrow")
     from datetime import date
 
@@ -57,6 +60,7 @@ def test_parquet_becomes_json(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_file_says_where(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    needs.installed("pyarrow")
     with pytest.raises(BadRows, match=message):
         _rows(tmp_path, name, data)
 

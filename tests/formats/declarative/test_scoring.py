@@ -11,6 +11,7 @@ import pytest
 from pytest_lmeval.formats.declarative.scoring import texts
 from pytest_lmeval.metrics import bleu, rouge_1, rouge_2, rouge_l
 from pytest_lmeval.metrics.parts.worker import MetricWorker
+from tests import needs
 from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, document, faults, make, score
 
 PYTHON = {"type": "python", "compute_scores_snippet": ""}
@@ -93,6 +94,7 @@ def test_options_that_take_too_long_to_look_for_are_an_error(tmp_path: Path, mon
 
 
 def test_every_registered_metric_is_a_scorer(tmp_path: Path) -> None:
+    needs.installed("jsonschema")
     scorers: list[dict[str, Any]] = [
         {"type": "f1", "ground_truth": "{{ sample.a }} x"},
         {"type": "bleu", "ground_truth": ["{{ sample.a }} b c d", "zzz"]},
@@ -171,6 +173,7 @@ def test_a_function_that_returns_what_is_no_score_is_an_error_of_its_row(
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    needs.installed("numpy")
     body = "return {'x': numpy.float64(0.5), 'y': numpy.bool_(True)}"
     source = f"import numpy\ndef compute_scores(sample, solver_output):\n    {body}"
     scorer = {**PYTHON, "compute_scores_snippet": source, "score_field": "x"}

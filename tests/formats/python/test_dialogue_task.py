@@ -13,6 +13,7 @@ from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.scoring.evaluate import hashes as hashes_of
 from pytest_lmeval.task import Tools
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
+from tests import needs
 
 from .conftest import TaskFolder
 
@@ -138,6 +139,8 @@ def test_a_class_becomes_a_task_with_an_example_per_conversation(folder: TaskFol
     [("True", 1.0), ("False", 0.0), ("0.25", 0.25), ("1", 1.0), ("__import__('numpy').True_", 1.0)],
 )
 def test_what_evaluate_returns_is_the_score(folder: TaskFolder, returned: str, value: float) -> None:
+    if "numpy" in returned:
+        needs.installed("numpy")
     score = _scored(_evaluating(folder, returned), "text")
 
     assert [value, "text"] == [score.value, score.prediction]

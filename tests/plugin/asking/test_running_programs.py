@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_lmeval.sandbox import require_level
+from tests import needs
 from tests.conftest import BOTH, Project
 
 LACKING = """
@@ -90,6 +91,8 @@ def test_a_run_without_programs_probes_nothing_and_says_nothing_of_them(project:
 def test_installed_packages_are_there_for_programs_if_they_are_allowed(
     project: Project, allowed: str, score: float
 ) -> None:
+    if allowed:
+        needs.installed(allowed)
     ini = (project.path / "pytest.ini").read_text()
     project.write("pytest.ini", f"{ini}lm_sandbox_packages = {allowed}\n")
     program = "import numpy\ndef f(): return int(numpy.arange(4).sum())"

@@ -16,6 +16,7 @@ from pytest_lmeval.loading import default_registry, load_tasks
 from pytest_lmeval.metrics import exact_match
 from pytest_lmeval.plugin.asking.stretch import interrupts_later, runs_ours_alone
 from pytest_lmeval.plugin.record.ending import INCOMPLETE
+from tests import needs
 from tests.plugin.asking.test_turns_unseen import seen
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ def lengths(project: Project, *options: str) -> list[int]:
 def test_examples_are_one_stretch_but_for_the_first_and_the_last_of_their_file(
     project: Project, options: tuple[str, ...]
 ) -> None:
+    if "-prandomly" in options:
+        needs.installed("pytest_randomly")
     project_of(project, *["yes"] * 20)
     assert [18] == lengths(project, *options)
 
@@ -270,6 +273,7 @@ def test_examples_of_a_folder_whose_fixtures_are_its_own_are_in_no_stretch(proje
 
 
 def test_no_record_is_in_a_stretch_while_a_task_in_python_makes_requests(project: Project) -> None:
+    needs.installed("math_verify")
     project.copy("python_tasks")
     project_of(project, *["yes"] * 8)
     found = lengths(project, "tasks/t.jsonl", "tasks/task_quizzes.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import needs
 from tests.conftest import BOTH, Project
 
 
@@ -87,6 +88,7 @@ definition:
 
 
 def test_a_text_that_makes_a_pattern_slow_is_a_wrong_answer_and_the_run_complete(model: Project) -> None:
+    needs.installed("jsonschema")
     slow, fine = f'"{"a" * 60}!"', '"aaa"'
     model.write(
         "conftest.py", "from pytest_lmeval.metrics.parts import worker\nworker.shared_worker()._cpu_limit_s = 1.0\n"

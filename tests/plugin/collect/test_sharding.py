@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import needs
 from tests.conftest import BOTH, NEEDLESS, Project
 
 SPLITTER = """
@@ -56,6 +57,7 @@ def test_an_order_drawn_at_random_leaves_the_shards_as_they_are(wide: Project) -
 
 
 def test_the_shards_of_runs_that_pytest_randomly_orders_differently_are_a_partition(wide: Project) -> None:
+    needs.installed("pytest_randomly")
     without = [f"-pno:{name}" for name in NEEDLESS if name != "randomly"]
     parts = []
     for part in (1, 2, 3):

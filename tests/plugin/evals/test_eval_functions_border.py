@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import needs
 from tests.conftest import BOTH, Project
 from tests.sources import source
 
@@ -288,6 +289,7 @@ def test_an_item_that_is_there_twice_stands_for_no_other(project: Project) -> No
 
 
 def test_pytest_repeat_is_refused_for_examples(project: Project) -> None:
+    needs.installed("pytest_repeat")
     project.small_tasks()
     run_tests(project, TIMES)
     for arguments in (["tests"], ["tasks"]):
@@ -399,6 +401,7 @@ async def test_output(lm):
 
 
 def test_an_async_test_that_another_plugin_runs_obeys_the_same(project: Project) -> None:
+    needs.installed("anyio")
     run_tests(project, PLAIN_ASYNC, "-panyio")
     found = {name.rpartition(":")[2].partition("[")[0]: record for name, record in project.examples().items()}
     errors = {name: record.get("error", "") for name, record in found.items()}

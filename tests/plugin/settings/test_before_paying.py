@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests import needs
 from tests.cli.yaml_project import write_project
 from tests.conftest import Project
 from tests.yaml_tasks import JUDGED
@@ -161,6 +162,8 @@ LACKING: dict[str, tuple[Callable[[Project], None], list[str], str]] = {
 def test_what_a_run_lacks(
     project: Project, write: Callable[[Project], None], options: list[str], fault: str, workers: list[str]
 ) -> None:
+    if "jsonschema" in fault:
+        needs.installed("jsonschema")
     write(project)
     project.write("conftest.py", "import sys\nsys.modules.update(jsonschema=None, math_verify=None)\n")
     (project.path / "blocked/ledger.jsonl/in").mkdir(parents=True)
@@ -184,6 +187,7 @@ def test_a_judge_that_a_conftest_brings_is_one(project: Project) -> None:
 
 
 def test_a_package_that_no_selected_example_needs_may_be_missing(project: Project) -> None:
+    needs.installed("jsonschema")
     schemas(project)
     project.small_tasks()
     project.write("conftest.py", "import sys\nsys.modules['jsonschema'] = None\n")

@@ -109,7 +109,9 @@ def children_heed_ctrl_c() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
-    parser.addoption("--again", action="store_true", help="run tests in other ways, too: those marked again")
+    parser.addoption(
+        "--again", action="store_true", help="run tests in a browser, and in other ways, too: those marked again"
+    )
     parser.addoption(
         "--not-passed-in",
         type=Path,
@@ -119,8 +121,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a misspelt kind of need before any test runs, name the markers and load how much is drawn."""
+    """Refuse a misspelt need and a checkout where nothing passed, name the markers and load how much is drawn."""
     needs.required()
+    passed_elsewhere(config)
     if fault := of_another_tree(importlib.util.find_spec("pytest_lmeval")):
         raise pytest.UsageError(fault)
     if config.getoption("all") and not config.getoption("--hypothesis-profile", None):
@@ -129,7 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
     config.addinivalue_line(
         "markers",
-        "again: needs --again, -m or --all; as a test that does not, in another way (say in worker processes)",
+        "again: needs --again, -m or --all; in a browser, or as a test that does not, in another way (say in workers)",
     )
 
 
@@ -161,7 +164,7 @@ def left_out(config: pytest.Config) -> dict[str, str]:
     # Who selects by the mark wants them.
     asked = config.getoption("again") or config.getoption("not_passed_in") or "again" in config.getoption("markexpr")
     if not asked:
-        found["again"] = "others once more, in other ways, with --again"
+        found["again"] = "others in a browser, and once more in other ways, with --again"
     return found
 
 

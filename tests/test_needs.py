@@ -21,7 +21,7 @@ from tests.sources import PROJECTS
 
 TESTS = Path(__file__).parent
 PROJECT = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]
-MARKED = "slow tests run with --all; others once more, in other ways, with --again"
+MARKED = "slow tests run with --all"
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
 
@@ -29,7 +29,7 @@ BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_ve
 @pytest.fixture
 def run_without_chromium(run_module: RunModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.delenv("LMEVAL_TEST_CHROMIUM", raising=False)
-    arguments = ["-pno:cacheprovider", *[f"-pno:{name}" for name in NEEDLESS], BROWSER_TEST]
+    arguments = ["-pno:cacheprovider", *[f"-pno:{name}" for name in NEEDLESS], "--again", BROWSER_TEST]
 
     def run(required: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": str(tmp_path), needs.VARIABLE: required}
@@ -104,7 +104,7 @@ def test_what_passed_in_a_checkout_when_it_was_last_run_is_left_out_elsewhere(
     def left() -> set[str]:
         return {*re.findall(r"::(test_\w+)", run("--collect-only", "-q", "--not-passed-in=.").stdout)}
 
-    refused = run("--not-passed-in=.")
+    refused = run("--not-passed-in=.", "-n2")
     assert (4, True) == (refused.returncode, "no test has passed in .: run ./check there" in refused.stderr)
     assert 0 == run().returncode
     assert {"test_lacking", "test_in_workers"} == left()

@@ -14,6 +14,12 @@ from tests.report.html.browser import Browser, find_chromium, running_browser
 WIDE = (1280, 800)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave tests in a browser to runs with ``--again``: an eighth of the time of all tests, for one page."""
+    if "browser" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.again)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     program = find_chromium()

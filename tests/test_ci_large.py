@@ -108,6 +108,7 @@ def test_each_part_runs_whatever_the_others_came_to(large: Large) -> None:
         "python3.12": "left out: there is no Python 3.12 here",
         "python3.13": f"{failed}; without tests/adapters/hf",
         "latest": f"{failed}; only tests/plugin, tests/adapters/openai and tests/functions",
+        "bare": failed,
         "clients": failed,
         "plugins": "FAILED: 1 of 2 the same; not: pytest-sugar",
         "ray": "left out: its environment could not be made",

@@ -5,7 +5,6 @@ Everything public is importable from this package and loaded when it is first us
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -106,19 +105,3 @@ __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Moved:
-    """Finds modules under the names that they had before; asked last, for names that nothing else knows."""
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        """Return how a module that was moved is imported; None for every other."""
-        if not name.startswith(f"{__name__}."):
-            return None
-        from pytest_lmeval.moved import spec_of
-
-        return spec_of(name)
-
-
-sys.meta_path.append(_Moved)

@@ -30,8 +30,7 @@ ROWS = (
     "leaderboard",
     "task",
     "data judging metrics postprocess sandbox stats templates",
-    "types text atomic arguments compact_json errors formatters frozen hashes moved numbers own_modules "
-    "pages redaction",
+    "types text atomic arguments compact_json errors formatters frozen hashes numbers own_modules pages redaction",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}

@@ -66,6 +66,11 @@ OPTIONAL = LIBRARIES | {
 }
 """What a test may not find, by the names that are imported."""
 PACKAGES = {
+    "beside_anyio/tests/conftest.py": ("anyio",),
+    "beside_anyio/tests/test_evals.py": ("anyio",),
+    "beside_anyio/tests/test_plain.py": ("anyio",),
+    "beside_asyncio/tests/conftest.py": ("pytest_asyncio",),
+    "beside_asyncio/tests/test_evals.py": ("pytest_asyncio",),
     "eval_border/tests/test_x.py": ("numpy",),
     "eval_clients/tests/test_clients.py": ("openai",),
     "eval_clients/tests/test_own_clients.py": ("openai",),

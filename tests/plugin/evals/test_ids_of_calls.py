@@ -70,6 +70,7 @@ async def test_desk(row, lm):
 @pytest.mark.slow
 def test_an_sdk_that_refuses_an_id_that_was_there_before_runs_out_of_a_ledger(project: Project) -> None:
     installed("agents", "clients")
+    installed("openai")
     project.copy("eval_agent", "model.py")
     project.write("test_desk.py", SDK)
     project.write("kill.txt", "")

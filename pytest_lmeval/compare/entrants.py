@@ -160,6 +160,7 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
         # What a gate decided, and warned of, is of all variants together.
         facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config, gate=_NOT_GATED)
         path = run.path.with_name(f"{run.path.name}@{config}")
-        infos = {task: replace(run.infos[name], name=task) for name, task in tasks.items()}
+        # Variants are compared on the rows of one run: their numbers are those of the same rows.
+        infos = {task: replace(run.infos[name], name=task, numbered=False) for name, task in tasks.items()}
         found.append(replace(run, path=path, facts=facts, infos=infos, results=tuple(results), board=None))
     return found

@@ -170,8 +170,9 @@ assert before == around()
 # One more than before, with 250 lines: plugin.asking.stretch, which saves a fifth of each further example.
 # 50 lines more: what keeps code of a project out of stretches, and has each reported to its end.
 # 170 lines more: functions that heed nothing, requests that are given up at the end, rounding, ids beside parameters.
-RECORDS = (129, 19_300)
-FUNCTION = (143, 22_530)
+# 100 and 500 lines more: what a task lacks, the limit on cost, reports moved aside, async fixtures, lost exceptions.
+RECORDS = (129, 19_400)
+FUNCTION = (144, 23_030)
 UNUSED = {
     *("adapters.bigram", "asking.limits", "asking.rounds", "compare.changes", "compare.pairing", "data.rows"),
     *("formats.python", "formats.spec", "formats.tools", "formats.turns", "formats.yaml", "leaderboard.classes"),

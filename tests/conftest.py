@@ -274,7 +274,10 @@ class Project:
         """Replace a text that stands in a file once."""
         content = (self.path / name).read_text("utf-8")
         assert 1 == content.count(old), f"{name} holds {content.count(old)} times {old!r}"
-        self.write(name, content.replace(old, new))
+        before = (self.path / name).stat().st_mtime
+        path = self.write(name, content.replace(old, new))
+        # Compiled modules are told from others by size and second.
+        os.utime(path, (before + 1, before + 1))
 
     def task(self, name: str, *records: dict[str, Any]) -> Path:
         return self.write(name, "".join(json.dumps(record) + "\n" for record in records))

@@ -37,6 +37,8 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.rows import RowTemplate
 from pytest_lmeval.types import Example, RecordError
 
+_MOST_COLUMNS = 10
+
 
 def load_data_file(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
     """Return the task that ``document`` describes, one for each of several prompts, and what is wrong with it."""
@@ -45,6 +47,8 @@ def load_data_file(source: TaskSource, document: YamlDocument, registry: Registr
         rows = _rows(source.path, document)
         for template in shape.templates:
             template.check_columns(rows.columns)
+        for name, prompt in shape.prompts.items():
+            _check_uses_rows(f"{PROMPT}.{name}" if name else PROMPT, prompt, rows)
     except RecordRefused as refused:
         fault = RecordError(line_of(document, refused.field), None, refused.rule, refused.field, refused.detail)
         return LoadedFile((), [fault])
@@ -54,6 +58,15 @@ def load_data_file(source: TaskSource, document: YamlDocument, registry: Registr
     maker = _Maker(source, document, registry, shape, rows)
     tasks = [maker.task(name, prompt) for name, prompt in shape.prompts.items()]
     return LoadedFile([task for task in tasks if task.examples], [*dict.fromkeys(maker.errors)])
+
+
+def _check_uses_rows(field: str, prompt: RowTemplate | ChatPrompt, rows: _Rows) -> None:
+    parts = prompt.contents if isinstance(prompt, ChatPrompt) else (prompt,)
+    if not any(part.used(rows.columns) for part in parts):
+        named = ", ".join([*rows.columns][:_MOST_COLUMNS])
+        first = "{{ " + next(iter(rows.columns), "column") + " }}"
+        detail = f"it uses no column of {rows.dataset.get('path', 'rows')} ({named}); a column is written {first}"
+        raise RecordRefused("bad_value", field, detail)
 
 
 class _Row(NamedTuple):
@@ -100,7 +113,7 @@ class _Maker:
             name=f"{source.name}@{name}" if name else source.name,
             path=source.path,
             sha256=self._sha256,
-            metric=self._shape.fixed.get("metric", CHECKS),
+            metric=self._shape.metric or CHECKS,
             examples=self._examples(prompt),
             strict=False,
             registry=self._registry,
@@ -130,13 +143,15 @@ class _Maker:
     def _example(self, prompt: RowTemplate | ChatPrompt, row: _Row, number: int) -> Example:
         messages = prompt.messages(row.cells) if isinstance(prompt, ChatPrompt) else ()
         text = concatenation(messages) if isinstance(prompt, ChatPrompt) else prompt.fill(row.cells)
-        record = {**self._shape.fixed, "prompt": text, "id": self._id(row, number)}
+        record = {"extras": self._shape.extras.fill(row.cells), "prompt": text, "id": self._id(row, number)}
+        if self._shape.metric:
+            record["metric"] = self._shape.metric
         if self._shape.targets:
             record["targets"] = _filled(self._shape.targets, row)
         if self._shape.checks:
             record[CHECKS] = [
-                {**check, "targets": _filled(targets, row)} if targets else check
-                for check, targets in self._shape.checks
+                {**rest.fill(row.cells), **({"targets": _filled(targets, row)} if targets else {})}
+                for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry)
         # Rows of a file of their own are all of the line that names it.

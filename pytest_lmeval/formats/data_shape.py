@@ -16,7 +16,7 @@ from pytest_lmeval.formats.yaml.claims import ROLES
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.templates.rows import RowTemplate
+from pytest_lmeval.templates.rows import RowTemplate, RowValue
 
 _KEYS = (
     *("prompt", "data", "rows", "id", "target", "targets", "metric", "checks"),
@@ -43,7 +43,7 @@ def _is_foreign(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a row is made into; ``fixed`` are the fields of its record that are the same for all rows.
+    """What a row is made into; ``metric`` is "" beside checks.
 
     ``checks`` are all but the targets of each check, and those.
     """
@@ -51,8 +51,9 @@ class Shape:
     prompts: Mapping[str, RowTemplate | ChatPrompt]
     targets: Sequence[RowTemplate]
     id: RowTemplate | None
-    fixed: Mapping[str, Any]
-    checks: Sequence[tuple[Mapping[str, Any], Sequence[RowTemplate]]] = ()
+    extras: RowValue
+    metric: str = ""
+    checks: Sequence[tuple[RowValue, Sequence[RowTemplate]]] = ()
 
     @property
     def templates(self) -> Iterator[RowTemplate]:
@@ -60,7 +61,9 @@ class Shape:
         for prompt in self.prompts.values():
             yield from prompt.contents if isinstance(prompt, ChatPrompt) else (prompt,)
         yield from self.targets
-        for _, targets in self.checks:
+        yield from self.extras.templates
+        for rest, targets in self.checks:
+            yield from rest.templates
             yield from targets
         if self.id is not None:
             yield self.id
@@ -79,14 +82,15 @@ def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
         detail = "a data file needs the metric that its answers are scored by, or checks"
         raise RecordRefused("missing_required", "metric", detail)
     id = _template(document["id"], "id") if "id" in document else None
-    shape = Shape(_prompts(document["prompt"]), (), id, {"extras": dict(common_extras(document, registry))})
+    extras = RowValue.of(common_extras(document, registry), "extras")
+    shape = Shape(_prompts(document["prompt"]), (), id, extras)
     if CHECKS in document:
         return replace(shape, checks=_checks(document))
     metric = known_metric(document["metric"], "metric", registry)
-    return replace(shape, targets=_targets(document), fixed={**shape.fixed, "metric": metric})
+    return replace(shape, targets=_targets(document), metric=metric)
 
 
-def _checks(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[RowTemplate]]]:
+def _checks(document: Mapping[str, Any]) -> list[tuple[RowValue, Sequence[RowTemplate]]]:
     for name in ("metric", "target", "targets"):
         if name in document:
             raise RecordRefused(
@@ -95,10 +99,10 @@ def _checks(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequen
     given = document[CHECKS]
     if not isinstance(given, list) or not all(isinstance(check, dict) for check in given):
         raise RecordRefused("bad_type", CHECKS, f"expected a list of mappings, got {given!r:.80}")
-    apart: list[tuple[Mapping[str, Any], Sequence[RowTemplate]]] = []
+    apart: list[tuple[RowValue, Sequence[RowTemplate]]] = []
     for number, check in enumerate(given):
         rest = {name: value for name, value in check.items() if name not in ("target", "targets")}
-        apart.append((rest, _targets(check, f"{CHECKS}[{number}].")))
+        apart.append((RowValue.of(rest, f"{CHECKS}[{number}]"), _targets(check, f"{CHECKS}[{number}].")))
     return apart
 
 

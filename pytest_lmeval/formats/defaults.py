@@ -11,7 +11,7 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.compact import IN_EXTRAS, OF_RECORD
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.templates.rows import RowTemplate
+from pytest_lmeval.templates.rows import RowTemplate, RowValue
 
 DEFAULTS = "defaults"
 _KEYS = ("prompt", "metric", "post_process", "threshold", "extras", "columns")
@@ -27,7 +27,7 @@ class Defaults:
     """
 
     metric: str | None
-    extras: Mapping[str, Any]
+    extras: RowValue
     prompt: RowTemplate | None
     columns: frozenset[str]
 
@@ -43,10 +43,11 @@ class Defaults:
         if self.metric is not None and own.keys().isdisjoint(("metric", "turns", "checks")):
             own["metric"] = self.metric
         extras = own.get("extras", {})
-        return {**own, "extras": {**self.extras, **extras}} if isinstance(extras, dict) else own
+        return {**own, "extras": {**self.extras.fill(row), **extras}} if isinstance(extras, dict) else own
 
     def _check_keys(self, row: Mapping[str, Any]) -> None:
-        used = self.columns | (set() if self.prompt is None else self.prompt.used(row))
+        templates = [*self.extras.templates, *([] if self.prompt is None else [self.prompt])]
+        used = self.columns.union(*(template.used(row) for template in templates))
         for name in row:
             if name not in used:
                 elsewhere = f";{IN_EXTRAS[name]}" if name in IN_EXTRAS else nearest(name, [*OF_RECORD, *sorted(used)])
@@ -65,7 +66,8 @@ def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
             hint = nearest(name, _KEYS, "expected one of")
             raise RecordRefused("unknown_field", f"{DEFAULTS}.{name}", f"unknown field {name!r}{hint}")
     metric = known_metric(given["metric"], f"{DEFAULTS}.metric", registry) if "metric" in given else None
-    return Defaults(metric, common_extras(given, registry, DEFAULTS), _prompt(given), _columns(given))
+    extras = RowValue.of(common_extras(given, registry, DEFAULTS), f"{DEFAULTS}.extras")
+    return Defaults(metric, extras, _prompt(given), _columns(given))
 
 
 def common_extras(given: Mapping[str, Any], registry: Registry, within: str = "") -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jinja2 import pass_context
+from jinja2.exceptions import UndefinedError
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context, Undefined
 
@@ -50,6 +51,7 @@ class RenderBudget:
     room: Room = field(default_factory=Room)
     steps: int = MAX_STEPS
     deadline: float = field(default_factory=lambda: time.monotonic() + MAX_SECONDS)
+    writes_null: bool = False
 
     def step(self) -> None:
         """Count one iteration, call or operation."""
@@ -77,6 +79,13 @@ class RenderBudget:
         for value in values:
             self.step()
             yield value
+
+
+def written(value: Any) -> Any:
+    """Return a value that is to become text; raise UndefinedError for null, which would be the word None."""
+    if value is None:
+        raise UndefinedError("the value is null, which has no text; give one, as in {{ value or 'unknown' }}")
+    return value
 
 
 def weigh(value: Any) -> int:
@@ -124,9 +133,10 @@ def _text_bytes(text: str) -> int:
 
 
 _KEPT = """
-    abs capitalize count d default dictsort first float int items last length list lower map max min reject rejectattr
-    reverse select selectattr sort title trim unique upper wordcount
+    abs count d default dictsort first float int items last length list map max min reject rejectattr reverse select
+    selectattr sort unique
 """
+_OF_TEXT = ("capitalize", "lower", "title", "trim", "upper", "wordcount")
 
 
 def guarded(name: str, owner: str, arguments: Sequence[Any], budget: RenderBudget) -> str:
@@ -143,11 +153,13 @@ def _join(values: Iterable[Any], separator: str, budget: RenderBudget) -> str:
         total += weigh(value) + len(separator)
         if total > MAX_CHARS:
             raise LimitReached(f"more than {MAX_CHARS:,} characters")
-        texts.append(_text(value))
+        texts.append(_text(value, budget))
     return separator.join(texts)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, budget: RenderBudget) -> str:
+    if not budget.writes_null:
+        written(value)
     if isinstance(value, Undefined):
         return str(value)  # raises what the undefined value has to say
     weigh(value)
@@ -172,8 +184,24 @@ def _join_filter(context: Context, values: Iterable[Any], d: str = "", attribute
     return _join(values, d, context[" budget"])
 
 
-def _replace_filter(text: Any, old: str, new: str, count: int | None = None) -> str:
-    return _replace(_text(text), old, new, count)
+def _of_text(name: str) -> Callable[..., Any]:
+    """Return a filter of Jinja's that takes a text."""
+
+    @pass_context
+    def applied(context: Context, value: Any, *args: Any, **named: Any) -> Any:
+        return JINJA_FILTERS[name](_text(value, context[" budget"]), *args, **named)
+
+    return applied
+
+
+@pass_context
+def _string(context: Context, value: Any) -> str:
+    return _text(value, context[" budget"])
+
+
+@pass_context
+def _replace_filter(context: Context, text: Any, old: str, new: str, count: int | None = None) -> str:
+    return _replace(_text(text, context[" budget"]), old, new, count)
 
 
 def _tojson(value: Any, indent: int | None = None) -> str:
@@ -191,8 +219,9 @@ def _hash(value: Any) -> str:
     return sha256(_tojson(value).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _indent(text: Any, width: int = 4, first: bool = False, blank: bool = False) -> str:
-    lines = _text(text).split("\n")
+@pass_context
+def _indent(context: Context, text: Any, width: int = 4, first: bool = False, blank: bool = False) -> str:
+    lines = _text(text, context[" budget"]).split("\n")
     if not 0 <= width <= 100 or len(lines) * width > MAX_CHARS:
         raise LimitReached("indent: width beyond 100")
     gap = " " * width
@@ -203,7 +232,8 @@ def _indent(text: Any, width: int = 4, first: bool = False, blank: bool = False)
 def _concatenate(context: Context, *values: Any) -> Any:
     if sum(weigh(value) for value in values) > MAX_CHARS:
         raise LimitReached(f"more than {MAX_CHARS:,} characters")
-    return context[" budget"].made("".join(map(_text, values)))
+    budget = context[" budget"]
+    return budget.made("".join(_text(value, budget) for value in values))
 
 
 def _round(value: float, precision: int = 0, method: str = "common") -> float:
@@ -264,13 +294,14 @@ def _iterate(context: Context, values: Any) -> Any:
 FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         **{name: JINJA_FILTERS[name] for name in _KEPT.split()},
+        **{name: _of_text(name) for name in _OF_TEXT},
         "join": _join_filter,
         "replace": _replace_filter,
         "tojson": _tojson,
         "hash": _hash,
         "indent": _indent,
         "round": _round,
-        "string": _text,
+        "string": _string,
         "sum": _sum,
         " concatenate": _concatenate,
         " weigh": _weigh,

@@ -6,7 +6,7 @@ Jinja cannot spell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,40 +38,98 @@ class RowTemplate:
 
     def used(self, columns: Collection[str]) -> set[str]:
         """Return the names of the columns that the template uses, among ``columns`` or not."""
-        names = (path[1:] if path[0] == _ROW and _ROW not in columns else path for path in self.template.names)
-        return {path[0] for path in names if path and path[0] not in _FUNCTIONS}
+        return _columns_of(self.template.names, columns)
 
     def check_columns(self, columns: Collection[str]) -> None:
         """Raise RecordRefused for a column that no row has, and for a text that is only the name of one."""
         source = self.template.source.strip()
-        if source in columns:
-            detail = (
-                f"{source!r} is a text, and the name of a column: write {'{{ ' + source + ' }}'!r} for what is in it"
-            )
-            raise RecordRefused("bad_value", self.field, detail)
+        name = source[1:-1] if source.startswith("{") and source.endswith("}") else source
+        if name.strip() in columns:
+            hint = f"write {'{{ ' + name.strip() + ' }}'!r} for what is in it"
+            raise RecordRefused("bad_value", self.field, f"{source!r} is a text, and the name of a column: {hint}")
         for name in sorted(self.used(columns)):
             if name not in columns and not self.template.tolerates_missing:
                 raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{_instead(name, columns)}")
 
     def fill(self, row: Mapping[str, Any]) -> str:
-        """Return the text for ``row``; raise RecordRefused for a column that is missing or empty, and a blank text."""
+        """Return the text for ``row``; raise RecordRefused for a column that is missing, and an empty one by itself."""
+        return str(self._filled(row, self.template.render))
+
+    def value(self, row: Mapping[str, Any]) -> Any:
+        """Return the value for ``row`` of a template that is one expression, of any other its text; raise likewise."""
+        return self._filled(row, self.template.value)
+
+    def _filled(self, row: Mapping[str, Any], fill: Callable[[Mapping[str, Any]], Any]) -> Any:
         from pytest_lmeval.templates.template import TemplateFault
 
         if not self.template.tolerates_missing:
             self._check_cells(row)
         try:
-            text = self.template.render({_ROW: row, **row})
+            return fill({_ROW: row, **row})
         except TemplateFault as fault:
             raise RecordRefused("bad_value", self.field, str(fault)) from None
-        return text
 
     def _check_cells(self, row: Mapping[str, Any]) -> None:
         for name in sorted(self.used(row)):
             if name not in row:
                 detail = f"the row has no {name!r}, which the template uses{_instead(name, row)}"
                 raise RecordRefused("missing_required", self.field, detail)
+        for name in sorted(_columns_of(self.template.alone, row)):
             if row[name] is None or (isinstance(row[name], str) and not row[name].strip()):
-                raise RecordRefused("bad_value", self.field, f"{name!r} is empty, and the template uses it")
+                instead = "{{ " + name + " or 'unknown' }}"
+                detail = f"{name!r} is empty, and the template uses it; if it may be, write {instead}"
+                raise RecordRefused("bad_value", self.field, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """A value whose texts are templates where they have an expression, however deep they are in it."""
+
+    value: Any
+
+    @classmethod
+    def of(cls, value: Any, field: str) -> RowValue:
+        """Return the value with its templates compiled; raise RecordRefused for one that is not valid."""
+        return cls(_with_templates(value, field))
+
+    @property
+    def templates(self) -> Iterator[RowTemplate]:
+        """The templates in it."""
+        return _templates_in(self.value)
+
+    def fill(self, row: Mapping[str, Any]) -> Any:
+        """Return the value for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does."""
+        return walked(self.value, lambda each: each.value(row) if isinstance(each, RowTemplate) else each)
+
+
+def walked(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return ``value`` with ``change`` made to all in it that is neither a list nor a mapping."""
+    if isinstance(value, list):
+        return [walked(each, change) for each in value]
+    if isinstance(value, Mapping):
+        return {key: walked(each, change) for key, each in value.items()}
+    return change(value)
+
+
+def _with_templates(value: Any, field: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_templates(each, f"{field}.{key}") for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_templates(each, f"{field}[{number}]") for number, each in enumerate(value)]
+    is_template = isinstance(value, str) and ("{{" in value or "{%" in value)
+    return RowTemplate.of(value, field) if is_template else value
+
+
+def _templates_in(value: Any) -> Iterator[RowTemplate]:
+    if isinstance(value, RowTemplate):
+        yield value
+    for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _templates_in(each)
+
+
+def _columns_of(paths: Iterable[tuple[str, ...]], columns: Collection[str]) -> set[str]:
+    names = (path[1:] if path[0] == _ROW and _ROW not in columns else path for path in paths)
+    return {path[0] for path in names if path and path[0] not in _FUNCTIONS}
 
 
 def _instead(name: str, columns: Collection[str]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import meta, nodes
@@ -11,10 +11,22 @@ from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from pytest_lmeval.templates.environment import BUDGET, TemplateEnvironment, make_environment
-from pytest_lmeval.templates.filters import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room
+from pytest_lmeval.templates.filters import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room, written
 from pytest_lmeval.templates.rewrite import guard, references
 
 _RESULT = "lmeval_result"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How templates of one format are read: other filters, a last line end that stays, null as the word None."""
+
+    filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    keeps_line_end: bool = False
+    writes_null: bool = False
+
+
+USUAL = Dialect()
 
 
 class TemplateFault(Exception):
@@ -25,12 +37,15 @@ class TemplateFault(Exception):
 class Template:
     """A template; ``names`` are the variables that it takes, each with the attributes known beforehand.
 
-    ``tolerates_missing``: it asks whether a variable is defined, or names a default for one that is not.
+    ``alone`` are those that are written as they are, by themselves. ``tolerates_missing``: it asks whether a variable
+    is defined, or names a default for one that is not.
     """
 
     source: str
     names: frozenset[tuple[str, ...]]
+    alone: frozenset[tuple[str, ...]]
     tolerates_missing: bool
+    _dialect: Dialect
     _text: JinjaTemplate
     _value: JinjaTemplate | None
 
@@ -40,7 +55,7 @@ class Template:
         Renderings whose variables have the same `Room` under ``ROOM`` share it.
         """
         try:
-            budget = _budget(variables)
+            budget = self._budget(variables)
             context = self._text.new_context({**variables, BUDGET: budget})
             chunks: list[str] = []
             size = 0
@@ -59,7 +74,7 @@ class Template:
         if self._value is None:
             return self.render(variables)
         try:
-            context = self._value.new_context({**variables, BUDGET: _budget(variables)})
+            context = self._value.new_context({**variables, BUDGET: self._budget(variables)})
             for _ in self._value.root_render_func(context):
                 pass
             value = context.vars[_RESULT]
@@ -68,28 +83,34 @@ class Template:
         except Exception as error:
             raise TemplateFault(self._shown(error)) from None
 
+    def _budget(self, variables: Mapping[str, Any]) -> RenderBudget:
+        """Return what a rendering may use: of memory, what the other templates of the example left."""
+        room = variables.get(ROOM)
+        budget = RenderBudget(room) if isinstance(room, Room) else RenderBudget()
+        budget.writes_null = self._dialect.writes_null
+        return budget
+
     def _shown(self, error: Exception) -> str:
         kind = "" if isinstance(error, UndefinedError | LimitReached) else f"{type(error).__name__}: "
         shown = " ".join(self.source.split())
         return f"template {shown[:80]!r}: {kind}{str(error)[:500]}"
 
 
-def _budget(variables: Mapping[str, Any]) -> RenderBudget:
-    """Return what a rendering may use: of memory, what the other templates of the example left."""
-    room = variables.get(ROOM)
-    return RenderBudget(room) if isinstance(room, Room) else RenderBudget()
-
-
-def compile_template(source: str) -> Template:
-    """Return the template of ``source``; raise TemplateFault, with the line within it, where it is not valid."""
+def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
+    """Return the template of ``source``; raise TemplateFault, with the line within it, if it is not valid."""
     environment = make_environment()
-    environment.finalize = _text_of
+    environment.keep_trailing_newline = dialect.keeps_line_end
+    environment.filters.update(dialect.filters)
+    if not dialect.writes_null:
+        environment.finalize = written
     try:
         parsed = environment.parse(source)
         unset = meta.find_undeclared_variables(parsed)
         names = frozenset(name for name in references(parsed) if name[0] in unset)
+        alone = names & frozenset(_alone(parsed))
+        value = _expression(environment, source)
         return Template(
-            source, names, _tolerates_missing(parsed), _compiled(environment, parsed), _expression(environment, source)
+            source, names, alone, _tolerates_missing(parsed), dialect, _compiled(environment, parsed), value
         )
     except TemplateSyntaxError as error:
         raise TemplateFault(f"line {error.lineno} of the template: {error.message}") from None
@@ -98,11 +119,11 @@ def compile_template(source: str) -> Template:
         raise TemplateFault(f"not a template: {error}") from None
 
 
-def _text_of(value: Any) -> Any:
-    """Return a value that is written; raise UndefinedError for one that is null, which would be the word None."""
-    if value is None:
-        raise UndefinedError("the value is null, which has no text; give one, as in {{ value or 'nobody' }}")
-    return value
+def _alone(parsed: nodes.Template) -> Iterator[tuple[str, ...]]:
+    for output in parsed.find_all(nodes.Output):
+        for part in output.nodes:
+            if isinstance(part, nodes.Name | nodes.Getattr | nodes.Getitem):
+                yield from references(nodes.Template([nodes.Output([part])]))
 
 
 def _tolerates_missing(parsed: nodes.Template) -> bool:

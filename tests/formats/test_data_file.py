@@ -100,6 +100,7 @@ def test_the_examples_have_what_the_file_says_of_all(tmp_path: Path) -> None:
     assert ("f1", "rows.csv", {}, "") == (task.metric, task.dataset["path"], task.config, task.key)
 
 
+EMPTY = "{0!r} is empty, and the template uses it; if it may be, write {{{{ {0} or 'unknown' }}}}"
 FAULTS: list[tuple[dict[str, Any], str, list[str]]] = [
     (
         {"prompt": "said"},
@@ -107,6 +108,26 @@ FAULTS: list[tuple[dict[str, Any], str, list[str]]] = [
         ["1: bad_value prompt: 'said' is a text, and the name of a column: write '{{ said }}' for what is in"],
     ),
     ({"target": "label"}, CSV, ["3: bad_value target: 'label' is a text, and the name of a column"]),
+    (
+        {"target": "{label}"},
+        CSV,
+        ["3: bad_value target: '{label}' is a text, and the name of a column: write '{{ label }}' for what is in"],
+    ),
+    (
+        {"prompt": "Answer {said} now."},
+        CSV,
+        ["1: bad_value prompt: it uses no column of rows.csv (id, said, label); a column is written {{ id }}"],
+    ),
+    (
+        {"extras": {"rubric": "Does it name {{ labl }}?"}, "metric": "rubric"},
+        CSV,
+        ["5: bad_value extras.rubric: there is no column 'labl'; did you mean 'label'?"],
+    ),
+    (
+        {"extras": {"tolerance": "{{ label }}"}, "metric": "number", "target": "1"},
+        "id,said,label\na,1,x\n",
+        ["2: bad_value extras.tolerance: rows.csv:2: "],
+    ),
     ({"id": "{{ nr }}"}, CSV, ["5: bad_value id: there is no column 'nr'; there is id, said, label"]),
     ({"prompt": "{{ sad }}"}, CSV, ["1: bad_value prompt: there is no column 'sad'; did you mean 'said'?"]),
     ({"prompt": "{{ said"}, CSV, ["1: bad_value prompt: line 1 of the template"]),
@@ -197,7 +218,7 @@ def test_a_bad_row_in_the_file_itself_has_its_line_and_good_ones_stay(tmp_path: 
     loaded = load_file(path, "q", REGISTRY)
     assert [
         "q.yaml:4: missing_required target: the row has no 'label', which the template uses; there is said",
-        "q.yaml:5: bad_value target: 'label' is empty, and the template uses it",
+        f"q.yaml:5: bad_value target: {EMPTY.format('label')}",
     ] == _faults(loaded)
     assert [("1", 3)] == [(each.id, each.line) for each in loaded.tasks[0].examples]
 
@@ -207,8 +228,8 @@ def test_each_prompt_is_a_variant_and_a_bad_row_is_named_once(tmp_path: Path) ->
     prompts = {"short": "{{ said }}", "long-1.0": "{{ said }} {{ more }}"}
     loaded = _load(tmp_path, {**USUAL, "prompt": prompts}, rows)
     assert [
-        "q.yaml:2: bad_value target: rows.csv:3: 'label' is empty, and the template uses it",
-        "q.yaml:2: bad_value prompt.long-1.0: rows.csv:2: 'more' is empty, and the template uses it",
+        f"q.yaml:2: bad_value target: rows.csv:3: {EMPTY.format('label')}",
+        f"q.yaml:2: bad_value prompt.long-1.0: rows.csv:2: {EMPTY.format('more')}",
     ] == _faults(loaded)
     assert [("q@short", "q", {"prompt": "short"}, 1)] == [
         (task.name, task.key, task.config, len(task.examples)) for task in loaded.tasks

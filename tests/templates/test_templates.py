@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pytest_lmeval
 from pytest_lmeval.templates import filters
 from pytest_lmeval.templates.filters import ROOM, Room
 from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
+from tests.conftest import Project
 from tests.tables import each_row
 
 SAMPLE: dict[str, Any] = {
@@ -43,7 +47,9 @@ def _render(source: str, **variables: Any) -> str:
         ("{{ sample.names | tojson }}", '["x", "y"]'),
         ('{"a": {{ sample | tojson }}}', None),
         ("{{ '<ü>' | tojson }}", '"<ü>"'),
-        ("{{ sample.first ~ 1 ~ none }}", "a1None"),
+        ("{{ sample.first ~ 1 }}", "a1"),
+        ("{{ sample.none or 'd' }}{{ (sample.none or 'd') | upper }}", "dD"),
+        ("{{ 'no' if sample.none is none else sample.none }}{{ sample.none | tojson }}", "nonull"),
         ("{{ sample.first + 'b' }}", "ab"),
         ("{{ 'ab' * 2 }}", "abab"),
         ("{{ (1 + 2) * 3 - 4 // 2 }}", "7"),
@@ -58,7 +64,6 @@ def _render(source: str, **variables: Any) -> str:
         ("{{ 'a\nb' | indent(2) }}", "a\n  b"),
         ("{% raw %}{{ x }}{% endraw %}{# c #}", "{{ x }}"),
         ("{{ sample.names | map('upper') | list }}", "['X', 'Y']"),
-        ("{{ sample.none | string }}", "None"),
     ],
 )
 def test_templates_do_what_jinja_does(source: str, text: str | None) -> None:
@@ -287,7 +292,13 @@ def test_a_template_knows_what_it_takes() -> None:
 
 def test_a_null_is_no_text_unless_the_template_says_which() -> None:
     row = {"row": {"answer": None}}
-    for source in ("{{ row.answer }}", "It is {{ row.answer }}.", "{{ none }}"):
+    writing = (
+        "{{ row.answer | upper }}",
+        "{{ row.answer ~ 'x' }}",
+        "{{ [row.answer] | join }}",
+        "{{ row.answer | string }}",
+    )
+    for source in ("{{ row.answer }}", "It is {{ row.answer }}.", "{{ none }}", *writing):
         with pytest.raises(TemplateFault, match="the value is null, which has no text"):
             compile_template(source).render(row)
     assert "nobody" == compile_template("{{ row.answer or 'nobody' }}").render(row)
@@ -295,3 +306,72 @@ def test_a_null_is_no_text_unless_the_template_says_which() -> None:
     # As a value, and in what asks for it, it stays one.
     assert compile_template("{{ row.answer }}").value(row) is None
     assert "yes" == compile_template("{% if row.answer is none %}yes{% endif %}").render(row)
+
+
+NULLS = """
+prompt: "Say {{ name or 'nobody' }} of {{ id }}"
+rows: [{id: a, name: null}, {id: b, name: Bo}]
+target: "{{ name or 'nobody' }}"
+metric: exact_match
+"""
+
+
+def test_data_files_and_records_take_a_null_within_an_expression_and_none_by_itself(project: Project) -> None:
+    project.write("tasks/rows.yaml", NULLS)
+    defaults = {"prompt": "Say {{ name or 'nobody' }}", "metric": "exact_match"}
+    project.task("tasks/lines.jsonl", {"defaults": defaults}, {"id": "a", "name": None, "targets": ["nobody"]})
+    project.run("--lm-gate=none")
+    asked = ["Say Bo of b", "Say nobody", "Say nobody of a"]
+    assert asked == sorted(prompt for prompts in project.calls() for prompt in prompts)
+    project.write("tasks/rows.yaml", NULLS.replace(" or 'nobody'", ""))
+    result = project.run()
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["*tasks/rows.yaml:*: bad_value prompt: 'name' is empty, and the template uses it; *"])
+
+
+RUBRICS = """
+prompt: "{{ p }}"
+data: rows.csv
+metric: rubric
+extras: {rubric: "Does the answer mention {{ label }}?", human_label: "{{ by }}"}
+"""
+
+
+def test_extras_of_data_files_and_defaults_are_filled_for_every_row(project: Project) -> None:
+    project.write("tasks/rows.csv", "id,p,label,by\na,say: x,tea,1\nb,say: y,rice,0\n")
+    project.write("tasks/rows.yaml", RUBRICS)
+    project.write(
+        "tasks/checked.yaml",
+        RUBRICS.replace("metric: rubric\nextras: {", "checks: [{metric: rubric, extras: {") + "}]\n",
+    )
+    extras = {"rubric": "Does the answer mention {{ label }}?"}
+    defaults = {"prompt": "{{ p }}", "metric": "rubric", "extras": extras}
+    project.task("tasks/lines.jsonl", {"defaults": defaults}, {"id": "a", "p": "say: z", "label": "salt"})
+    project.write("judge.py", JUDGE)
+    project.run("--lm-judge=judge:Judge", "--lm-gate=none")
+    asked = [re.search(r"mention (.*)\?", prompt)[1] for prompt in project.asked("judged.txt")]  # type: ignore[index]
+    assert ["rice", "rice", "salt", "tea", "tea"] == sorted(asked)
+    assert {1.0} == {row["metrics"]["rubric.agreement"] for row in project.board()["tasks"] if row["task"] == "rows"}
+
+
+JUDGE = """
+import json
+
+class Judge:
+    name = "judge"
+
+    def generate(self, prompts):
+        with open("judged.txt", "a") as file:
+            file.writelines(json.dumps(prompt) + "\\n" for prompt in prompts)
+        return [json.dumps({"reason": "so", "score": float("tea" in prompt)}) for prompt in prompts]
+"""
+
+
+def test_one_function_compiles_the_templates_of_all_formats() -> None:
+    package = Path(pytest_lmeval.__file__).parent
+    calls = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"environment\.compile\(|from_string\(|jinja2\.Template\(", path.read_text("utf-8"))
+    }
+    assert {"templates/template.py"} == calls

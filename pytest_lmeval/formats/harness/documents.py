@@ -12,15 +12,11 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
-from jinja2.exceptions import TemplateSyntaxError
-
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.harness.chance import seed_of, seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.functions import function_of, may_draw, start_of
-from pytest_lmeval.templates.environment import BUDGET, make_environment
-from pytest_lmeval.templates.filters import MAX_CHARS, LimitReached, RenderBudget
-from pytest_lmeval.templates.rewrite import guard
+from pytest_lmeval.templates.template import Dialect, TemplateFault, compile_template
 
 Row = Mapping[str, Any]
 
@@ -122,39 +118,26 @@ def _literal(text: str, otherwise: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def template_of(source: str) -> Callable[[Row], str]:
-    """Return what fills the template ``source`` with a row; raise RecordRefused where either does not fit."""
+    """Return what fills the template ``source`` with a row; raise RecordRefused if either does not fit."""
     if "{" not in source and "\r" not in source:  # as it is: many descriptions are
         return lambda row: source
-    environment = _environment()
     try:
-        parsed = environment.parse(source)
-        parsed.set_environment(environment)
-        code = environment.compile(guard(parsed), name=None, filename="<template>")
-    except TemplateSyntaxError as error:
-        raise RecordRefused("bad_value", "template", f"line {error.lineno} of the template: {error.message}") from None
-    compiled = environment.template_class.from_code(environment, code, environment.globals)
+        template = compile_template(source, _DIALECT)
+    except TemplateFault as fault:
+        raise RecordRefused("bad_value", "template", str(fault)) from None
 
     def filled(row: Row) -> str:
         try:
-            context = compiled.new_context({**row, BUDGET: RenderBudget()})
-            text: str = "".join(compiled.root_render_func(context))
-            if len(text) > MAX_CHARS:
-                raise LimitReached(f"more than {MAX_CHARS:,} characters")
-        except Exception as error:
-            shown = " ".join(source.split())[:80]
-            raise RecordRefused("bad_value", "template", f"{shown!r}: {type(error).__name__}: {error}") from None
-        return text
+            return template.render(row)
+        except TemplateFault as fault:
+            raise RecordRefused("bad_value", "template", str(fault)) from None
 
     return filled
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Any:
-    environment = make_environment()
-    environment.keep_trailing_newline = True
-    environment.filters["regex_replace"] = _regex_replace
-    return environment
-
-
 def _regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
     return re.sub(pattern, repl, text, count=count)
+
+
+# As the harness has it, null is the word None.
+_DIALECT = Dialect({"regex_replace": _regex_replace}, keeps_line_end=True, writes_null=True)

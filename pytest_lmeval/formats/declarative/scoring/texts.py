@@ -25,6 +25,7 @@ from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scor
 from pytest_lmeval.metrics.parts.texts import found
 from pytest_lmeval.metrics.parts.worker import shared_worker
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
+from pytest_lmeval.templates.rows import walked
 
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
 _MOST_PAIRS = 10_000_000
@@ -73,13 +74,8 @@ class ComparingScorer:
 
     def filled(self, value: Any, scoring: Scoring) -> Any:
         """Return ``value`` with the templates in it filled for the row, however deep."""
-        if isinstance(value, str):
-            return self.kit.template(value).value(scoring.variables)
-        if isinstance(value, list):
-            return [self.filled(each, scoring) for each in value]
-        if isinstance(value, dict):
-            return {key: self.filled(each, scoring) for key, each in value.items()}
-        return value
+        variables = scoring.variables
+        return walked(value, lambda each: self.kit.template(each).value(variables) if isinstance(each, str) else each)
 
 
 def text_scorer(key: str, model: ScorerBase, kit: Kit, tools: _Schemas) -> ComparingScorer:

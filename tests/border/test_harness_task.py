@@ -95,7 +95,7 @@ TAKEN = (
 REFUSED = (
     refused("absent", "an include", "include: no.yaml: cannot be read", task("inc", "include: no.yaml\n")),
     refused("absent", "a document", "the split 'test' has no document", task("norows", rows="")),
-    refused("absent", "a column", "'{{sad}}': UndefinedError: 'sad' is undefined",
+    refused("absent", "a column", "template '{{sad}}': 'sad' is undefined",
             task("column", "doc_to_text: '{{sad}}'\n")),
     refused("empty", "a list of metrics", "metric_list: nometric: expected a metric",
             task("nometric", "metric_list: []\n")),

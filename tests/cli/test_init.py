@@ -204,7 +204,12 @@ def test_a_prompt_that_does_no_harm_passes_and_one_that_does_is_a_regression(
     empty.write("faq.csv", ROWS)
     _init(lmeval, "--model=own:Model", *(["--from=faq.csv"] if name == "rows" else ["--function", "--from=faq.csv"]))
     path, question, harmless, harmful = {
-        "rows": ("tasks/faq.yaml", "{{ question }}", "Please answer: {{ question }}", "Say something."),
+        "rows": (
+            "tasks/faq.yaml",
+            "{{ question }}",
+            "Please answer: {{ question }}",
+            "Say something of {{ question | length }}.",
+        ),
         "function": (
             "tests/test_evals.py",
             "{question} Reply",

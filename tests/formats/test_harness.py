@@ -57,7 +57,7 @@ FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     ),
     "missing include": ({"t.yaml": TASK + "include: no.yaml\n"}, {}, "include: no.yaml: cannot be read"),
     "not YAML": ({"t.yaml": TASK + "a: [\n"}, {}, "bad_yaml _document: t.yaml:7: column 1"),
-    "missing column": ({"t.yaml": TASK.replace("{{q}}", "{{qu}}")}, {}, "and 1 more like it: 'Q: {{qu}}': "),
+    "missing column": ({"t.yaml": TASK.replace("{{q}}", "{{qu}}")}, {}, "and 1 more like it: template 'Q: {{qu}}': "),
     "unknown filter": (
         {"t.yaml": TASK + "filter_list: [{name: x, filter: [{function: regx}]}]\n"},
         {},

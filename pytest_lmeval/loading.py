@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +35,7 @@ def default_registry(*, entry_points: bool = True) -> Registry:
     A package adds by an entry point of the group ``pytest_lmeval_register`` that names a function of the registry.
     """
     registry = Registry(
-        metrics=dict(own_metrics()),
+        metrics=_own_metrics(),
         rules=dict(RULES),
         adapters={name: partial(_make_adapter, name) for name in _ADAPTERS},
         formats={
@@ -49,9 +49,8 @@ def default_registry(*, entry_points: bool = True) -> Registry:
     return registry
 
 
-@cache
-def own_metrics() -> Mapping[str, Metric]:
-    """Return the metrics that the modules of ``metrics/`` declare, by their names: the same ones each time."""
+def _own_metrics() -> dict[str, Metric]:
+    """Return the metrics that the modules of ``metrics/`` declare, by their names."""
     from pytest_lmeval import metrics
 
     found: dict[str, Metric] = {}

@@ -178,11 +178,6 @@ class Engine:
                 responses = [answer for answer in answers if not isinstance(answer, LmevalError)]
                 yield Arrived(key, job.requests[span], responses, is_new)
 
-    def is_answered(self, key: Hashable) -> bool:
-        """Tell whether ``key`` was sent, and :meth:`respond` would not wait for its answers."""
-        job = self.jobs.get(key)
-        return job is not None and job.answers is not None and job.on_answer is None
-
     def forget(self, key: Hashable) -> None:
         """Hand ``key`` out to nobody: it is not wanted any more."""
         self.jobs.pop(key, None)

@@ -248,10 +248,6 @@ class ModelAnswers:
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))
 
-    def are_there(self, unit: Unit) -> bool:
-        """Tell whether a unit was asked ahead and all its answers have come; False of an engine of others."""
-        return type(self.engine) is Engine and self.engine.is_answered(unit)
-
     def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
         """Return prompt and requests of a unit, those of one repeat, once; None where nothing was rendered."""
         return self._asked.pop(unit, None)

@@ -13,11 +13,10 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.state import other_adapter
-from pytest_lmeval.plugin.asking.stretch import is_plain_render, runs_ours_alone
 from pytest_lmeval.plugin.private import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.record.waiting import stop_session
-from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of, of_model
+from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
 from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name
@@ -57,16 +56,6 @@ class ScoredItem(pytest.Function):
     @property
     def is_set_up(self) -> bool:
         """Whether others have set its fixtures up, so that its own set-up and tear-down have nothing to do."""
-        raise NotImplementedError
-
-    @property
-    def runs_ours(self) -> bool:
-        """Whether its call runs no code but ours, in this thread."""
-        raise NotImplementedError
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether all answers that its call needs have come."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
@@ -153,30 +142,6 @@ class ExampleItem(ScoredItem):
     def is_set_up(self) -> bool:
         """Whether the first item of the file has set its fixtures up."""
         return self.parent.shared is not None
-
-    @property
-    def runs_ours(self) -> bool:
-        """Whether its task, what renders its prompt, what asks and its metric are ours."""
-        task, example, ours = self.task, self.example, self.parent.ours
-        key = self.label, task.name, example.metric, example.post_process
-        if (found := ours.get(key)) is None:
-            found = ours[key] = self._runs_ours()
-        return found
-
-    def _runs_ours(self) -> bool:
-        shared, state = self.parent.shared, self.run_state
-        if shared is None or state.answers is None or not state.asks_ours:
-            return False
-        adapter, engine = (of_model(shared[name], self.label) for name in ("lm_adapter", "lm_engine"))
-        if engine is not state.answers.engine or adapter is not engine.adapter:
-            return False
-        return is_plain_render(shared["lm_render"]) and runs_ours_alone(self.task, self.example)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the model has answered."""
-        answers = self.run_state.answers
-        return answers is not None and answers.are_there(self)
 
     def begin_turn(self) -> None:
         """Take the fixtures of the file."""

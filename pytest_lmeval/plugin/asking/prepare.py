@@ -20,7 +20,6 @@ from pytest_lmeval.plugin.asking.state import (
     make_run,
     make_user,
 )
-from pytest_lmeval.plugin.asking.stretch import ItemLoop, may_have_stretches
 from pytest_lmeval.plugin.collect.collected import Collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_mine, is_record
 from pytest_lmeval.plugin.private import fixture_definitions, is_worker
@@ -154,9 +153,6 @@ def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collec
             # What -k looked at has been looked at: items of the same words need one set.
             words = item.extra_keyword_matches
             item.extra_keyword_matches = shared.setdefault(frozenset(words), words)
-    # Only an example between two others can be in a stretch.
-    if len(items) > 2 and may_have_stretches(config) and not config.pluginmanager.hasplugin(ItemLoop.NAME):
-        config.pluginmanager.register(ItemLoop(), ItemLoop.NAME)
     for file in {item.parent for item in records}:
         # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
         file.hooks = file.ihook

@@ -200,15 +200,6 @@ class RunState:
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
     @cached_property
-    def asks_ours(self) -> bool:
-        """Whether no task of others makes requests: at the turn of any example, for those that come."""
-        from pytest_lmeval.plugin.asking.stretch import makes_requests_by_ours
-
-        return all(
-            makes_requests_by_ours(task) for task in {id(each.task): each.task for each in self.plan.units}.values()
-        )
-
-    @cached_property
     def evals(self) -> EvalSession:
         """The eval functions of this process."""
         from pytest_lmeval.plugin.evals.session import EvalSession

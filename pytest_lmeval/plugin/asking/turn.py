@@ -5,20 +5,18 @@ A plugin of its own, registered once examples have their fixtures before their t
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import pytest
 
-from pytest_lmeval.plugin.asking.stretch import LOOP, Passed, Stretch, call_of, call_of_nothing, interrupts_later
 from pytest_lmeval.plugin.private import (
     begin_logs,
     check_interaction,
     end_turn,
     is_begun,
     is_worker,
-    report_sections,
     shows_logs,
     worker_input,
 )
@@ -39,22 +37,19 @@ _HOOKS = (
 _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
 """The packages whose hooks need no phase but the call; the second of xdist's is its module in a worker."""
-_WANT_ALL = {"_pytest.junitxml"}
-"""What waits for the report of a tear-down."""
+_WANT_ALL = {"_pytest.junitxml": "--junitxml"}
+"""What waits for the report of a tear-down, by its option."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
-_MARKS_OF_ONE = {*_MARKS, "filterwarnings"}
-"""The marks of an example that is in no stretch with others: the last is heeded around a whole protocol."""
 
 
 class _Way(NamedTuple):
     """How the items of a file, a module or a class take their turns.
 
-    By which hooks, whether unannounced, and whether several in one stretch. Without hooks pytest runs all phases.
+    By which hooks, and whether unannounced. Without hooks pytest runs all phases.
     """
 
     hooks: Any
     is_quiet: bool = False
-    stretches: bool = False
 
 
 _WAY = pytest.StashKey[_Way]()
@@ -78,90 +73,31 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-def _is_plain(item: pytest.Item, marks: Container[str] = _MARKS) -> bool:
-    return not any(mark.name in marks for mark in item.own_markers) and is_begun(item)
-
-
-def _follower(item: ScoredItem) -> ScoredItem | None:
-    """Return the example behind another one, if its call can follow in the same stretch, at once."""
-    session = item.session
-    if session.shouldfail or session.shouldstop or report_sections(item):
-        return None
-    follower, after = session.stash[LOOP].after(item)
-    if after is None or not (follower.parent is item.parent is after.parent) or not isinstance(follower, type(item)):
-        return None
-    return follower if follower.is_set_up and _may_be_among_others(follower) and follower.is_answered else None
-
-
-def _may_be_among_others(item: ScoredItem) -> bool:
-    return _is_plain(item, _MARKS_OF_ONE) and item.runs_ours
+def _is_plain(item: pytest.Item) -> bool:
+    return not any(mark.name in _MARKS for mark in item.own_markers) and is_begun(item)
 
 
 def _take_turn(item: ScoredItem, way: _Way) -> None:
-    """Run the calls of a stretch of examples, or of this one alone, and report each."""
-    stretch = Stretch(item, _follower if way.stretches and _may_be_among_others(item) else None)
+    """Run the call of an example, and report it."""
     _announce(item, way)
     try:
         item.begin_turn()
         begin_logs(item)
-        try:
-            call = stretch.call(way.hooks.pytest_runtest_call)
-            _report_all(stretch, call, way)
-        finally:
-            if stretch.passed:
-                # The session was interrupted before they were reported.
-                _report_all(stretch, None, way)
-        last = stretch.item
-        if last.session.shouldfail or last.session.shouldstop:
-            begin_logs(last)
-            tear_down = partial(way.hooks.pytest_runtest_teardown, item=last, nextitem=None)
-            _report(last, call_of(tear_down, "teardown"), way)
+        _report(item, _call_of(partial(way.hooks.pytest_runtest_call, item=item), "call"), way)
+        if item.session.shouldfail or item.session.shouldstop:
+            begin_logs(item)
+            tear_down = partial(way.hooks.pytest_runtest_teardown, item=item, nextitem=None)
+            _report(item, _call_of(tear_down, "teardown"), way)
         else:
-            last.teardown()
+            item.teardown()
     finally:
-        end_turn(stretch.item)
-        stretch.pass_warnings_on(way.hooks)
-    _announce_end(stretch.item, way)
-
-
-def _report_all(stretch: Stretch, call: pytest.CallInfo[Any] | None, way: _Way) -> None:
-    """Report the examples that others of their stretch followed, and the last one, if its ``call`` has ended."""
-    if not stretch.passed and call is not None:
-        _report(stretch.item, call, way)
-        return
-    with interrupts_later():
-        try:
-            _report_passed(stretch, way)
-        finally:
-            if call is not None:
-                _report(stretch.item, call, way)
-
-
-def _report_passed(stretch: Stretch, way: _Way) -> None:
-    """Report each example that another one followed; raise afterwards what is raised, as by the handler of a signal."""
-    raised, call = None, call_of_nothing()
-    while stretch.passed:
-        try:
-            _report_one_passed(stretch.passed.popleft(), call, way)
-        except BaseException as error:
-            raised = raised or error
-    if raised is not None:
-        raise raised
-
-
-def _report_one_passed(passed: Passed, call: pytest.CallInfo[Any], way: _Way) -> None:
-    """Report an example, and announce the next; nothing was captured with it."""
-    item = passed.item
-    passed.put_into(call)
-    try:
-        report = pytest.TestReport.from_item_and_call(item, call)
-        item.attach_result(report, call)
-        way.hooks.pytest_runtest_logreport(report=report)
-    finally:
-        item.teardown()
         end_turn(item)
     _announce_end(item, way)
-    _announce(passed.follower, way)
+
+
+def _call_of(hook: Callable[[], object], when: Literal["call", "teardown"]) -> pytest.CallInfo[Any]:
+    """Return how the call of a hook ended."""
+    return pytest.CallInfo.from_call(hook, when, (pytest.exit.Exception, KeyboardInterrupt))
 
 
 def _announce(item: pytest.Item, way: _Way) -> None:
@@ -185,27 +121,38 @@ def _report(item: ScoredItem, call: pytest.CallInfo[None], way: _Way) -> None:
 
 def _way_of(item: pytest.Item) -> _Way:
     config, hooks = item.config, item.ihook
-    option, needs = config.option, worker_input(config).get(NEEDS, {})
-    # Options of a plugin that is blocked (-p no:debugging) are not there.
-    stops = config.getoption("usepdb", False) or config.getoption("trace", False)
-    if option.lm_items == "plain" or stops or option.durations is not None:
-        return _Way(None)
+    needs = worker_input(config).get(NEEDS, {})
     # What waits for reports in the controller is not known in a worker, unless it has said so.
-    if (is_worker(config) and not needs.get("calls")) or shows_logs(config) or is_listened_to(hooks, _HOOKS):
+    if (is_worker(config) and not needs.get("calls")) or why_all_phases(config, hooks):
         return _Way(None)
     if any(mark.name in _MARKS for mark in item.iter_markers()):
         return _Way(None)
-    is_announced = is_listened_to(hooks, _ANNOUNCED)
-    around = _packages(module for name in _HOOKS for module in _modules(hooks, name))
-    stretches = LOOP in item.session.stash and not is_announced and around <= _KNOWN
-    return _Way(hooks, bool(needs.get("quiet")) and not is_announced, stretches)
+    return _Way(hooks, bool(needs.get("quiet")) and not is_listened_to(hooks, _ANNOUNCED))
+
+
+def why_all_phases(config: pytest.Config, hooks: Any) -> str:
+    """Return which option or plugin wants all phases of every example; an empty text if none does."""
+    option = config.option
+    # Options of a plugin that is blocked (-p no:debugging) are not there.
+    asked = {
+        "--lm-items=plain": option.lm_items == "plain",
+        "--pdb": config.getoption("usepdb", False),
+        "--trace": config.getoption("trace", False),
+        "--durations": option.durations is not None,
+        "live logs": shows_logs(config),
+    }
+    return ", ".join([name for name, is_on in asked.items() if is_on] or _listeners(hooks, _HOOKS))
 
 
 def is_listened_to(hooks: Any, names: Iterable[str]) -> bool:
-    """Tell whether one of the hooks ``pytest_NAME`` is implemented by anybody who needs all phases."""
+    """Tell whether one of the hooks ``pytest_NAME`` is implemented by a plugin that needs all phases."""
+    return bool(_listeners(hooks, names))
+
+
+def _listeners(hooks: Any, names: Iterable[str]) -> list[str]:
     # What runs around a whole protocol may do so around this one.
     modules = {each for name in names for each in _modules(hooks, name, wrappers=name != "runtest_protocol")}
-    return bool(modules & _WANT_ALL) or not _packages(modules) <= _KNOWN
+    return sorted({_WANT_ALL[each] for each in modules & _WANT_ALL.keys()} | (_packages(modules) - _KNOWN))
 
 
 def _modules(hooks: Any, name: str, *, wrappers: bool = True) -> set[str]:

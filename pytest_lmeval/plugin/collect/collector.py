@@ -80,8 +80,6 @@ class TaskFile(pytest.Module):
         self.hooks: Any = None
         # The state of the run of each model, by label, once an item has looked it up.
         self.states: dict[str, RunState] = {}
-        # By model, task, metric and rule, whether they run no code but ours, with the values that are shared.
-        self.ours: dict[tuple[str, str, str, str], bool] = {}
         self.place = ""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
@@ -124,7 +122,6 @@ class TaskFile(pytest.Module):
 
     def _forget(self) -> None:
         self.shared = None
-        self.ours.clear()
 
     def _load(self) -> Sequence[Task]:
         loaded = self._collected.load(self.path, self.task_name, is_named=self.session.isinitpath(self.path))

@@ -122,17 +122,6 @@ class EvalItem(ScoredItem):
         is_up = self.made_path is None and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
-    @property
-    def runs_ours(self) -> bool:
-        """Whether its function was begun ahead, so that it runs elsewhere."""
-        return self in self.evals.running
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether its function has ended."""
-        running = self.evals.running.get(self)
-        return running is not None and running.done.is_set()
-
     def begin_turn(self) -> None:
         """Begin it, and what may begin ahead and needs no fixture that is not there yet."""
         self.evals.begin(self, sets_up=False)

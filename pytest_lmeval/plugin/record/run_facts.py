@@ -132,7 +132,13 @@ def header(config: pytest.Config, spec: str) -> str:
     parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
     # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
     parts += [f"ini {found}"] if (found := ini_file(config)) else []
-    return printable(f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}", keep="")
+    lines = [f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}"]
+    if config.get_verbosity() > 0:
+        from pytest_lmeval.plugin.asking.turn import why_all_phases
+
+        if why := why_all_phases(config, config.hook):
+            lines.append(f"lmeval: each example runs all of pytest's phases ({why})")
+    return "\n".join(printable(line, keep="") for line in lines)
 
 
 def rerun_facts(config: pytest.Config) -> dict[str, Any]:

@@ -245,8 +245,8 @@ _OPTIONS = [
     ),
     _option(
         "--lm-items",
-        "auto (default): leave out the set-up and tear-down of an example where they would do nothing, and run many in "
-        "one call of pytest's hooks where nobody could notice; plain: run all phases of every example by itself",
+        "auto (default): skip the set-up and tear-down of an example if they would do nothing; plain: run all phases of"
+        " every example",
         metavar="HOW",
         choices=("auto", "plain"),
         default="auto",

@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Project
 
+ALL_PHASES = "lmeval: each example runs all of pytest's phases"
 OPTIONS = [
     ("-rA",),
     ("-v",),
@@ -72,7 +73,9 @@ def seen(project: Project, how: str, options: tuple[str, ...]) -> list[str]:
         project.run("-q", f"--lm-items={how}")
     # By name: the fixture of pytest's that runs it leaves folders.
     result = project.run(f"--lm-items={how}", "tasks", "test_evals.py", *options)
-    lines = [f"exit code {result.ret}", *result.outlines, "stderr:", *result.errlines]
+    # The header says that all phases run.
+    shown = [line for line in result.outlines if not line.startswith(ALL_PHASES)]
+    lines = [f"exit code {result.ret}", *shown, "stderr:", *result.errlines]
     for file in sorted([*(project.path / ".pytest_cache/v").rglob("*"), *project.path.glob("files/*")]):
         if file.is_file():
             lines += [file.name, *file.read_text("utf-8").replace("><", ">\n<").replace(", ", ",\n").splitlines()]
@@ -113,3 +116,21 @@ def test_nothing_shows_it_of_tests_that_are_drawn(project: Project, seed: int) -
     project.write("test_evals.py", drawn(chance))
     options = chance.choice([("-rA",), ("-v",), ("-x",), ("--lf",), ("-n1",), ("-W", "error"), ("--lm-max-errors=2",)])
     assert [] == [*unified_diff(seen(project, "plain", options), seen(project, "auto", options), n=0)]
+
+
+LISTENING = "def pytest_runtest_setup(item):\n    pass\n"
+
+
+def test_the_header_under_v_says_what_has_all_phases_run(project: Project) -> None:
+    project.small_tasks()
+    line = ALL_PHASES
+    for options, why in (
+        (("-v",), ""),
+        (("-v", "--durations=3"), "--durations"),
+        (("-v", "--junitxml=j.xml"), "--junitxml"),
+    ):
+        shown = project.run("-v", *options).outlines
+        assert ([f"{line} ({why})"] if why else []) == [each for each in shown if each.startswith(line)]
+    project.write("conftest.py", LISTENING)
+    project.run("-v").stdout.fnmatch_lines([f"{line} (conftest)"])
+    project.run().stdout.no_fnmatch_line(f"{line}*")

@@ -35,11 +35,17 @@ KINDS = (
     "raising",
     "secret",
     "same name",
+    "beside",
+    "environment",
+    "changed unseen",
+    "earlier run",
+    "kept client",
 )
-"""What at least is tried at every border; control characters are also text that is not UTF-8."""
-AROUND = ("beside", "environment", "changed unseen", "earlier run", "kept client")
-"""What is around the run: what else runs in its process, what the environment holds, what changed without being named
-(a model, rows, options), what an earlier run left, and a request of a client that outlives its example."""
+"""What at least is tried at every border; control characters are also text that is not UTF-8.
+
+The last five are around a run: what else runs in its process, what the environment holds, what changed without being
+named (a model, rows, options), what an earlier run left, and a request of a client that outlives its example.
+"""
 FRONTS = ("terminal", "board", "markdown", "junit", "page")
 """Where a person or a program reads what became of it, besides the exit code."""
 _STARTED = {"refused": FRONTS, "reported": ("terminal", "board", "markdown", "page"), "used": ()}
@@ -54,6 +60,7 @@ class Row:
     the beginning of what is said, at most 80 characters: it is looked for on the front ends in ``on``. By default
     these are all for an example that is refused, all but JUnit (it lists tests) for what is reported, none for what is
     used; the terminal alone where no example is named, because the run is refused. ``unsaid`` must be on none of them.
+    ``before`` holds the files that were others in an earlier run, which is made first, with the options ``first``, too.
     ``never`` says why this kind cannot occur; such a row has nothing else.
     """
 
@@ -63,6 +70,8 @@ class Row:
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, str | bytes] | None = None
+    first: tuple[str, ...] = ()
     alone: bool = False
     code: int | None = None
     example: str = ""
@@ -84,6 +93,18 @@ class Row:
 def run_of_its_own(kind: str, what: str, *arguments: str, code: int = 0, **fields: Any) -> Row:
     """Return a row that is alone, with these arguments of the command line."""
     return Row(kind=kind, what=what, arguments=arguments, alone=True, code=code, **fields)
+
+
+def since_baseline(kind: str, what: str, says: str, before: Mapping[str, str | bytes], **fields: Any) -> Row:
+    """Return a row that is alone: what was so in the run of its baseline is not any more, and that is said."""
+    known: dict[str, Any] = {"fate": "reported", "on": ("terminal", "markdown", "page")} | fields
+    return run_of_its_own(
+        *(kind, what, "--lm-baseline=base.json", "--lm-gate=baseline"),
+        says=says,
+        before=before,
+        first=("--lm-update-baseline",),
+        **known,
+    )
 
 
 def refused_run(kind: str, what: str, says: str, *arguments: str, code: int = 4, **fields: Any) -> Row:
@@ -116,7 +137,7 @@ def lacking(border: Border) -> list[str]:
     """Return what is wrong with the border's table: kinds without a row, rows that check nothing."""
     kinds = {row.kind for row in border.rows}
     faults = [f"{border.name}: no row for {kind!r}" for kind in KINDS if kind not in kinds]
-    faults += [f"{border.name}: unknown kind {kind!r}" for kind in sorted(kinds - {*KINDS, *AROUND})]
+    faults += [f"{border.name}: unknown kind {kind!r}" for kind in sorted(kinds - {*KINDS})]
     for row in border.rows:
         if not row.never and not (row.status or row.says or (row.alone and row.code is not None)):
             faults.append(f"{border.name}: the row {row.kind!r} ({row.what}) looks at nothing")
@@ -124,6 +145,8 @@ def lacking(border: Border) -> list[str]:
             faults.append(f"{border.name}: the row {row.kind!r} ({row.what}) does not say what is said")
         if row.alone and row.code is None:
             faults.append(f"{border.name}: the row {row.kind!r} ({row.what}) has no exit code")
+        if row.before is not None and not row.alone:
+            faults.append(f"{border.name}: the row {row.kind!r} ({row.what}) has an earlier run, and is not alone")
     return faults
 
 
@@ -143,14 +166,14 @@ def _run(border: Border, rows: tuple[Row, ...], folder: Path, run_module: RunMod
     for row in rows:
         files.update(row.files)
         environment.update(row.environment)
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     alone = rows[0].alone
     arguments = (*border.arguments, *(rows[0].arguments if alone else ()), processes, "--junitxml=reports/junit.xml")
-    without = [f"-pno:{name}" for name in NEEDLESS]
-    done = run_module(folder, "pytest", *without, "--lm-include-per-example", *arguments, **environment)
+    usual = (*[f"-pno:{name}" for name in NEEDLESS], "--lm-include-per-example", *arguments)
+    if alone and rows[0].before is not None:
+        _write(folder, {**files, **rows[0].before})
+        run_module(folder, "pytest", *usual, *rows[0].first, **environment)
+    _write(folder, files)
+    done = run_module(folder, "pytest", *usual, **environment)
     output = done.stdout + done.stderr
     code = rows[0].code if alone else border.code
     faults = [f"exit code {done.returncode}, expected {code}:\n{output}"] if done.returncode != code else []
@@ -158,6 +181,13 @@ def _run(border: Border, rows: tuple[Row, ...], folder: Path, run_module: RunMod
     for row in rows:
         faults += [f"{row.kind} ({row.what}): {fault}" for fault in _differs(row, folder, texts)]
     return [*faults, output] if faults else []
+
+
+def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def _texts(folder: Path, output: str) -> dict[str, str]:

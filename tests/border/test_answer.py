@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, since_baseline
 from tests.conftest import BOTH, RunModule
 
 # The prompt is what the adapter returns; ``reply`` reads a server's reply as the adapter openai, or another one, does.
@@ -127,6 +127,29 @@ BORDER = Border(
         ),
         _refused(
             "not finite or negative", "wrong", f"reply({_blocks(output_tokens=-1)}, anthropic)", "usage: ", on=_LISTED
+        ),
+        _used("beside", "printed", "print('beside the answer') or '4'"),
+        _refused(
+            "environment", "without", "__import__('none_such')", "ModuleNotFoundError: No module named", on=_LISTED
+        ),
+        since_baseline(
+            "changed unseen",
+            "another model behind the same name",
+            "the server reports another model than in the baseline: m-2 (1)",
+            {"server.py": "SERVED = 'm-1'"},
+            files={
+                "server.py": "SERVED = 'm-2'",
+                **_row("changed unseen", "moved", "Completion('4', served_by=__import__('server').SERVED)").files,
+            },
+            example="moved:a",
+            status="passed",
+        ),
+        Row(
+            kind="earlier run", never="answers of an earlier run come in by the cache, a recording or a resumed ledger"
+        ),
+        Row(
+            kind="kept client",
+            never="an adapter is called by the run alone, within the example; clients: test_endpoint",
         ),
         _refused("same name", "other", "Other.Completion()", "answers.Completion, expected text"),
     ),

@@ -47,7 +47,7 @@ def _records(baseline: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _row(kind: str, what: str, content: str | bytes, **fields: Any) -> Row:
     known: dict[str, Any] = {"arguments": ("--lm-baseline=base.json",), "alone": True, "code": 4} | fields
-    return Row(kind=kind, what=what, files={"base.json": content}, **known)
+    return Row(kind=kind, what=what, files={"base.json": content, **known.pop("more", {})}, **known)
 
 
 def _refused(kind: str, what: str, content: str | bytes, says: str) -> Row:
@@ -159,6 +159,27 @@ BORDER = Border(
             says="all 8 examples of the baseline were compared",
             on=("terminal",),
         ),
+        _row(
+            "beside",
+            "plain tests that fail",
+            _changed(lambda b: None),
+            code=1,
+            says="all 8 examples of the baseline were compared",
+            on=("terminal", "board", "markdown", "page"),
+            more={"test_plain.py": "def test_plain(): assert 0\n"},
+        ),
+        Row(kind="environment", never="a baseline is compared by its examples; where it was made decides nothing"),
+        # The board that is there is the earlier run's.
+        _row(
+            "earlier run",
+            "the board that this run moves out of its way",
+            "",
+            more={"reports/leaderboard.json": _changed(lambda b: None)},
+            arguments=("--lm-baseline=reports/leaderboard.json",),
+            says="--lm-baseline reports/leaderboard.json: this run writes that file itself",
+            on=("terminal",),
+        ),
+        Row(kind="kept client", never="a baseline is read from a file before the run asks anything"),
         _row(
             "same name",
             "another model's run of the same examples",

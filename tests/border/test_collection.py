@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import FRONTS, Border, Row, check, refused_run, run_of_its_own
+from tests.border.table import FRONTS, Border, Row, check, refused_run, run_of_its_own, since_baseline
 from tests.conftest import BOTH, Project, RunModule
 
 EVAL = """
@@ -86,6 +86,37 @@ BORDER = Border(
             says="1 passed",
             on=("terminal",),
         ),
+        Row(
+            kind="beside",
+            what="a plain test keeps its outcome",
+            says='classname="test_plain" name="test_plain"',
+            on=("junit",),
+        ),
+        Row(
+            kind="environment",
+            what="a module that skips itself, as a package is not installed",
+            files={
+                "test_missing.py": f"import pytest\npytest.importorskip('none_such')\n{evals('[{}]', 'm')['test_m.py']}"
+            },
+            says="could not import 'none_such'",
+            on=("junit",),
+        ),
+        since_baseline(
+            "changed unseen",
+            "a plugin that leaves out an example of the baseline",
+            "not compared: 1 not selected (1 passed before); compared: 3 of the baseline's 4 examples",
+            {"conftest.py": ""},
+            files=hook("items[:] = [each for each in items if 'e3' not in each.name]"),
+        ),
+        Row(
+            kind="earlier run",
+            what="a ledger below a folder that is collected",
+            files={"reports/previous/ledger.jsonl": LINES, "reports/old.jsonl": LINES},
+            example="t:e0",
+            status="passed",
+            unsaid="old:e0",
+        ),
+        Row(kind="kept client", never="nothing has been asked yet, so that no example has a client"),
         Row(
             kind="too large", never="how many tests there are is pytest's business; data: tests/border/test_data_set.py"
         ),

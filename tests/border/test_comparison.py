@@ -128,6 +128,26 @@ BORDER = Border(
             says="not significantly worse",
             on=("terminal",),
         ),
+        _row(
+            "beside",
+            "a plain test runs once, for no model",
+            (FAIR,),
+            "--lm-gate=none",
+            fate="used",
+            files={"test_plain.py": "def test_plain(): assert 1\n"},
+            says="23 passed, 2 below",
+            on=("terminal",),
+        ),
+        _refused("environment", "a package of one model is missing", "--lm-adapter=third=none_such:Model", "none_such"),
+        Row(kind="changed unseen", never="each model is compared with its own baseline: the border a baseline"),
+        Row(
+            kind="earlier run",
+            never="reports of all models are moved to previous/ at once: tests/plugin/record/test_previous_reports.py",
+        ),
+        Row(
+            kind="kept client",
+            never="a kept client asks the model of the example at its turn: tests/plugin/evals/test_kept_clients.py",
+        ),
         _refused(
             "same name", "labels that differ in case", "--lm-adapter=GOOD=models:Fair", "they differ in case only"
         ),

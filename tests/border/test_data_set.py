@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-from tests.border.table import Border, Row, check, refused_run
+from tests.border.table import Border, Row, check, refused_run, since_baseline
 from tests.conftest import BOTH, PYTEST_INI, Project, RunModule
 
 TASK = """
@@ -71,6 +71,33 @@ BORDER = Border(
         refused("twice", "a key of an object", "x.jsonl", '{"q": 1, "q": 2}\n', "duplicate key 'q'"),
         refused("same name", "an id of two rows", "x.csv", "id,q\na,1\na,2\n", "'a'"),
         refused("raising", "a line that is cut", "x.jsonl", '{"q": 1\n', "x.jsonl:1"),
+        Row(
+            kind="beside",
+            what="a plain test that writes the file anew while the run goes on",
+            files={"test_a.py": "def test_a(): __import__('pathlib').Path('rows.csv').write_text('id,q\\nb,1\\n')\n"},
+            example="e:a",
+            status="passed",
+        ),
+        refused_run(
+            "environment",
+            "a parquet file where pyarrow is not installed",
+            "pyarrow",
+            code=2,
+            files={
+                **evaluated("bad", "x.parquet", b"PAR1"),
+                "conftest.py": "import sys\nsys.modules['pyarrow'] = sys.modules['pyarrow.parquet'] = None\n",
+            },
+        ),
+        since_baseline(
+            "changed unseen",
+            "a cell since the baseline",
+            "not compared: 1 changed (1 passed before); compared: 0 of the baseline's 1 example",
+            {"rows.csv": "id,q\na,1\n"},
+            code=1,
+            files={"rows.csv": "id,q\na,2\n"},
+        ),
+        Row(kind="earlier run", never="data are files that a task names, and a run writes none of them"),
+        Row(kind="kept client", never="to read a file asks no model"),
         Row(kind="late", never="a file is read once, when it is collected"),
         Row(kind="cancelled", never="to read a file cannot be cancelled"),
         Row(kind="secret", never="a data set is the author's; what a model answers to it is another border"),

@@ -414,6 +414,46 @@ assert 200 == got
         unsaid="PLANTED",
     ),
     row(
+        "beside",
+        "variables_put_back",
+        """
+assert "OPENAI_BASE_URL" not in os.environ
+with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert 200 == send(lm, chat(model="stub.v1"))[0]
+""",
+        fate="used",
+        head=f"import os\nimport pytest\n{HEAD}",
+    ),
+    row(
+        "environment",
+        "proxy",
+        """
+with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("http_proxy", "http://127.0.0.1:9")
+    patch.setenv("no_proxy", "127.0.0.1")
+    assert os.environ["OPENAI_BASE_URL"] == lm.base_url
+    asked = urllib.request.Request(f"{lm.base_url}/chat/completions", json.dumps(chat(model="stub.v1")).encode())
+    assert 200 == urllib.request.urlopen(asked).status
+""",
+        fate="used",
+        head=f"import json\nimport os\nimport urllib.request\nimport pytest\n{HEAD}".replace(
+            "(row, lm)", "(row, lm, lm_env)"
+        ),
+    ),
+    Row(kind="changed unseen", never="the model that a client names is compared with the baseline's: test_baseline.py"),
+    row(
+        "earlier run",
+        "old_token",
+        """
+old = lm.base_url.replace(lm.token, "x" * len(lm.token))
+assert 421 == send(lm, chat(), base=old)[0]
+assert 200 == send(lm, chat(model="stub.v1"))[0]
+""",
+        "request(s) to the endpoint that name no example: give the client base_url=lm.base_url",
+        "reported",
+    ),
+    row(
         "same name",
         "no_token",
         """

@@ -162,6 +162,29 @@ BORDER = Border(
             says="adapter stub.v1: its base_url http://127.0.0.1:",
             on=("terminal", "board", "page", "markdown"),
         ),
+        shown(
+            "beside",
+            "a variable that a conftest sets",
+            "",
+            f"adapter openai:m at {NOBODY} (OPENAI_BASE_URL)",
+            files={"conftest.py": f"import os\nos.environ['OPENAI_BASE_URL'] = '{NOBODY}'\n"},
+        ),
+        row(
+            "environment",
+            "a variable of an adapter that is not asked",
+            NOBODY,
+            "--lm-adapter=model:Model",
+            example="t:a",
+            status="passed",
+            unsaid=NOBODY,
+        ),
+        Row(
+            kind="changed unseen",
+            never="an address is no part of what is asked: answers are compared, wherever they come from",
+        ),
+        Row(
+            kind="earlier run", never="a process has the variables that it was started with, and none of an earlier run"
+        ),
         child("a child process asks alone", "the example at its turn: kept client of a (1)", 0, asks=False),
         child(
             "a child process asks beside",

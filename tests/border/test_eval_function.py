@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from tests import needs
-from tests.border.table import Border, Row, check, refused_run, run_of_its_own
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own, since_baseline
 from tests.conftest import BOTH, RunModule
 
 MODEL = """
@@ -401,6 +401,28 @@ BORDER = Border(
                 "tests/test_shared.py": f"{HEAD}\n@task('shared')\nasync def test_shared(row, db):\n    assert db\n\n"
                 "def test_plain(db):\n    assert db\n",
             },
+        ),
+        _refused("environment", "missing", "import none_such", "ModuleNotFoundError: No module named 'none_such'"),
+        _row(
+            "environment",
+            "skipped",
+            "pytest.importorskip('none_such')",
+            "used",
+            "could not import 'none_such'",
+            example="",
+            on=("junit",),
+        ),
+        since_baseline(
+            "changed unseen",
+            "the code of the function",
+            "the test changed too: test_c",
+            {"tests/test_c.py": f"{HEAD}\n@task('c')\ndef test_c(row, lm):\n    lm.score('ok', 1)\n"},
+            files={"tests/test_c.py": f"{HEAD}\n@task('c')\ndef test_c(row, lm):\n    lm.score('ok', 1 > 0)\n"},
+            example="c:a",
+            status="passed",
+        ),
+        Row(
+            kind="earlier run", never="results of an earlier run come in by --lm-resume: plugin/record/test_resuming.py"
         ),
         _refused("raising", "key", "{}['key']", "KeyError: 'key'"),
         _refused(

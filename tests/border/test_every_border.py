@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import KINDS, Border, Row, check, lacking
+from tests.border.table import KINDS, Border, Row, check, lacking, since_baseline
 from tests.conftest import RunModule
 
 # Where code or text that is not the project's meets a run.
@@ -49,3 +49,19 @@ def test_a_row_that_differs_from_what_happens_is_found(tmp_path: Path, run_modul
     assert "score 1.0, expected 0.0" in told
     for front in ("terminal", "board", "markdown", "page"):
         assert f"{front} does not say 'it was not said'" in told
+
+
+def test_a_row_with_files_before_has_an_earlier_run(tmp_path: Path, run_module: RunModule) -> None:
+    line = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
+    says = "not compared: 1 changed (1 passed before)"
+    row = since_baseline(
+        "changed unseen", "a prompt", says, {"tasks/t.jsonl": line.replace("say:", "now say:")}, code=1
+    )
+    check(Border(name="a made up border", rows=(row,), files={"tasks/t.jsonl": line}), tmp_path, run_module)
+    assert ["a made up border: the row 'late' (a row) has an earlier run, and is not alone"] == [
+        fault
+        for fault in lacking(
+            Border(name="a made up border", rows=(Row(kind="late", what="a row", says="x", before={}),))
+        )
+        if "earlier run, and" in fault
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, since_baseline
 from tests.conftest import BOTH, MODEL, RunModule
 
 LIKELY = """
@@ -144,20 +144,38 @@ REFUSED = (
     refused("same name", "a task of two files", "the task name 'first' is taken by tasks/first.yaml",
             {**task("first"), "tasks/second.yaml": task("first")["tasks/first.yaml"]}),
 )  # fmt: skip
+# Another plugin has drawn numbers and imported a package of numbers, before the tasks are read.
+DREW = "import random\nimport numpy\nrandom.seed(3)\nnumpy.random.seed(3)\nrandom.random()\n"
+SHUFFLED = "import random\ndef g(docs):\n    return [random.choice([doc]) for doc in docs]\n"
+AROUND = (
+    Row(kind="beside", what="a plugin that drew numbers before few-shot examples are drawn", fate="used",
+        files={"conftest.py": DREW, **task("shots1", "num_fewshot: 1\nfewshot_split: train\n"),
+               "data/made__shots1/train.jsonl": "".join(f'{{"said": "n{n}", "right": "n{n}"}}\n' for n in range(20))},
+        example="shots1:0", status="passed", says="say: n14 n14", on=("board",)),
+    Row(kind="environment", what="a package of numbers that is imported",
+        files=task("drawn", "process_docs: !function f.g\ndoc_to_text: 'say: {{n}}'\n",
+                   code="import random\ndef g(docs):\n    return [{**doc, 'n': random.random()} for doc in docs]\n"),
+        example="drawn:0", status="failed", says="say: 0.8444218515250481", on=("board",)),
+    since_baseline("changed unseen", "a row of the data since the baseline",
+                   "not compared: 1 changed (1 passed before); compared: 0 of the baseline's 1 example",
+                   task("row"), code=1, files=task("row", rows=RED.replace("red", "blue"))),
+)  # fmt: skip
 NEVER = (
     Row(kind="late", never="all is read when it is collected; an answer that is late is another border"),
     Row(kind="cancelled", never="nothing here waits for anything"),
+    Row(kind="earlier run", never="a task file names its data, and a run leaves none where the harness looks for rows"),
+    Row(kind="kept client", never="functions of the harness are given rows and answers, and no client"),
     Row(kind="secret", never="rows and functions are the author's; what a model answers is another border"),
 )
 BORDER = Border(
     name="a task of lm-evaluation-harness",
     files={"model.py": MODEL + LIKELY},
-    rows=(*TAKEN, *REFUSED, *NEVER),
+    rows=(*TAKEN, *REFUSED, *AROUND, *NEVER),
 )
 
 
 @pytest.mark.parametrize("processes", BOTH)
-@pytest.mark.parametrize(("rows", "code"), [(TAKEN, 3), (REFUSED, 2)], ids=["taken", "refused"])
+@pytest.mark.parametrize(("rows", "code"), [((*TAKEN, *AROUND), 3), (REFUSED, 2)], ids=["taken", "refused"])
 def test_what_a_task_file_brings_is_used_or_refused(
     tmp_path: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch, processes: str, rows: Any, code: int
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
+from tests.border.table import Border, Row, check, since_baseline
 from tests.conftest import BOTH, RunModule
 from tests.yaml_tasks import POLITE
 
@@ -25,6 +25,10 @@ class Judge:
         said = asked.partition("Judge: ")[2]
         if said == "cancelled":
             raise asyncio.CancelledError
+        if said == "missing":
+            import none_such
+        if said == "printed":
+            print("beside the label: no")
         if said == "raising":
             raise ValueError("the judge fell over")
         return REPLIES.get(said, "yes")
@@ -49,7 +53,21 @@ REPLIES = {
     "thought": "<think>no</think>yes",
 }
 """
-SAID = ("absent", "empty", "typed", "large", "costly", "escape", "twice", "thought", "cancelled", "raising", "good")
+SAID = (
+    "absent",
+    "empty",
+    "typed",
+    "large",
+    "costly",
+    "escape",
+    "twice",
+    "thought",
+    "cancelled",
+    "raising",
+    "good",
+    "missing",
+    "printed",
+)
 
 
 NO_GRADE = "rubric: the judge's reply is no JSON object with a reason and a score"
@@ -67,9 +85,9 @@ GRADED = "".join(
 )
 
 
-def refused(kind: str, what: str, said: str, says: str) -> Row:
+def refused(kind: str, what: str, said: str, says: str, on: tuple[str, ...] | None = None) -> Row:
     example = f"polite:{SAID.index(said)}"
-    return Row(kind=kind, what=what, fate="refused", example=example, status="error", says=says)
+    return Row(kind=kind, what=what, fate="refused", example=example, status="error", says=says, on=on)
 
 
 def _grade(row: tuple[str, str, str, str]) -> Row:
@@ -78,6 +96,8 @@ def _grade(row: tuple[str, str, str, str]) -> Row:
     return Row(kind=kind, what=what, example=f"grade:{said}", **fields)  # type: ignore[arg-type]  # of two kinds
 
 
+# Markdown lists the first errors of a run alone.
+LISTED = ("terminal", "board", "junit", "page")
 UNREAD = "the judge's reply is no label"
 BORDER = Border(
     name="a judge's reply",
@@ -107,6 +127,20 @@ BORDER = Border(
         ),
         *map(_grade, GRADES),
         Row(kind="same name", what="a label, of all", example=f"polite:{SAID.index('good')}", status="passed"),
+        Row(kind="beside", what="a judge that prints", example=f"polite:{SAID.index('printed')}", status="passed"),
+        refused("environment", "a package that is not installed", "missing", "No module named 'none_such'", on=LISTED),
+        since_baseline(
+            "changed unseen",
+            "another judge since the baseline",
+            "polite has another judge than in the baseline: judge.v1, in the",
+            {"judge.py": (JUDGE + REPLIED).replace("judge.v1", "judge.v0")},
+            files={"tasks/rows.csv": "said\ngood\n", "tasks/grade.jsonl": GRADED.splitlines()[-1]},
+        ),
+        Row(kind="earlier run", never="a reply of an earlier run comes in by the cache or a resume, as a model's does"),
+        Row(
+            kind="kept client",
+            never="a judge is asked by lm.judge and by metrics; an application's client asks the model",
+        ),
         Row(kind="late", never="a reply after --lm-timeout is an error of the request, as a model's is (test_answer)"),
         Row(kind="secret", never="what is said is scrubbed where results are made, whoever said it (test_secrets)"),
     ),

@@ -92,6 +92,21 @@ def _function(body: str) -> str:
     return f"import warnings\nimport pytest\nfrom pytest_lmeval import eval_task\n\n{body}\n"
 
 
+KEPT = """
+import json, os, urllib.request
+from pytest_lmeval import eval_task
+
+KEPT = []
+
+@eval_task("kept", data=[{"id": "##[error]k"}, {"id": "second"}])
+def test_kept(row, lm, lm_env):
+    KEPT.append(os.environ["OPENAI_BASE_URL"])
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}]}).encode()
+    urllib.request.urlopen(urllib.request.Request(f"{KEPT[0]}/chat/completions", body)).close()
+    lm.score("x", 1)
+"""
+
+
 def _row(kind: str, what: str, name: str, parameters: str, example: str, says: str, unsaid: str = "") -> Row:
     """Return a row of the shared run: a function whose examples are called by their parameters."""
     body = f'@eval_task("{name}")\n@pytest.mark.parametrize("p", {parameters})\ndef test_{name}(p, lm):\n'
@@ -152,6 +167,36 @@ BORDER = Border(
             says="test_secret[***]",
             unsaid="sk-in-a-name",
             on=("terminal", "junit"),
+        ),
+        Row(
+            kind="beside",
+            what="a plain test of the same name",
+            files={
+                "test_plain_too.py": _function(
+                    '@eval_task("plain")\ndef test_it(lm):\n    lm.score("x", 1)\n\n'
+                    "class TestPlain:\n    def test_it(self):\n        pass"
+                )
+            },
+            example="plain:test_it",
+            status="passed",
+            says="test_plain_too.py::TestPlain::test_it PASSED",
+            on=("terminal",),
+        ),
+        Row(kind="environment", never="a name is made of parameters and of rows, and of nothing else"),
+        Row(
+            kind="changed unseen",
+            never="an example of another name is another example, and told: tests/plugin/record/test_pairing_by_id.py",
+        ),
+        Row(kind="earlier run", never="a name is made anew in each run; to run one again: the test of rerun: above"),
+        Row(
+            kind="kept client",
+            what="an order in the name of the example whose client was kept",
+            fate="reported",
+            files={"test_kept.py": KEPT},
+            example="kept:##[error]k",
+            status="passed",
+            says="kept client of \\x23#[error]k",
+            on=("terminal",),
         ),
         _row("same name", "two names that are cleaned to one", "same", '["a\\u202eb", "a-b"]', "a-b", "test_same[a-b]"),
     ),

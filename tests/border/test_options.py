@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check, refused_run, run_of_its_own
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own, since_baseline
 from tests.conftest import BOTH, PYTEST_INI, RunModule
 
 RECORD = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
@@ -94,6 +94,45 @@ BORDER = Border(
             fate="reported",
             says="--lm-seed: without effect, nothing is drawn without --lm-sample",
         ),
+        run_of_its_own(
+            "beside",
+            "an option of another plugin that begins as ours do",
+            "--lm-mine=1",
+            files={
+                "conftest.py": "def pytest_addoption(parser): parser.addoption('--lm-mine')\n"
+                "def pytest_report_header(config): return f'mine is {config.getoption(\"lm_mine\")}'\n"
+            },
+            says="mine is 1",
+            on=("terminal",),
+        ),
+        refused_run(
+            "environment",
+            "a misspelt option in PYTEST_ADDOPTS",
+            "unknown option --lm-cost; did you mean '--lm-max-cost'?",
+            environment={"PYTEST_ADDOPTS": "-pno:asyncio --lm-cost=1"},
+        ),
+        run_of_its_own(
+            "environment",
+            "an option in PYTEST_ADDOPTS",
+            environment={"PYTEST_ADDOPTS": "-pno:asyncio --lm-gate=none"},
+            says="NOT GATED: gate none: no result can fail this run (",
+            on=("terminal",),
+        ),
+        since_baseline(
+            "changed unseen",
+            "options in the ini file since the baseline",
+            "the number of repeats differs from the baseline",
+            {"pytest.ini": f"{PYTEST_INI}addopts = --lm-repeats=3\n"},
+        ),
+        run_of_its_own(
+            "earlier run",
+            "an order to resume what never began",
+            "--lm-resume",
+            fate="reported",
+            says="--lm-resume: nothing to resume, there is no reports/ledger.jsonl",
+            on=("terminal",),
+        ),
+        Row(kind="kept client", never="options are read before anything is asked"),
         Row(kind="cancelled", never="to read options waits for nothing"),
         table(
             "raising",

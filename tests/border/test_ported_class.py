@@ -109,6 +109,19 @@ BORDER = Border(
         Row(
             kind="secret", never="a class is the project's own code; what it asks and scores is redacted as any other's"
         ),
+        _used("beside", "drew", f'{_ALL}{{"test": self.loaded()["test"][self.num_fewshot:]}}'),
+        _refused(
+            "environment",
+            "missing",
+            "def _get_instruction_text(self, item): import none_such",
+            "No module named 'none_such'",
+        ),
+        Row(
+            kind="changed unseen",
+            never="a class is compared by what it asks and expects, as rows are: test_data_set.py",
+        ),
+        Row(kind="earlier run", never="a class is made anew in each run, and reads no file that a run writes"),
+        Row(kind="kept client", never="a class is given items and answers, and has no client"),
         _refused("same name", "near", "def _create_sample(self, item): pass", "did you mean '_create_samples' by"),
         _used(
             "same name",

@@ -44,10 +44,18 @@ def _row(kind: str, what: str, name: str, program: str, says: str) -> Row:
 
 LATE = "import threading, time\ndef f():\n    threading.Thread(target=lambda: print('later')).start()\n    return 2"
 TWICE = "def f():\n    return 3\ndef f():\n    return 2"
+LEFT = """
+import os
+def f():
+    found = [each for each in os.listdir(".") if each == "left"]
+    open("left", "w").close()
+    return found
+"""
 BORDER = Border(
     name="a program in the sandbox",
     # Where the kernel has no more, the borders are the same at the level process.
     arguments=("--lm-adapter=model:Model", f"--lm-sandbox={best_level()}"),
+    files={"beside_it.py": "TWO = 2\n"},
     code=1,
     rows=(
         _row("absent", "no function of that name", "absent", "def g(): return 2", "NameError: name 'f' is not defined"),
@@ -104,13 +112,39 @@ BORDER = Border(
             what="a key in the environment of the run",
             fate="reported",
             files=_program("secret", "import os\ndef f(): raise ValueError(f'key: {os.environ.get(\"MY_KEY\")}')"),
-            environment={"MY_KEY": "sk-of-the-run-0123456789"},
+            environment={"MY_KEY": "sk-of-the-run-0123456789", "MY_MODE": "test"},
             example="secret:e",
             status="failed",
             says="key: None",
             unsaid="sk-of-the-run",
             on=FRONTS,
         ),
+        _row(
+            "beside",
+            "a module of the project, whose run it is",
+            "module",
+            "import beside_it\ndef f(): return beside_it.TWO",
+            "ModuleNotFoundError: No module named 'beside_it'",
+        ),
+        _row(
+            "environment",
+            "a variable of the run, which is no secret",
+            "variable",
+            "import os\ndef f(): return os.environ['MY_MODE']",
+            "KeyError: 'MY_MODE'",
+        ),
+        Row(
+            kind="changed unseen", never="a program is a model's answer: what changed of that is told as of any answer"
+        ),
+        Row(
+            kind="earlier run",
+            what="a file that a program leaves in its folder",
+            files=_program("left", LEFT.strip(), "f() == []") | _program("left_again", LEFT.strip(), "f() == []"),
+            example="left_again:e",
+            status="passed",
+            score=1.0,
+        ),
+        Row(kind="kept client", never="a program is told no address of the run's endpoint, so that it has no client"),
         _row(
             "same name", "a module of the standard library's name", "json", "import json\njson = 2\nf = 2", "TypeError"
         ),

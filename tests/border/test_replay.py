@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check, refused_run
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row, check, refused_run, run_of_its_own
+from tests.conftest import BOTH, PYTEST_INI, RunModule
 
 IDS = ("absent", "empty", "large", "escape", "late")
 TASK = "".join(
@@ -25,10 +25,13 @@ def refused(kind: str, what: str, says: str, content: str | bytes, **files: str)
     return refused_run(kind, what, says, files={"said.jsonl": content, **files})
 
 
+SAID_LINES = recording(*({"id": id, "output": text} for id, text in SAID.items()))
+INI = f"{PYTEST_INI}addopts = --lm-adapter=replay:said.jsonl\n"
+OF_LEDGER = INI.replace("said.jsonl", "reports/ledger.jsonl")
 BORDER = Border(
     name="a recording",
-    files={"tasks/t.jsonl": TASK, "said.jsonl": recording(*({"id": id, "output": text} for id, text in SAID.items()))},
-    arguments=("--lm-adapter=replay:said.jsonl",),
+    files={"tasks/t.jsonl": TASK, "said.jsonl": SAID_LINES, "pytest.ini": INI},
+    arguments=(),
     code=3,
     rows=(
         Row(
@@ -60,6 +63,25 @@ BORDER = Border(
             recording({"id": "late", "output": "right"}),
             **{"tasks/u.jsonl": TASK},
         ),
+        Row(
+            kind="beside",
+            never="the file is read once, by the process that the run begins in; nothing else has it open",
+        ),
+        Row(kind="environment", never="outputs are found by task and id, whatever variables and packages there are"),
+        run_of_its_own(
+            "changed unseen",
+            "a prompt since the recording",
+            files={"tasks/t.jsonl": TASK.replace('"prompt": "late"', '"prompt": "later"'), "pytest.ini": OF_LEDGER},
+            before={"tasks/t.jsonl": TASK, "pytest.ini": INI},
+            code=3,
+            example="t:late",
+            status="passed",
+        ),
+        Row(
+            kind="earlier run",
+            never="a recording in the folder of the reports is read before it is moved: test_previous_reports.py",
+        ),
+        Row(kind="kept client", never="a request is answered by task and id of its example, whichever client sent it"),
         Row(kind="not finite or negative", never="outputs are texts, and no number of them is read"),
         Row(kind="late", never="the file is read whole before the run begins"),
         Row(kind="cancelled", never="reading a file waits for nothing that could be cancelled"),

@@ -180,6 +180,36 @@ BORDER = Border(
         _row("twice", "the key twice in one answer", "twice", "[{key} and {key}]", "[*** and ***]"),
         _alone("late", "what the adapter knows", "[lately-known]", "[***]", "lately-known", "known=['lately-known']"),
         _alone("out of order", "parts of a secret", f"[{PARTS[1]}, {PARTS[0]}]", "[***, ***]", PARTS[0], JOINED),
+        Row(
+            kind="beside",
+            what="a plain test that fails with the key",
+            fate="reported",
+            files={"test_plain.py": "import os\ndef test_plain():\n    assert os.environ['MY_MODEL'] == 'x'\n"},
+            says="AssertionError: assert '***' == 'x'",
+            unsaid=KEY,
+            on=("terminal", "junit"),
+        ),
+        Row(
+            kind="environment",
+            what="a key in a variable that no adapter reads",
+            fate="reported",
+            files={"tasks/other.jsonl": _line("[tok-of-another-0123]")},
+            environment={"MY_API_TOKEN": "tok-of-another-0123"},
+            example="other:e",
+            status="failed",
+            says="[***]",
+            unsaid="tok-of-another-0123",
+            on=("board", "page"),
+        ),
+        Row(
+            kind="changed unseen",
+            never="a key is no part of what is asked or kept, so that another one changes nothing",
+        ),
+        Row(kind="earlier run", never="nothing that a run leaves has a key: the test of a secret planted everywhere"),
+        Row(
+            kind="kept client",
+            never="a client's own key is thrown away: the row own_key of tests/border/test_endpoint.py",
+        ),
         Row(kind="cancelled", never="what a cancelled request would have answered does not arrive"),
         _row(
             "raising", "an exception that quotes the key", "raises", "raise {key}", "RuntimeError: raise ***", "error"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check, refused_run
+from tests.border.table import Border, Row, check, refused_run, since_baseline
 from tests.conftest import BOTH, RunModule
 
 ANSIBLE = """\
@@ -154,6 +154,38 @@ BORDER = Border(
             status="passed",
             score=1.0,
         ),
+        Row(
+            kind="beside",
+            what="plain tests in the folder of the tasks",
+            files={"tasks/test_plain.py": "def test_plain(): pass\n"},
+            says='classname="tasks.test_plain" name="test_plain"',
+            on=("junit",),
+        ),
+        Row(
+            kind="environment",
+            what="the name of a variable, which is a text as any other",
+            files={"tasks/variable.jsonl": line(prompt="say: $MY_CITY", targets=["$MY_CITY"])},
+            environment={"MY_CITY": "Riga"},
+            example="variable:a",
+            status="passed",
+            unsaid="Riga",
+        ),
+        since_baseline(
+            "changed unseen",
+            "a prompt since the baseline",
+            "not compared: 1 changed (1 passed before); compared: 0 of the baseline's 1 example",
+            {"tasks/t.jsonl": line(prompt="speak and say: x")},
+            code=1,
+        ),
+        Row(
+            kind="earlier run",
+            what="reports in the folder of the tasks",
+            files={"tasks/reports/ledger.jsonl": line("ledger"), "tasks/reports/previous/leaderboard.json": "{}"},
+            example="t:a",
+            status="passed",
+            unsaid="reports/ledger:",
+        ),
+        Row(kind="kept client", never="a file is read before anything is asked"),
         refused("out of order", "defaults behind a record", line() + filled(), "defaults are the", "tasks/bad.jsonl"),
         Row(kind="late", never="files are read once, when they are collected"),
         Row(kind="cancelled", never="to read a file cannot be cancelled"),

@@ -126,6 +126,19 @@ BORDER = Border(
             fate="reported",
             says="these keywords of the tools' schemas are not checked: format",
         ),
+        Row(kind="beside", never="a call is compared with its record alone, and carries nothing out"),
+        Row(
+            kind="environment", never="schemas are checked by the package itself, without a library that may be missing"
+        ),
+        Row(
+            kind="changed unseen",
+            never="tools and calls are parts of a record: its change is told, as in test_task_file.py",
+        ),
+        Row(kind="earlier run", never="calls are parts of an answer, and come back with it from a cache or a ledger"),
+        Row(
+            kind="kept client",
+            never="calls of an application's own client are its own to make, and no record expects any",
+        ),
         _bad("absent", "bad", "argument city: it is required, and missing", {"name": "weather", "arguments": {}}),
         _bad("wrong type", "bad", "argument city: expected string, got 7", {**RIGA, "arguments": {"city": 7}}),
         _bad("same name", "bad", "two tools are called 'now'", NOW, tools=[NOW, NOW]),

@@ -20,6 +20,8 @@ class User:
         kind = request.prompt[0].content.partition("Somebody ")[2].split(".")[0]
         if kind == "cancelled":
             raise asyncio.CancelledError
+        if kind == "missing":
+            import none_such
         if kind == "raising":
             raise ValueError("the user fell over")
         if len(request.prompt) > 1 and kind not in SAID:
@@ -43,13 +45,31 @@ from pytest_lmeval import eval_task
 
 KINDS = "absent empty typed large prose costly escape twice ended endless cancelled raising good silent".split()
 
-@eval_task("talk", data=[{"id": kind} for kind in KINDS])
+@eval_task("talk", data=[{"id": kind} for kind in (*KINDS, "missing", "two")])
 async def test_talk(row, lm):
     user = lm.user(f"Somebody {row['id']}." + " " * (200_000 * (row["id"] == "large")), max_turns=2)
     async for said in user:
         if row["id"] != "silent":
             user.reply(said)
+    if row["id"] == "two":
+        other = lm.user("Somebody else.", max_turns=1)
+        async for said in other:
+            other.reply(said)
+        assert ("max_turns", "done") == (other.ended, user.ended)
     assert (user.ended == "max_turns") == (row["id"] == "endless")
+"""
+KEPT = """
+from pytest_lmeval import eval_task
+
+USERS = []
+
+@eval_task("kept", data=[{"id": "a"}, {"id": "b"}])
+def test_kept(row, lm):
+    USERS.append(lm.user("Somebody good."))
+    lm.score("talked", 1)
+    if row["id"] == "b":
+        for said in USERS[0]:
+            USERS[0].reply(said)
 """
 
 
@@ -60,7 +80,7 @@ def _refused(kind: str, what: str, said: str, says: str) -> Row:
 UNREAD = "lm.user: the reply of the user is no JSON object with say"
 BORDER = Border(
     name="what a simulated user says",
-    files={"user.py": USER, "tests/test_talk.py": EVALS},
+    files={"user.py": USER, "tests/test_talk.py": EVALS, "tests/test_kept.py": KEPT},
     arguments=("--lm-adapter=model:Model", "--lm-user=user:User", "--lm-retries=0"),
     code=3,
     rows=(
@@ -78,6 +98,21 @@ BORDER = Border(
         Row(kind="late", what="a user that never ends", example="talk:endless", status="passed"),
         Row(kind="too large", what="a persona of 200,000 characters", example="talk:large", status="passed"),
         Row(kind="same name", what="a message, of all", example="talk:good", status="passed"),
+        Row(kind="beside", what="two users in one function", example="talk:two", status="passed"),
+        _refused("environment", "a package that is not installed", "missing", "No module named 'none_such'"),
+        Row(
+            kind="changed unseen",
+            never="a persona is part of the function's code or of its task file, as all that is asked",
+        ),
+        Row(kind="earlier run", never="what an earlier user said: tests/plugin/evals/test_simulated_user.py"),
+        Row(
+            kind="kept client",
+            what="a user of an example that has ended",
+            fate="refused",
+            example="kept:b",
+            status="error",
+            says="lm.user after its example had ended (kept: a)",
+        ),
         Row(kind="secret", never="what is said is scrubbed where results are made, whoever said it (test_secrets)"),
     ),
 )

@@ -37,6 +37,11 @@ LINKS = placed(
     'place("leaderboard.md", lambda path: os.symlink("../elsewhere/board.md", path))',
     'place("report.html", lambda path: os.symlink("../elsewhere/page.html", path))',
     'pathlib.Path("elsewhere/page.html").write_text("an older page")',
+    "import sys",
+    "def pytest_unconfigure(config):",
+    "    kept = [pathlib.Path('reports', name) for name in ('notes.txt', 'previous/notes.txt')]",
+    "    kept = [path.read_text() for path in kept if path.exists()]",
+    "    print('kept:', ', '.join(kept), file=sys.stderr)",
 )
 REFUSED = "is no regular file, device or pipe"
 BORDER = Border(
@@ -91,6 +96,26 @@ BORDER = Border(
             files=placed('place("leaderboard.md", lambda path: os.symlink("/dev/null", path))'),
             example="t:a",
             status="passed",
+        ),
+        Row(
+            kind="beside",
+            what="a file of the user's in the folder of the reports",
+            files={"reports/notes.txt": "of the user", "reports/previous/notes.txt": "as well"},
+            says="kept: of the user, as well",
+            on=("terminal",),
+        ),
+        run_of_its_own(
+            "changed unseen",
+            "a test that removes the reports while the run goes on",
+            files={
+                "conftest.py": "",
+                "test_a.py": "import shutil\ndef test_a(): shutil.rmtree('reports')\n",
+            },
+            says="leaderboard: reports/leaderboard.json",
+            on=("terminal",),
+        ),
+        Row(
+            kind="kept client", never="files are written once all examples have ended, and no client of theirs is left"
         ),
         Row(kind="too large", never="a full disk: tests/plugin/record/test_unwritable_reports.py"),
         Row(kind="not finite or negative", never="what is written is checked where the board is made"),

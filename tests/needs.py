@@ -3,7 +3,7 @@
 The variable holds kinds, separated by commas: ``chromium``, ``clients`` (packages of the extra ``test-clients``),
 ``data`` (published data sets beside the checkout), ``docs`` (packages of the extra ``docs``), ``git`` (the program, and
 a checkout), ``packages`` (of the extras ``test`` and ``test-libraries``), ``ray`` (of the extra ``ray``), ``server``
-(packages of the extra ``test-server``), ``torch``. A test that lacks one of these then fails. CI sets it, so
+(packages of the extra ``test-server``), ``torch``, ``trio``. A test that lacks one of these then fails. CI sets it, so
 that no part of the suite goes missing unnoticed.
 """
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 VARIABLE = "LMEVAL_TESTS_REQUIRE"
-KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch"})
+KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch", "trio"})
 LIBRARIES = frozenset(
     {
         "datasets",
@@ -47,7 +47,6 @@ LIBRARIES = frozenset(
         "sklearn",
         "statsmodels",
         "tiktoken",
-        "trio",
     }
 )
 """What the extra ``test-libraries`` installs, by the names that are imported."""

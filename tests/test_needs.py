@@ -120,7 +120,7 @@ def test_a_kind_that_no_test_asks_for_is_a_usage_error(run_without_chromium: Run
     assert 4 == done.returncode
     assert (
         "LMEVAL_TESTS_REQUIRE: unknown chrome; "
-        "choices: chromium, clients, data, docs, git, packages, ray, server, torch" in done.stderr
+        "choices: chromium, clients, data, docs, git, packages, ray, server, torch, trio" in done.stderr
     )
 
 

@@ -62,7 +62,7 @@ def test_plain_tests_of_pytest_asyncio_come_to_the_same_beside_evals(
 def test_plain_tests_of_anyio_come_to_the_same_beside_evals(project: Project, backend: str, processes: str) -> None:
     installed("anyio")
     if backend == "trio":
-        installed("trio")
+        installed("trio", kind="trio")
     project.copy("beside_anyio")
     project.edit("tests/conftest.py", 'BACKEND = "asyncio"', f'BACKEND = "{backend}"')
     compare(project, *OPTIONS["anyio"], processes)

@@ -330,7 +330,6 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
     write_tests(
         project,
         f"pytestmark = pytest.mark.{'anyio' if plugin == 'anyio' else 'asyncio'}\n\n"
-        "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n\n"
         f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n\n"
         "async def test_plain(lm):\n    assert (await lm.ask('say: 2')).text == '2'\n    lm.score('half', 0.5)\n",
     )

@@ -20,10 +20,8 @@ class User:
         kind = request.prompt[0].content.partition("Somebody ")[2].split(".")[0]
         if kind == "cancelled":
             raise asyncio.CancelledError
-        if kind == "missing":
-            import none_such
-        if kind == "raising":
-            raise ValueError("the user fell over")
+        if kind == "missing": import none_such
+        if kind == "raising": raise ValueError("the user fell over")
         if len(request.prompt) > 1 and kind not in SAID:
             return json.dumps({"say": "Bye.", "done": True})
         return SAID.get(kind, json.dumps({"say": "Hi.", "done": False}))

@@ -98,7 +98,7 @@ from pytest_lmeval import eval_task
 
 KEPT = []
 
-@eval_task("kept", data=[{"id": "##[error]k"}, {"id": "second"}])
+@eval_task("kept", data=[{"id": "##[error]k"}], repeats=2)
 def test_kept(row, lm, lm_env):
     KEPT.append(os.environ["OPENAI_BASE_URL"])
     body = json.dumps({"messages": [{"role": "user", "content": "x"}]}).encode()
@@ -179,8 +179,8 @@ BORDER = Border(
             },
             example="plain:test_it",
             status="passed",
-            says="test_plain_too.py::TestPlain::test_it PASSED",
-            on=("terminal",),
+            says='classname="test_plain_too.TestPlain" name="test_it"',
+            on=("junit",),
         ),
         Row(kind="environment", never="a name is made of parameters and of rows, and of nothing else"),
         Row(

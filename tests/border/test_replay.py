@@ -27,7 +27,8 @@ def refused(kind: str, what: str, says: str, content: str | bytes, **files: str)
 
 SAID_LINES = recording(*({"id": id, "output": text} for id, text in SAID.items()))
 INI = f"{PYTEST_INI}addopts = --lm-adapter=replay:said.jsonl\n"
-OF_LEDGER = INI.replace("said.jsonl", "reports/ledger.jsonl")
+RECORDED = INI.replace("said.jsonl", "said.jsonl --lm-report-dir=recorded")
+OF_LEDGER = INI.replace("said.jsonl", "recorded/ledger.jsonl")
 BORDER = Border(
     name="a recording",
     files={"tasks/t.jsonl": TASK, "said.jsonl": SAID_LINES, "pytest.ini": INI},
@@ -72,7 +73,7 @@ BORDER = Border(
             "changed unseen",
             "a prompt since the recording",
             files={"tasks/t.jsonl": TASK.replace('"prompt": "late"', '"prompt": "later"'), "pytest.ini": OF_LEDGER},
-            before={"tasks/t.jsonl": TASK, "pytest.ini": INI},
+            before={"tasks/t.jsonl": TASK, "pytest.ini": RECORDED},
             code=3,
             example="t:late",
             status="passed",

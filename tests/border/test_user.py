@@ -21,7 +21,8 @@ class User:
         if kind == "cancelled":
             raise asyncio.CancelledError
         if kind == "missing": import none_such
-        if kind == "raising": raise ValueError("the user fell over")
+        if kind == "raising":
+            raise ValueError("the user fell over")
         if len(request.prompt) > 1 and kind not in SAID:
             return json.dumps({"say": "Bye.", "done": True})
         return SAID.get(kind, json.dumps({"say": "Hi.", "done": False}))
@@ -61,11 +62,11 @@ from pytest_lmeval import eval_task
 
 USERS = []
 
-@eval_task("kept", data=[{"id": "a"}, {"id": "b"}])
+@eval_task("kept", data=[{"id": "a"}], repeats=2)
 def test_kept(row, lm):
     USERS.append(lm.user("Somebody good."))
     lm.score("talked", 1)
-    if row["id"] == "b":
+    if len(USERS) == 2:
         for said in USERS[0]:
             USERS[0].reply(said)
 """
@@ -107,7 +108,7 @@ BORDER = Border(
             kind="kept client",
             what="a user of an example that has ended",
             fate="refused",
-            example="kept:b",
+            example="kept:a",
             status="error",
             says="lm.user after its example had ended (kept: a)",
         ),

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from pytest_lmeval.adapters.resolve import adapter_name
@@ -40,7 +39,6 @@ class AsyncTransport:
         self._policy = policy
         self._inbox = inbox
         self._budget = budget
-        self._wake = partial(_wake, self)
         self._waits = Waits()
         self._outage = Outage(adapter)
         self._opening = Opening(self._outage.room, self._go_on, is_open=bool(getattr(adapter, "is_ready", False)))
@@ -239,6 +237,12 @@ class AsyncTransport:
         if not progress.left and self._open.pop(job, None) is not None:
             self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
+    def _wake(self) -> None:
+        """Go on if requests may have room now; called from any thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
+                self._loop.call_soon_threadsafe(self._go_on)
+
     async def _is_of_one(self) -> bool:
         """Tell whether a cancellation is of this task alone, such as by the adapter itself."""
         task = asyncio.current_task()
@@ -246,10 +250,3 @@ class AsyncTransport:
             pass
         await asyncio.sleep(0)  # the guard learns of one of all tasks
         return not self._is_closing and self._missed is None
-
-
-def _wake(transport: AsyncTransport) -> None:
-    """Have a transport go on whose requests may have room now; called from any thread."""
-    if transport._loop is not None:
-        with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
-            transport._loop.call_soon_threadsafe(transport._go_on)

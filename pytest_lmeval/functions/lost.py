@@ -31,7 +31,7 @@ async def look_at_tasks(state: ExampleState) -> None:
     # Those that it began just now take their first step.
     await asyncio.sleep(0)
     for task in tuple(state.tasks):
-        if task.done() and task._log_traceback and (error := task.exception()) is not None:
+        if task.done() and _is_unseen(task) and (error := task.exception()) is not None:
             lose(state, _of_task(error))
     state.tasks.clear()
 
@@ -98,8 +98,17 @@ def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> async
 
 def _let_go(task: asyncio.Task[Any]) -> None:
     """Keep of the tasks of an example those alone that are not done, or whose exception nothing has asked for."""
-    if isinstance(task, _Begun) and not task._log_traceback:
+    if isinstance(task, _Begun) and not _is_unseen(task):
         task.example.tasks.discard(task)
+
+
+def _is_unseen(task: asyncio.Task[Any]) -> bool:
+    """Tell whether a task raised what nothing has asked it for.
+
+    asyncio keeps that in a private member, by which it reports such a task itself. A loop whose tasks lack it has no
+    such reports either: nothing counts as unseen there.
+    """
+    return bool(getattr(task, "_log_traceback", False))
 
 
 def _note_late(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

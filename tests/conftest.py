@@ -110,7 +110,7 @@ def children_heed_ctrl_c() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run slow tests, too, and every run of pytest as a command")
     parser.addoption(
-        "--again", action="store_true", help="run tests in a browser, and in other ways, too: those marked again"
+        "--again", action="store_true", help="run tests marked again, too: in a browser, in other ways, simulations"
     )
     parser.addoption(
         "--not-passed-in",
@@ -132,7 +132,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: needs --all; what it tests is sampled by a test that does not")
     config.addinivalue_line(
         "markers",
-        "again: needs --again, -m or --all; in a browser, or as a test that does not, in another way (say in workers)",
+        "again: needs --again, -m or --all, and in the second half of .ci/run: in a browser, in another way than a "
+        "test without the mark (say in workers), a simulation, or a test of what lies beside the package",
     )
 
 
@@ -164,7 +165,7 @@ def left_out(config: pytest.Config) -> dict[str, str]:
     # Who selects by the mark wants them.
     asked = config.getoption("again") or config.getoption("not_passed_in") or "again" in config.getoption("markexpr")
     if not asked:
-        found["again"] = "others in a browser, and once more in other ways, with --again"
+        found["again"] = "those marked again (in a browser, in other ways, simulations) with --again"
     return found
 
 
@@ -243,6 +244,14 @@ class Started:
                 self.process.wait()
 
 
+def write_anew(path: Path, content: bytes) -> None:
+    """Write a file so that no compiled module of what stood there is taken for it: they are told by size and second."""
+    before = path.stat().st_mtime if path.exists() else None
+    path.write_bytes(content)
+    if before is not None:
+        os.utime(path, (before + 1, before + 1))
+
+
 class Project:
     """A folder with task files, a model and a pytest.ini; every run is a process of its own."""
 
@@ -274,10 +283,7 @@ class Project:
         """Replace a text that stands in a file once."""
         content = (self.path / name).read_text("utf-8")
         assert 1 == content.count(old), f"{name} holds {content.count(old)} times {old!r}"
-        before = (self.path / name).stat().st_mtime
-        path = self.write(name, content.replace(old, new))
-        # Compiled modules are told from others by size and second.
-        os.utime(path, (before + 1, before + 1))
+        write_anew(self.path / name, content.replace(old, new).encode())
 
     def task(self, name: str, *records: dict[str, Any]) -> Path:
         return self.write(name, "".join(json.dumps(record) + "\n" for record in records))

@@ -37,9 +37,14 @@ VARIABLE = "LMEVAL_TESTS_REQUIRE"
 KINDS = frozenset({"chromium", "clients", "data", "docs", "git", "packages", "ray", "server", "torch", "trio"})
 LIBRARIES = frozenset(
     {
+        "axe_core_python",
         "datasets",
+        "hatch_fancy_pypi_readme",
+        "hatchling",
         "math_verify",
+        "numpy",
         "openai",
+        "pyarrow",
         "pydantic_ai",
         "rouge_score",
         "sacrebleu",
@@ -53,12 +58,8 @@ LIBRARIES = frozenset(
 LACKS_LIBRARIES = "needs pip install -e '.[test-libraries]'"
 OPTIONAL = LIBRARIES | {
     "anyio",
-    "axe_core_python",
-    "hatchling",
     "jsonschema",
-    "numpy",
     "opentelemetry",
-    "pyarrow",
     "pytest_asyncio",
     "pytest_randomly",
     "pytest_repeat",

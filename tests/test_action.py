@@ -21,6 +21,7 @@ import pytest
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 from tests import needs
 
+pytestmark = pytest.mark.again
 ROOT = Path(__file__).parents[1]
 ACTION = parse_yaml((ROOT / "action.yml").read_bytes())
 MODEL = """

@@ -92,6 +92,7 @@ def counted(output: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
     return {way: (len(of["files"]), of["functions"], of["switches"]) for way, of in ways.items()}
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("way", WAYS)
 def test_an_example_passes_through_no_more_than_it_did(way: str, counted: dict[str, tuple[int, int, int]]) -> None:
     files, functions, switches = counted[way]

@@ -155,7 +155,7 @@ def test_a_module_of_tests_that_imports_a_library_that_is_not_there_is_skipped_o
 def test_the_packages_that_tests_may_lack_are_those_of_the_extras() -> None:
     extras = PROJECT["optional-dependencies"]
     # Programs, and what no test runs without.
-    others = {"hatch_fancy_pypi_readme", "hypothesis", "mypy", "ruff"}
+    others = {"hypothesis", "mypy", "ruff"}
 
     assert needs.LIBRARIES == _imported_as(extras["test-libraries"])
     assert needs.OPTIONAL == needs.LIBRARIES | _imported_as(extras["test"]) - others

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.conftest import MODEL, NEEDLESS, PYTEST_INI, RunModule
+from tests.conftest import MODEL, NEEDLESS, PYTEST_INI, RunModule, write_anew
 
 KINDS = (
     "absent",
@@ -188,11 +187,7 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        before = path.stat().st_mtime if path.exists() else None
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        if before is not None:
-            # Compiled modules are told from others by size and second.
-            os.utime(path, (before + 1, before + 1))
+        write_anew(path, content if isinstance(content, bytes) else content.encode())
 
 
 def _texts(folder: Path, output: str) -> dict[str, str]:

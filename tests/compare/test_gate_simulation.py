@@ -11,6 +11,7 @@ import pytest
 from tests.compare.conftest import few_and_all
 
 BENCHMARK = "gate"
+pytestmark = pytest.mark.again
 ROOT = Path(__file__).parents[2]
 GATE_PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 

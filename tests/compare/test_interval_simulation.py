@@ -10,6 +10,7 @@ import pytest
 from tests.compare.conftest import few_and_all
 
 BENCHMARK = "intervals"
+pytestmark = pytest.mark.again
 
 
 def by_chance(share: float, runs: int) -> float:

@@ -190,6 +190,7 @@ def test_one_board_or_the_same_file_twice_is_no_ranking() -> None:
 
 
 # Of 5 % in 200 rounds more than 18 come once in 250 times, of 5 % in 60 more than 8.
+@pytest.mark.again
 @pytest.mark.parametrize(("rounds", "most"), [(60, 8), pytest.param(200, 18, marks=pytest.mark.slow)])
 def test_of_four_equal_models_one_is_called_worse_in_no_more_than_alpha_of_the_runs(rounds: int, most: int) -> None:
     chance, alarms = random.Random(3), 0

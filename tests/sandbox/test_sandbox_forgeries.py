@@ -111,9 +111,14 @@ FORMS: dict[str, Callable[[str, Sandbox], Score]] = {
     "tests": lambda program, sandbox: code_exec(program, ["ok"], TESTS, sandbox),
     "stdouts": lambda program, sandbox: code_exec(program, ["6\n"], STDOUTS, sandbox),
 }
-# The default run has one form of each, in turn.
+# Each has one form, in turn; all with --all.
 ONE_BY_ONE = [
-    pytest.param(program, form, id=f"{name}-{form}", marks=[pytest.mark.slow] * ((number - turn) % len(FORMS) > 0))
+    pytest.param(
+        program,
+        form,
+        id=f"{name}-{form}",
+        marks=pytest.mark.slow if (number - turn) % len(FORMS) else pytest.mark.again,
+    )
     for number, (name, program) in enumerate(FORGERIES.items())
     for turn, form in enumerate(FORMS)
 ]

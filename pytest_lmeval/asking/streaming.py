@@ -207,7 +207,10 @@ class AsyncTransport:
         try:
             progress.answers[asked.number] = await self._attempts.answer(asked, before)
         except asyncio.CancelledError:
-            if asked.task is not task or not await self._is_of_one():
+            if asked.task is not task:
+                raise
+            await _take_back_cancellation()
+            if self._is_closing or self._missed is not None:
                 raise
             progress.answers[asked.number] = self._attempts.cancelled(asked)
         except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
@@ -243,10 +246,10 @@ class AsyncTransport:
             with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
                 self._loop.call_soon_threadsafe(self._go_on)
 
-    async def _is_of_one(self) -> bool:
-        """Tell whether a cancellation is of this task alone, such as by the adapter itself."""
-        task = asyncio.current_task()
-        while task is not None and task.uncancel():
-            pass
-        await asyncio.sleep(0)  # the guard learns of one of all tasks
-        return not self._is_closing and self._missed is None
+
+async def _take_back_cancellation() -> None:
+    """Go on with this task, which was cancelled, once the guard knows of it if all tasks were."""
+    task = asyncio.current_task()
+    while task is not None and task.uncancel():
+        pass
+    await asyncio.sleep(0)

@@ -155,7 +155,8 @@ def test_what_is_forwarded_is_sent_as_it_came_and_found_again_by_resume_replay_a
 ) -> None:
     monkeypatch.setenv("BREAKS", "1")
     result, asked = searched(project, server, "--lm-cache=cache")
-    assert (3, 3 * 5 + 2 + 1) == (result.ret, len(asked)), result.stdout.str()
+    # Whether the list of models comes from the cache depends on which example asks first.
+    assert (3, 3 * 4 + 2 + 1) == (result.ret, len(asked) - asked.count("GET /v1/models")), result.stdout.str()
     monkeypatch.delenv("BREAKS")
     seen = next(
         each for each in server.requests if each.body.startswith(b'{"model": "embed-small", "input": ["what is 0"')

@@ -151,8 +151,7 @@ from contextlib import suppress
 random.seed(3)
 random.random()
 with suppress(ImportError):
-    import numpy
-    numpy.random.seed(3)
+    __import__("numpy").random.seed(3)
 """
 SHUFFLED = "import random\ndef g(docs):\n    return [random.choice([doc]) for doc in docs]\n"
 AROUND = (

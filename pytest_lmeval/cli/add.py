@@ -1,18 +1,18 @@
-"""``lmeval add -f FILE...``: declarative tasks and data sets into the task folder, checked first."""
+"""``lmeval add -f FILE...``: declarative tasks and data sets, checked and copied into the task folder."""
 
 from __future__ import annotations
 
 import argparse
 import glob
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.ini import apply_max_data_bytes
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.cli.placing import Placing, changes, differences, refused, write_all
-from pytest_lmeval.cli.task_folder import Project, read_document
+from pytest_lmeval.cli.task_folder import Project, read_document, written_out
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.text import printable
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files of other tasks, too; never what runs",
+        help="replace files of other tasks, too",
     )
     parser.set_defaults(run=run)
 
@@ -87,12 +87,12 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
         return [f"{path}:{fault.place.line}: bad_yaml _document: column {fault.place.column}: {fault.detail}"]
     if not isinstance(document, YamlDocument) or not document.keys() & {"definition", "file_path", "source"}:
         return [f"{path}:1: missing_required definition: neither a declarative task nor a data set"]
-    folder = path.parent.resolve()
     if "definition" in document:
         faults = check_declarative(TaskSource(path, data, path.stem), document, project.registry)
         faults += _outside(path, document)
-        included = {each.path.relative_to(folder): each.data for each in document.includes.values()}
-        files = {Path(path.name): data, **included}
+        if document.includes:
+            data = written_out(data.decode("utf-8-sig"), path).encode()
+        files = {Path(path.name): data}
     else:
         apply_max_data_bytes([path])
         faults, rows = _dataset(path, document)
@@ -154,33 +154,52 @@ def _same_keys(additions: Sequence[_Addition]) -> Iterator[str]:
 
 
 def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
-    placed = [(addition, _placings(addition, folder)) for addition in additions]
-    placings = [placing for _, group in placed for placing in group]
-    reasons = refused(placings, folder, force=force)
+    placed = [(addition, *_places(addition, folder)) for addition in additions]
+    wanted: dict[Path, bytes] = {}
+    reasons = []
+    for addition, files, is_stored in placed:
+        for path, data in files.items():
+            reason = _refusal(path, folder)
+            if not reason and not (force or is_stored or not path.exists() or path.read_bytes() == data):
+                reason = "another file has this name; rename one, or replace it with --force"
+            if not reason and wanted.setdefault(path, data) != data:
+                reason = "another of the files has this place; rename one"
+            reasons += [f"{addition.source}: {path}: {reason}"] if reason else []
     if reasons:
         raise UsageError("\n".join([*reasons, "nothing was added"]))
-    wanted = changes(placings)
-    write_all(wanted)
-    show(differences(wanted))
-    changed = {change.path for change in wanted}
-    show(_outcome(addition, group, changed) for addition, group in placed)
+    for addition, files, is_stored in placed:
+        show([_written(addition, files, is_stored=is_stored)])
 
 
-def _outcome(addition: _Addition, group: Sequence[Placing], changed: Collection[Path]) -> str:
+def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: bool) -> str:
+    """Write what differs from what is there; return what was done."""
     named = f"{addition.kind} {printable(addition.key, keep='')}"
-    paths = [str(placing.path) for placing in group if placing.path in changed]
-    if not paths:
-        return f"{named}: unchanged ({group[0].path})"
-    return f"{named}: {'created' if group[0].stored is None else 'updated'} {', '.join(paths)}"
+    changed = {path: data for path, data in files.items() if not path.exists() or path.read_bytes() != data}
+    for path, data in changed.items():
+        try:
+            write_atomically(path, data)
+        except OSError as error:
+            raise UsageError(f"{named}: {path}: cannot be written: {error.strerror}") from None
+    if not changed:
+        return f"{named}: unchanged ({next(iter(files))})"
+    return f"{named}: {'updated' if is_stored else 'created'} {', '.join(map(str, changed))}"
 
 
-def _placings(addition: _Addition, folder: Path) -> list[Placing]:
-    """Return where the files of an addition go; its YAML comes first."""
+def _places(addition: _Addition, folder: Path) -> tuple[dict[Path, bytes], bool]:
+    """Return where the files of an addition go, its YAML first, and whether there is a file of its key to update."""
     stored = _stored(addition, folder)
+    if stored is not None and stored.samefile(addition.source):
+        return {stored: stored.read_bytes()}, True
     target = stored or folder / addition.source.name
-    own = frozenset() if stored is None else frozenset([stored, *filter(Path.is_file, _brought(stored))])
-    names = {name: target if name == Path(addition.source.name) else target.parent / name for name in addition.files}
-    return [Placing(addition.source, names[name], data, stored, own) for name, data in addition.files.items()]
+    files = [*addition.files.items()]
+    return {target: files[0][1]} | {target.parent / name: data for name, data in files[1:]}, stored is not None
+
+
+def _refusal(path: Path, folder: Path) -> str:
+    # ``..`` and links alike: what is written is below the folder.
+    if path.resolve() != folder.resolve() / path.relative_to(folder):
+        return "leads out of the task folder, or through a symbolic link"
+    return "exists and is not a file" if path.exists() and not path.is_file() else ""
 
 
 def _stored(addition: _Addition, folder: Path) -> Path | None:
@@ -191,18 +210,3 @@ def _stored(addition: _Addition, folder: Path) -> Path | None:
         if document is not None and document.get("key") == addition.key and document.keys() & kind:
             return path
     return None
-
-
-def _brought(stored: Path) -> Iterator[Path]:
-    """Yield the files that a stored task includes, or that a stored data set has its rows in."""
-    document = read_document(stored)
-    if document is None:
-        return
-    folder = stored.parent
-    for included in document.includes.values():
-        yield folder / included.path.relative_to(folder.resolve())
-    source = document.get("source")
-    for holder in (document, source if isinstance(source, dict) else {}):
-        name = holder.get("file_path")
-        if isinstance(name, str):
-            yield folder / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,11 @@ from pytest_lmeval.project import register_project_plugins
 from pytest_lmeval.registry import Registry
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.yaml.document import YamlDocument
+    from pytest_lmeval.formats.yaml.document import Includer, YamlDocument
 
+_INCLUDE = re.compile(
+    r"""^(?P<indent>[ ]*+)(?P<before>.*?)!include[ ]+(?P<name>"[^"]*"|'[^']*'|[^#\s,\]}]+)(?P<after>.*)$"""
+)
 _WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", re.MULTILINE)
 
 
@@ -95,6 +99,36 @@ def read_document(path: Path) -> YamlDocument | None:
     except (OSError, YamlFault):
         return None
     return document if isinstance(document, YamlDocument) else None
+
+
+def written_out(text: str, path: Path) -> str:
+    """Return the YAML of the file at ``path`` with the text of every file that it includes instead of its name."""
+    from pytest_lmeval.formats.yaml.document import Includer
+
+    includer = Includer(path)
+    return "".join(_line(line, includer) for line in text.splitlines(keepends=True))
+
+
+def _line(line: str, includer: Includer) -> str:
+    match = _INCLUDE.match(line.rstrip("\r\n"))
+    if match is None or "#" in match["before"]:
+        return line
+    data = includer.read(match["name"].strip("\"'")).data.decode("utf-8").replace("\r\n", "\n")
+    head = f"{match['indent']}{match['before']}"
+    if match["after"].strip() or not _fits_a_block(data):
+        return f"{head}{json.dumps(data)}{match['after']}\n"
+    # One step further in than the key: a list element's key comes after its dash.
+    depth = len(match["indent"]) + 2 * match["before"].count("- ") + 2
+    body = "".join(f"{' ' * depth}{each}\n" if each else "\n" for each in data.removesuffix("\n").split("\n"))
+    return f"{head}|\n{body}"
+
+
+def _fits_a_block(text: str) -> bool:
+    """Tell whether a literal block gives back the very text."""
+    lines = text.split("\n")
+    ends_once = text.endswith("\n") and not text.endswith("\n\n")
+    plain = all(line.isprintable() or line.replace("\t", "").isprintable() for line in lines)
+    return ends_once and plain and not lines[0].startswith((" ", "\t")) and lines[0] != ""
 
 
 def _key(path: Path) -> str:

@@ -223,8 +223,6 @@ def test_what_gave_orders_can_be_read(lmeval: Lmeval, runs: Runs) -> None:
     assert "    \\x3a:set-output name=a::b" in lmeval("diff", *runs.ledgers)[1]
     assert "said\\n::set-output name=a::btext \\x23#[group]more" in lmeval("rank", *runs.ledgers)[1]
     assert "::error::c \\x23#[group]" in lmeval("test", FOLDER, "--lm-adapter=toy")[2]
-    added = lmeval("add", "-f", "bad/changed.yaml")[1]
-    assert '+display_name: "said\\n::set-output name=a::btext \\x23#[group]more"' in added
     merged = lmeval("merge", *runs.shards, "-o", "whole", "--baseline", runs.ledgers[1])
     assert "wrote whole/ledger.jsonl" in merged[1], merged[2]
 

@@ -34,11 +34,14 @@ board = lm.run_leaderboard(lm.load_tasks(path, registry=registry), lm.make_adapt
 print(json.dumps([lm.__file__, board.to_json(), terminal_table(board), markdown(board)]))
 """
 END = "\n===== end of a run\n"
+# The exit code of a run that exceeds the limit, by gate.
+GATES = {"examples": 1, "tasks": 1, "baseline --lm-baseline=before/ledger.jsonl": 1, "none": 0}
+LIMITED = [f"--lm-max-unparsed={most} --lm-gate={gate}" for gate in GATES for most in (0.5, 0.99)]
 # The arguments of every run come first, then its own.
 RUNS = f"""
 import sys, pytest
-for option in ("--help", "-q", "--lm-max-unparsed=0.5"):
-    print("exit code", int(pytest.main([*sys.argv[1:], option])), end={END!r})
+for options in {["--help", "--lm-report-dir=before", *LIMITED]}:
+    print("exit code", int(pytest.main([*sys.argv[1:], *options.split()])), end={END!r})
 """
 SUM = {"id": "sum", "prompt": "1 + 1 =", "targets": ["2"], "metric": "exact_match"}
 
@@ -98,15 +101,23 @@ def _format(copy: Copy) -> None:
 
 
 def _gate_option(copy: Copy) -> None:
-    spec = {"task_id": "s", "category": "classification", "metric_name": "accuracy", "post_process": "extract_letter"}
-    record = {**spec, "prompt": "Which one?", "targets": ["A"]}
-    (copy.folder / "t.jsonl").write_text(json.dumps(record))
-    done = copy.python("-c", RUNS, "-ppytest_lmeval.plugin", "t.jsonl", "--lm-adapter=toy", "--lm-gate=tasks")
-    helped, accepted, refused = done.stdout.split(END)[:-1]
+    spec = {"category": "classification", "metric_name": "accuracy", "post_process": "extract_letter", "targets": ["A"]}
+    prompts = [
+        "Which?",
+        "Which one?",
+        "What is the capital of Australia?\nA) Sydney\nB) Canberra\nAnswer with a letter:",
+    ]
+    records = [{**spec, "task_id": f"s{number}", "prompt": prompt} for number, prompt in enumerate(prompts)]
+    (copy.folder / "t.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (copy.folder / "pytest.ini").write_text("[pytest]\nlm_thresholds = accuracy=0\n")
+    done = copy.python("-c", RUNS, "-ppytest_lmeval.plugin", "t.jsonl", "--lm-adapter=toy", "-q", "-pno:cacheprovider")
+    helped, _, *runs = done.stdout.split(END)[:-1]
     assert "--lm-max-unparsed=P" in helped
-    assert accepted.endswith("exit code 0")
-    assert refused.endswith("exit code 1")
-    assert "1 example(s) held no answer to extract" in refused
+    for (gate, code), over, held in zip(GATES.items(), runs[::2], runs[1::2], strict=True):
+        assert over.endswith(f"exit code {code}"), over
+        assert "2 example(s) held no answer to extract" in over
+        assert held.endswith("exit code 0"), held
+        assert ("NOT GATED" in held, "NOT GATED" in over) == (gate == "none",) * 2
 
 
 def _column(copy: Copy) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FLOOR = attrgetter("about.min_score")
 Finding = tuple[str, str]
 """A verdict, and the reason for it."""
+_GRAVEST = ("incomplete", "stale", "regression", "floor", "limit", "must_pass", "examples", "inconclusive", "pass")
 _NOTHING_TO_DECIDE_BY = (
     "no result can fail this run: no floor or limit is set, and no example has must_pass; --lm-min-score NAME=V sets a "
     "floor"
@@ -35,34 +36,42 @@ _UNKNOWN = {
 }
 
 
+class Rule(NamedTuple):
+    """What may fail a run: its name in ``decided_by``, the verdict, whether it is in force, and what breaks it."""
+
+    name: str
+    verdict: str
+    is_in_force: Callable[[Leaderboard, GateSettings], bool]
+    broken: Callable[[Leaderboard, GateSettings], Sequence[str]]
+
+
 def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[Finding]:
     """Return the verdicts that hold, each with its reason, the deciding one first."""
     if settings.mode != "baseline" or settings.update:
         comparison = None
-    under, over = _under_floor(board, settings), _over_limits(board, settings.limits) if settings.limits else []
-    over += _overspent(board)
-    found: list[tuple[str, Iterable[str]]] = [("incomplete", (*board.facts.interruptions, *_incomplete(board)))]
+    found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
+    found += [("examples", reason) for reason in board.facts.failures]
+    found += [("pass", reason) for reason in _allowed_errors(board)]
+    broken = [(rule.verdict, reason) for rule in RULES for reason in rule.broken(board, settings)]
     if settings.mode == "none":
-        missed = [f"{reason}; the gate is off ('none'): this does not fail the run" for reason in (*under, *over)]
-        found += [("examples", board.facts.failures), ("pass", (*_allowed_errors(board), *missed))]
-        return [(verdict, reason) for verdict, reasons in found for reason in reasons]
-    if comparison is not None and comparison.verdict in ("stale", "regression"):
-        found.append((comparison.verdict, comparison.reasons))
-        if comparison.verdict == "stale" and not comparison.only_measured and board.complete:
-            found.append(("stale", [f"to update it: --lm-baseline={settings.baseline} --lm-update-baseline"]))
-    found.append(("floor", under))
-    found.append(("limit", over))
-    found.append(("must_pass", _must_pass(board)))
-    if settings.mode == "examples":
-        found.append(("examples", _under_threshold(board)))
-    found.append(("examples", board.facts.failures))
-    if comparison is not None and comparison.verdict == "inconclusive":
-        found.append(("inconclusive", comparison.reasons))
-    elif comparison is not None and comparison.verdict in ("pass", "improvement"):
-        # Also of a run that passes: what so many examples could have shown at all.
-        found.append(("pass", comparison.reasons[:1]))
-    found.append(("pass", (*_allowed_errors(board), *_no_decision(board, settings))))
-    return [(verdict, reason) for verdict, reasons in found for reason in reasons]
+        missed = [reason for verdict, reason in broken if verdict in ("floor", "limit")]
+        found += [("pass", f"{reason}; the gate is off ('none'): this does not fail the run") for reason in missed]
+    else:
+        # Of what is as grave, a passing run says first what so many examples could have shown at all.
+        found = [*broken, *_compared(board, settings, comparison), *found]
+        found += [("pass", reason) for reason in _no_decision(board, settings)]
+    return sorted(found, key=lambda finding: _GRAVEST.index(finding[0]))
+
+
+def _compared(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> Iterator[Finding]:
+    if comparison is None or not comparison.reasons:
+        return
+    verdict = comparison.verdict
+    passes = verdict in ("pass", "improvement")
+    for reason in comparison.reasons[:1] if passes else comparison.reasons:
+        yield "pass" if passes else verdict, reason
+    if verdict == "stale" and not comparison.only_measured and board.complete:
+        yield verdict, f"to update it: --lm-baseline={settings.baseline} --lm-update-baseline"
 
 
 def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
@@ -80,18 +89,26 @@ def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) ->
     """Return what of a run could have failed it, besides that it is incomplete; ``compared``: with a baseline."""
     if settings.mode == "none":
         return ()
+    held = [rule.name for rule in RULES if rule.is_in_force(board, settings)]
+    if settings.mode == "baseline" and compared:
+        held.insert(0, "baseline")
+    return tuple(held)
+
+
+def _has_floors(board: Leaderboard, settings: GateSettings) -> bool:
+    if any(map(_FLOOR, board.tasks)) or (settings.floors and _names_any(settings.floors, board)):
+        return True
+    # Those that the tasks themselves set for their scores.
+    return any(score["min_score"] for row in board.tasks if SCORES(row) for score in row.scores.values())
+
+
+def _has_limits(board: Leaderboard, settings: GateSettings) -> bool:
+    return bool(settings.limits) and _names_any(limited_names(settings.limits), board)
+
+
+def _has_must_pass(board: Leaderboard, settings: GateSettings) -> bool:
     results = (result for row in board.tasks for result in row.per_example)
-    held = {
-        "thresholds": settings.mode == "examples",
-        "baseline": settings.mode == "baseline" and compared,
-        "floors": any(map(_FLOOR, board.tasks)) or (bool(settings.floors) and _names_any(settings.floors, board)),
-        "limits": bool(settings.limits) and _names_any(limited_names(settings.limits), board),
-        "must_pass": any(result.must_pass and result.status != "quarantined" for result in results),
-    }
-    if not held["floors"] and any(map(SCORES, board.tasks)):
-        # Those that the tasks themselves set for their scores.
-        held["floors"] = any(score["min_score"] for row in board.tasks for score in row.scores.values())
-    return tuple(name for name, is_held in held.items() if is_held)
+    return any(result.must_pass and result.status != "quarantined" for result in results)
 
 
 def _names_any(names: Iterable[str], board: Leaderboard) -> bool:
@@ -129,7 +146,7 @@ def _allowed_errors(board: Leaderboard) -> list[str]:
     return [f"{errors} example(s) could not be scored; --lm-max-errors allows {board.facts.max_errors:g}"]
 
 
-def _must_pass(board: Leaderboard) -> list[str]:
+def _must_pass(board: Leaderboard, settings: GateSettings) -> list[str]:
     return [
         f"{result.task}: {result.id} must pass, but its status is {result.status}"
         for row in board.tasks
@@ -138,7 +155,9 @@ def _must_pass(board: Leaderboard) -> list[str]:
     ]
 
 
-def _under_threshold(board: Leaderboard) -> list[str]:
+def _under_threshold(board: Leaderboard, settings: GateSettings) -> list[str]:
+    if settings.mode != "examples":
+        return []
     failed = {row.task: sum(result.status == "failed" for result in row.per_example) for row in board.tasks}
     return [f"{task}: {count} example(s) below their threshold" for task, count in failed.items() if count]
 
@@ -187,11 +206,10 @@ def limited_names(limits: Iterable[str]) -> list[str]:
     return [limit_parts(limit)[0] for limit in limits]
 
 
-def _over_limits(board: Leaderboard, limits: Mapping[str, float]) -> list[str]:
+def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
     """Return a reason for every limit that the board exceeds, or that cannot be checked."""
-    if "shard" in board.facts.selection:
-        # As with floors: the parts are judged once they are merged.
-        return []
+    # As with floors, the parts of a run are judged once they are merged.
+    limits = {} if "shard" in board.facts.selection else settings.limits
     reasons = []
     for limit, most in limits.items():
         name, field = limit_parts(limit)
@@ -199,7 +217,7 @@ def _over_limits(board: Leaderboard, limits: Mapping[str, float]) -> list[str]:
         known = {OVERALL: board.spent} if name == OVERALL else {row.task: row.spent for row in rows}
         found = [(task, _over_limit(spent, field, most)) for task, spent in known.items()]
         reasons += [f"{task}.{field}: {reason}" for task, reason in found if reason]
-    return reasons
+    return reasons + _overspent(board)
 
 
 def _overspent(board: Leaderboard) -> list[str]:
@@ -231,3 +249,12 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
         cached = f" ({spent['cached']} cached answers not counted)" if "cached" in spent else ""
         return f"only {count:g} request(s) were timed{cached}, and {least} are needed; the limit is {most:g}"
     return f"unknown; the limit is {most:g}: {_UNKNOWN[field]}"
+
+
+RULES = (
+    Rule("thresholds", "examples", lambda board, settings: settings.mode == "examples", _under_threshold),
+    Rule("floors", "floor", _has_floors, _under_floor),
+    Rule("limits", "limit", _has_limits, _over_limits),
+    Rule("must_pass", "must_pass", _has_must_pass, _must_pass),
+)
+"""All that may fail a complete run, besides a comparison with a baseline."""

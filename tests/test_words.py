@@ -6,10 +6,13 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.prose import RATES, begins_with_a_question, of_module, of_page
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pytest_lmeval"
@@ -132,3 +135,43 @@ def test_a_refused_name_is_found(source: str, found: list[str]) -> None:
 def test_a_refused_word_is_found_in_strings_and_comments_only() -> None:
     source = 'stands = 1\nx = "it is told"\n# The board\n"""It\nstands\n"""\n'
     assert ["2: told (says, reports)", "5: stands (is, is in, represents)"] == refused_words(prose(source))
+
+
+# Per 1,000 words. A change may lower a bound; none may rise.
+MOST = {
+    "docstrings": {"where": 8.4, "question": 5.5, "nobody": 1.4, "of": 0.3},
+    "comments": {"where": 4.2, "question": 8.7, "nobody": 3.7, "of": 3.5},
+    "messages": {"where": 2.5, "question": 5.0, "nobody": 0.5, "of": 0.2},
+    "docs": {"where": 4.4, "question": 2.9, "nobody": 0.95, "of": 0.6},
+}
+MOST_MODULES_WITH_A_QUESTION = 0.293
+
+
+def test_what_a_reader_has_to_translate_becomes_no_more() -> None:
+    words: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
+    modules = [path.read_text("utf-8") for path in MODULES]
+    pages = [of_page(path.read_text("utf-8")) for path in PAGES if "reference" not in path.parts]
+    for each in (*(each for source in modules for each in of_module(source)), *pages):
+        words[each.kind] += each.words
+        found.update({(each.kind, rate): each.count(rate) for rate in RATES})
+    rates = {(kind, rate): 1000 * count / words[kind] for (kind, rate), count in found.items()}
+
+    assert {} == {each: round(rate, 2) for each, rate in rates.items() if rate > MOST[each[0]][each[1]]}
+    assert sum(map(begins_with_a_question, modules)) <= MOST_MODULES_WITH_A_QUESTION * len(modules)
+
+
+def test_each_construction_is_counted_in_its_kind_of_text() -> None:
+    comment, message = "# Of two comments\n# it is one, where it fits.\n", "Nobody knows: what is it?"
+    source = f'"""Whether it is."""\n{comment}raise ValueError("{message}")\n'
+    page = of_page("# Where\n\nWhat is [a link](where.md)? Of those\n\n```sh\nwhere\n```\n\n| where |\n")
+
+    counts = {each.kind: [each.count(rate) for rate in RATES] for each in (*of_module(source), page)}
+    assert {
+        "docstrings": [0, 1, 0, 0],
+        "comments": [1, 0, 0, 1],
+        "messages": [0, 0, 1, 0],
+        "docs": [0, 1, 0, 1],
+    } == counts
+    assert begins_with_a_question(source)
+    assert not begins_with_a_question('"""Reads what is there."""')

@@ -1,6 +1,6 @@
 """Prints the peak memory of runs of many examples and of large outputs, beside a parametrized test.
 
-Usage: ``python benchmarks/memory.py [--quick]``; minutes, seconds with ``--quick``. See ``docs/performance.md``.
+Usage: ``python benchmarks/memory.py [--quick]``; minutes, seconds with ``--quick``. See ``docs/reference/measured.md``.
 """
 
 from __future__ import annotations

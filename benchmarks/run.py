@@ -1,7 +1,7 @@
 """Measures the plugin beside plain parametrized tests and prints one table.
 
 Usage: ``python benchmarks/run.py [--quick] [--only NAME]...``; about ten minutes, seconds with ``--quick``. Run it on
-an idle machine with the plugin installed. The method is described in ``docs/performance.md``.
+an idle machine with the plugin installed. The method is described in ``docs/reference/measured.md``.
 """
 
 from __future__ import annotations

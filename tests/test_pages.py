@@ -91,7 +91,8 @@ def test_the_address_of_a_page_is_that_of_its_version() -> None:
 def test_the_reference_is_what_the_code_says() -> None:
     write = runpy.run_path(str(ROOT / "website" / "reference.py"))
     found = {path.name: path.read_text("utf-8") for path in (DOCS / "reference").iterdir()}
-    assert write["pages"]() == found, "python website/reference.py"
+    written = {name: text for name, text in found.items() if text.startswith("<!-- Written by ")}
+    assert write["pages"]() == written, "python website/reference.py"
 
 
 @pytest.mark.slow

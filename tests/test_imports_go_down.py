@@ -24,7 +24,7 @@ ROWS = (
     "scoring",
     "asking",
     "loading",
-    "compat convert importers publish schemas starter",
+    "compat interop schemas starter",
     "adapters formats project registry tasks",
     "records",
     "leaderboard",

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.convert import KINDS
+from pytest_lmeval.interop.convert import KINDS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

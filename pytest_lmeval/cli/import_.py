@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.convert.files import write_new
-from pytest_lmeval.importers import KINDS, importer
+from pytest_lmeval.interop.files import write_new
+from pytest_lmeval.interop.importers import KINDS, importer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.publish import KINDS, About, publisher
-from pytest_lmeval.publish.eee import RELATIONSHIPS
+from pytest_lmeval.interop.publish import KINDS, About, publisher
+from pytest_lmeval.interop.publish.eee import RELATIONSHIPS
 from pytest_lmeval.records.runfile import read_run
 
 

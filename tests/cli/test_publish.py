@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.importers import importer
+from pytest_lmeval.interop.importers import importer
 from tests import needs
 from tests.cli.conftest import Lmeval
 from tests.sources import PROJECTS

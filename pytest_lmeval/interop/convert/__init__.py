@@ -1,0 +1,47 @@
+"""Published data sets to task files, and their recorded outputs to recordings for the replay adapter.
+
+A new kind is one module with a function ``(source, destination) -> list of the files``, and its entry in ``KINDS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_lmeval.interop.convert.bfcl import convert_bfcl
+from pytest_lmeval.interop.convert.choices import convert_arc, convert_hellaswag, convert_mmlu, convert_truthfulqa
+from pytest_lmeval.interop.convert.gsm8k import convert_gsm8k
+from pytest_lmeval.interop.convert.humaneval import convert_humaneval
+from pytest_lmeval.interop.convert.ifeval import convert_ifeval
+from pytest_lmeval.interop.convert.mbpp import convert_mbpp
+
+__all__ = [
+    "KINDS",
+    "Converter",
+    "convert_arc",
+    "convert_bfcl",
+    "convert_gsm8k",
+    "convert_hellaswag",
+    "convert_humaneval",
+    "convert_ifeval",
+    "convert_mbpp",
+    "convert_mmlu",
+    "convert_truthfulqa",
+]
+
+Converter = Callable[[Path, Path], list[Path]]
+
+KINDS: Mapping[str, Converter] = MappingProxyType(
+    {
+        "arc": convert_arc,
+        "bfcl": convert_bfcl,
+        "gsm8k": convert_gsm8k,
+        "hellaswag": convert_hellaswag,
+        "humaneval": convert_humaneval,
+        "ifeval": convert_ifeval,
+        "mbpp": convert_mbpp,
+        "mmlu": convert_mmlu,
+        "truthfulqa": convert_truthfulqa,
+    }
+)

@@ -1,0 +1,71 @@
+"""GSM8K as published, with or without recorded solutions of models: https://github.com/openai/grade-school-math."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.interop.files import encode_lines, read_records, text_of, write_new
+from pytest_lmeval.postprocess import extract
+
+_INSTRUCTION = "Think step by step. End with a line of its own that reads A: <number>, and nothing after it."
+_RULE = "extract_answer"
+# It becomes a file name.
+_MODEL = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+
+
+def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
+    """Write ``gsm8k.jsonl`` and, per model in ``source``, its solutions as ``MODEL.replay.jsonl``; return the paths.
+
+    ``source`` is ``train.jsonl`` or ``test.jsonl``: ``question`` and ``answer``, which ends in ``#### NUMBER``. Or it
+    is ``example_model_solutions.jsonl``: ``question``, ``ground_truth``, which ends in ``A: NUMBER``, and, under each
+    model's name, an object with its ``solution``. Recordings name no task, so they answer wherever the task file is.
+    Raises UsageError for anything else in ``source``, and for files in ``destination`` that would be replaced.
+    """
+    tasks: list[dict[str, Any]] = []
+    recordings: dict[str, list[dict[str, Any]]] = {}
+    for place, record in read_records(source):
+        example_id = f"gsm8k-{len(tasks):04}"
+        solutions = _solutions(record, recordings if tasks else None, place)
+        tasks.append(_task_record(example_id, record, place))
+        for model, solution in solutions.items():
+            recordings.setdefault(model, []).append({"id": example_id, "output": solution})
+    files = {destination / f"{model}.replay.jsonl": encode_lines(recordings[model]) for model in sorted(recordings)}
+    return write_new({destination / "gsm8k.jsonl": encode_lines(tasks), **files})
+
+
+def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[str, Any]:
+    # The target goes through the very rule that the predictions go through, and must have been found.
+    key = _answer_key(record)
+    answer = extract(_RULE, text_of(record, key, place))
+    if not answer.found:
+        mark = "####" if key == "answer" else "A:"
+        raise UsageError(f"{place}: {key!r} has no line that starts with {mark} and gives the answer")
+    return {
+        "id": example_id,
+        "prompt": f"{text_of(record, 'question', place).strip()}\n\n{_INSTRUCTION}",
+        "targets": [answer.text],
+        "metric": "exact_match",
+        "extras": {"post_process": _RULE},
+    }
+
+
+def _answer_key(record: dict[str, Any]) -> str:
+    """Return where the right answer is; a file with recorded solutions has another key than one without."""
+    return "answer" if isinstance(record.get("answer"), str) and "ground_truth" not in record else "ground_truth"
+
+
+def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
+    """Return the solution of each model; ``models`` are those of the first line, None on it."""
+    named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
+    for model, value in named.items():
+        if not _MODEL.fullmatch(model):
+            raise UsageError(f"{place}: the model name {model!r} is no file name; expected A-Z a-z 0-9 _ . -")
+        if not isinstance(value, dict):
+            raise UsageError(f"{place}: {model!r} must be an object with a 'solution', got {value!r:.80}")
+    uneven = sorted(named.keys() ^ models) if models is not None else []
+    if uneven:
+        raise UsageError(f"{place}: {uneven[0]!r} is on some lines and missing on others; each needs the same models")
+    return {model: text_of(value, "solution", f"{place}: {model}") for model, value in named.items()}

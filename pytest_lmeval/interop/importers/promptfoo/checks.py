@@ -1,0 +1,222 @@
+"""What an assertion becomes: a check of a data file, or why there cannot be one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
+from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
+from pytest_lmeval.interop.importers.promptfoo.patterns import python_pattern
+from pytest_lmeval.interop.importers.promptfoo.reasons import DIFFERS, WITHOUT
+from pytest_lmeval.interop.importers.promptfoo.templates import is_template, jinja, script_text
+from pytest_lmeval.interop.importers.promptfoo.yaml_files import REFERENCE
+from pytest_lmeval.numbers import is_number
+
+AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
+FULFILS = "The text fulfils what the reference demands."
+_KNOWN = frozenset({"type", "value", "threshold", "weight", "metric"})
+_TRIMS = {
+    "output.trim()": "strip_whitespace",
+    "output.toLowerCase()": "lower",
+    "output.trim().toLowerCase()": "lower",
+    "output.toLowerCase().trim()": "lower",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check; ``targets`` are templates, and ``demand`` is what a judge is asked about, "" of other metrics."""
+
+    metric: str
+    targets: tuple[str, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    threshold: float | None = None
+    name: str = ""
+    weight: float = 1
+    demand: str = ""
+
+
+def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
+    """Return the checks of an assertion; raise LeftOut where it has no counterpart."""
+    given = node.value
+    if isinstance(given, dict) and REFERENCE in given:
+        raise LeftOut(f"$ref {given[REFERENCE]!r:.80} names no part of this file, such as #/assertionTemplates/NAME")
+    if not isinstance(given, dict) or not isinstance(given.get("type"), str):
+        raise LeftOut(f"expected an assertion with a type, got {given!r:.60}")
+    if given["type"] == "assert-set":
+        return _of_set(node, folder, remarks)
+    is_not, kind = given["type"].startswith("not-"), given["type"].removeprefix("not-")
+    if kind not in _MAKERS:
+        raise LeftOut(WITHOUT.get(kind, f"unknown assertion {given['type']!r}"))
+    found = _MAKERS[kind](_value(node.at("value"), folder), node)
+    if is_not:
+        found = _negated(found)
+    _note(node, kind, remarks)
+    common = {**_rule(node), **({"not": True} if is_not else {})}
+    weight = _number(node, "weight", 1)
+    if weight <= 0:
+        raise LeftOut("weight 0: promptfoo reports it, and never fails for it; an example fails for each of its checks")
+    name = str(given.get("metric") or given["type"])
+    return [replace(each, extras={**each.extras, **common}, name=name, weight=weight / len(found)) for each in found]
+
+
+def _of_set(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
+    if "threshold" in node.value:
+        raise LeftOut("assert-set with a threshold: an example has one threshold, of all its checks")
+    inner = [check for each in node.at("assert").elements() for check in checks_of(each, folder, remarks)]
+    if not inner:
+        raise LeftOut("assert-set without assertions")
+    share = _number(node, "weight", 1) / sum(each.weight for each in inner)
+    return [replace(each, weight=each.weight * share) for each in inner]
+
+
+def _number(node: Node, key: str, default: float) -> float:
+    value = node.value.get(key, default)
+    if not is_number(value) or value < 0:
+        raise LeftOut(f"{key} is {value!r:.40}; expected a number", node.at(key))
+    return float(value)
+
+
+def _value(node: Node, folder: Folder) -> Any:
+    """Return the value of an assertion, and of one that names a file what is in the file."""
+    if not is_reference(node.value):
+        return node.value
+    (path,) = folder.find(node)[:1]
+    if path.suffix in (".json", ".yaml", ".yml"):
+        return folder.parsed(path, node).value
+    return folder.text(path, node).strip()
+
+
+def _negated(found: list[Check]) -> list[Check]:
+    if len(found) > 1 or found[0].threshold is not None:
+        raise LeftOut("`not` of a score with a threshold, or of two checks, has no counterpart")
+    return found
+
+
+def _rule(node: Node) -> dict[str, Any]:
+    if "transform" not in node.value:
+        return {}
+    return {"post_process": rule_of(node.at("transform"))}
+
+
+def rule_of(node: Node) -> str:
+    """Return the rule for a transform; raise LeftOut for any but the simplest."""
+    rule = _TRIMS.get(str(node.value).strip())
+    if rule is None:
+        raise LeftOut(f"transform {node.value!r:.60}: what is scored here is the answer; post_process has rules", node)
+    return rule
+
+
+def _note(node: Node, kind: str, remarks: Remarks) -> None:
+    if kind in DIFFERS:
+        remarks.differ(node, DIFFERS[kind], kind)
+    for key in ("provider", "rubricPrompt"):
+        if key in node.value:
+            remarks.leave(node.at(key), "the judge is the run's, --lm-judge SPEC, and has a prompt of its own")
+    remarks.leave_others(node, _KNOWN | {"transform", "provider", "rubricPrompt"})
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        raise LeftOut("it has no value")
+    text = script_text(value)
+    return jinja(text) if is_template(text) else text
+
+
+def _part(value: Any) -> str:
+    text = _text(value)
+    if not text:
+        raise LeftOut("every text contains an empty one")
+    return text
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    # In promptfoo, a text is a list that is separated by commas.
+    parts = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts:
+        raise LeftOut(f"expected a list of texts, got {value!r:.60}")
+    return tuple(map(_part, parts))
+
+
+def _equals(value: Any, node: Node) -> list[Check]:
+    if isinstance(value, dict | list):
+        # The whole answer is JSON, and it is this.
+        return [Check("json_exact", (json.dumps(value, ensure_ascii=False),)), Check("only_json", ("JSON",))]
+    return [Check("exact_match", (_text(value),))]
+
+
+def _parts(metric: str, *, fold: bool, several: bool = False) -> Callable[[Any, Node], list[Check]]:
+    extras = {"ignore_case": True} if fold else {}
+    return lambda value, node: [Check(metric, _list(value) if several else (_part(value),), extras)]
+
+
+def _regex(value: Any, node: Node) -> list[Check]:
+    text = _text(value)
+    return [Check("regex", (text if is_template(text) else python_pattern(text),))]
+
+
+def _json(whole: str) -> Callable[[Any, Node], list[Check]]:
+    def make(value: Any, node: Node) -> list[Check]:
+        found = [Check(whole, ("JSON",))]
+        if value in (None, ""):
+            return found
+        if not isinstance(value, dict | bool):
+            raise LeftOut("a JSON Schema that is no mapping; write it as YAML or into a .json file")
+        schema = Check("json_schema", ("JSON",), {"json_schema": value})
+        return [schema] if whole == "is_json" else [*found, schema]
+
+    return make
+
+
+def _overlap(metric: str, default: float) -> Callable[[Any, Node], list[Check]]:
+    return lambda value, node: [Check(metric, (_text(value),), threshold=_share(node, default))]
+
+
+def _judged(value: Any, node: Node) -> list[Check]:
+    demands = value if isinstance(value, list) else [value]
+    threshold = _share(node, None)
+    return [Check("rubric", demand=_part(each), threshold=threshold) for each in demands]
+
+
+def _facts(value: Any, node: Node) -> list[Check]:
+    return [Check("rubric", (_part(value),), {"rubric": AGREES}, _share(node, None))]
+
+
+def _share(node: Node, default: float | None) -> float | None:
+    value = node.value.get("threshold", default)
+    if value is not None and (not is_number(value) or not 0 <= value <= 1):
+        raise LeftOut(f"threshold {value!r:.40}; expected a number from 0 to 1", node.at("threshold"))
+    return value
+
+
+_MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = MappingProxyType(
+    {
+        "equals": _equals,
+        "contains": _parts("contains_all", fold=False),
+        "icontains": _parts("contains_all", fold=True),
+        "contains-all": _parts("contains_all", fold=False, several=True),
+        "icontains-all": _parts("contains_all", fold=True, several=True),
+        "contains-any": _parts("contains_any", fold=False, several=True),
+        "icontains-any": _parts("contains_any", fold=True, several=True),
+        "starts-with": _parts("starts_with", fold=False),
+        "regex": _regex,
+        "is-json": _json("only_json"),
+        "contains-json": _json("is_json"),
+        "rouge-n": _overlap("rouge_1", 0.75),
+        "bleu": _overlap("bleu_4", 0.5),
+        "llm-rubric": _judged,
+        "model-graded-closedqa": _judged,
+        "g-eval": _judged,
+        "factuality": _facts,
+        "model-graded-factuality": _facts,
+    }
+)
+
+
+def is_kind(name: str) -> bool:
+    """Tell whether there is an assertion of this name, with a counterpart or without."""
+    return name.removeprefix("not-") in {*_MAKERS, *WITHOUT}

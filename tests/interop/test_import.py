@@ -1,0 +1,172 @@
+"""``lmeval import``: what comes of another tool's files is valid, runs as there, and nothing is dropped silently."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pytest_lmeval import validate_file
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.formats.yaml.parse import parse_yaml
+from pytest_lmeval.interop.importers import Imported, importer
+from tests import needs
+from tests.conftest import Project
+from tests.sources import PROJECTS
+from tests.tables import each_row
+
+HERE = PROJECTS / "promptfoo"
+# What promptfoo 0.121.1 makes of each test with its provider echo, by prompt; of `shared`, what its documentation says.
+OUTCOMES = {
+    "texts": "1011",
+    "product": "11 11 00 00 10",
+    "threshold": "101",
+    "csv": "1101",
+    "json": "101011",
+    "scenarios": "1011",
+    "nunjucks": "11",
+    "shared": "10",
+}
+
+
+def _imported(name: str, destination: Path = Path("out")) -> Imported:
+    return importer("promptfoo")(HERE / f"{name}.yaml", destination)
+
+
+@each_row("name", [path.stem for path in sorted(HERE.glob("*.yaml"))])
+def test_what_is_written_for_a_config_is_valid(name: str) -> None:
+    needs.installed("jsonschema")
+    with tempfile.TemporaryDirectory() as folder:
+        files = _imported(name, Path(folder)).files
+        for path, data in files.items():
+            path.write_bytes(data)
+        tasks = [path for path in files if path.suffix == ".yaml"]
+        assert [] == [error for path in tasks for error in validate_file(path)[1]]
+        assert tasks
+
+
+def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) -> None:
+    needs.installed("jsonschema")
+    project.copy("promptfoo")
+    for name in OUTCOMES:
+        assert 1 == project.lmeval("import", "promptfoo", f"{name}.yaml", "-o", f"tasks/{name}").ret
+    project.run_pytest("tasks", "--lm-adapter=echo_model:Echo", "--lm-gate=none")
+    found: dict[str, dict[tuple[object, ...], str]] = {}
+    for line in (project.path / "reports/ledger.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        if "status" in entry:
+            number = [int(part) for part in entry["id"].partition("-")[0].split(".")]
+            of_config = found.setdefault(entry["task"].partition("/")[0], {})
+            of_config[(*number, entry["task"].partition("@")[2])] = entry["status"]
+    outcomes = {
+        name: "".join("1" if of[key] == "passed" else "0" for key in sorted(of, key=str)) for name, of in found.items()
+    }
+    assert {name: outcome.replace(" ", "") for name, outcome in OUTCOMES.items()} == outcomes
+
+
+@each_row(
+    ("name", "line", "said"),
+    [
+        ("programs", 1, "prompts[1]: prompt.js is a program"),
+        ("programs", 8, "javascript: code is not run"),
+        ("programs", 10, "similar: similarity of embeddings"),
+        ("programs", 15, "unknown assertion 'contians'"),
+        ("programs", 17, "transform"),
+        ("programs", 22, "none of its assertions has a counterpart"),
+        ("programs", 24, "without assertions it always passes"),
+        ("programs", 25, "tests.py is a program"),
+        ("outside", 1, "leads out of the config's folder"),
+        ("outside", 4, "leads out of the config's folder"),
+        ("outside", 11, "assert-set with a threshold"),
+        ("outside", 14, "no file of the config's folder"),
+        ("providers", 15, "no adapter here has this name"),
+        ("providers", 8, "config.seed: adapter 'anthropic': unknown option 'seed'"),
+        ("providers", 8, "expected a number from 0 to 1"),
+        ("providers", 12, "provider.py is a program"),
+        ("shared", 9, "assertionTemplates.unused: no test refers to it"),
+        ("shared", 21, "$ref '#/assertionTemplates/rude' names no part of this file"),
+    ],
+)
+def test_what_has_no_counterpart_is_listed_by_its_line(name: str, line: int, said: str) -> None:
+    found = [str(each) for each in _imported(name).left_out]
+    assert any(f"{name}.yaml:{line}: " in each and said in each for each in found), "\n".join(found)
+
+
+def test_merge_keys_references_metadata_and_the_description_are_kept() -> None:
+    files = _imported("shared").files
+    text = files[Path("out/shared-2.yaml")].decode()
+    document = parse_yaml(text.encode())
+    assert text.startswith("# Texts that are said, and said again\n")
+    assert [{"id": "2", "text": "tea", "metadata_topic": "tea", "metadata_level": 2}] == document["rows"]
+    assert [("please", 2.0)] == [(each["target"], each["weight"]) for each in document["checks"]]
+    first = parse_yaml(files[Path("out/shared-1.yaml")])
+    assert (1.0, "smoke") == (first["threshold"], first["rows"][0]["metadata_suite"])
+
+
+@each_row("name", [path.stem for path in sorted(HERE.glob("*.yaml"))])
+def test_each_profile_has_options_that_its_adapter_takes(name: str) -> None:
+    data = _imported(name).files.get(Path("out/profiles.toml"), b"[tool.lmeval.adapters]")
+    for profile in tomllib.loads(data.decode())["tool"]["lmeval"]["adapters"].values():
+        adapter = profile.pop("adapter").partition(":")[0]
+        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(profile)
+
+
+def test_providers_become_profiles_without_keys() -> None:
+    imported = _imported("providers")
+    data = imported.files[Path("out/profiles.toml")]
+    profiles = tomllib.loads(data.decode())["tool"]["lmeval"]["adapters"]
+    assert b"sk-secret" not in data
+    assert ["gpt-4o-mini", "careful", "claude-opus-5-5"] == [*profiles][:3]
+    assert {
+        "adapter": "openai:gpt-4o",
+        "temperature": 0.2,
+        "max_tokens": 100,
+        "api_key_env": "MY_KEY",
+        "extra_body": {"response_format": {"type": "json_object"}},
+    } == profiles["careful"]
+    assert {"adapter": "litellm:bedrock/anthropic.claude-v2"} == profiles["anthropic.claude-v2"]
+    assert any("a key is never written down" in each.why for each in imported.left_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prompts: [a\n", ":2: column 1: "),
+        ("tests: [{<<: 1}]\n", "<< expects a mapping or a list of mappings"),
+        ("a: {$ref: '#/a'}\n", "refers to itself"),
+        ("a: &a {b: [1, 1]}\n<<: {<<: [*a, x]}\n", "<< expects a mapping"),
+        ("- 1\n", "expected a mapping"),
+        ("tests: []\n", "nothing was written"),
+    ],
+)
+def test_a_config_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        importer("promptfoo")(tmp_path / "c.yaml", tmp_path / "out")
+
+
+def test_no_file_is_overwritten(project: Project) -> None:
+    project.copy("promptfoo")
+    project.write("out/chat.yaml", "mine: 1\n")
+    assert 2 == project.lmeval("import", "promptfoo", "chat.yaml", "-o", "out").ret
+    assert "mine: 1\n" == (project.path / "out/chat.yaml").read_text()
+
+
+def test_evals_of_openai_become_data_files(tmp_path: Path) -> None:
+    sample = {
+        "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}],
+        "ideal": "4",
+    }
+    (tmp_path / "s.jsonl").write_text(json.dumps(sample) + "\n" + json.dumps({"input": "x"}) + "\n")
+    spec = "sums:\n  id: sums.dev\nsums.dev:\n  class: evals.elsuite.basic.includes:Includes\n"
+    spec += "  args: {samples_jsonl: s.jsonl}\n"
+    (tmp_path / "e.yaml").write_text(spec + "fuzzy.dev:\n  class: evals.elsuite.basic.fuzzy_match:FuzzyMatch\n")
+    imported = importer("openai-evals")(tmp_path / "e.yaml", tmp_path)
+    for path, data in imported.files.items():
+        path.write_bytes(data)
+    assert [] == list(validate_file(tmp_path / "sums-dev.yaml")[1])
+    assert [("e.yaml", 6), ("s.jsonl", 2)] == sorted((each.file, each.line) for each in imported.left_out)

@@ -12,10 +12,10 @@ from typing import Any
 
 from pytest_lmeval.adapters.ray.actor import ModelOrder
 from pytest_lmeval.adapters.ray.cluster import RemoteReplica, connect, wait_closed
-from pytest_lmeval.adapters.ray.facts import ReplicaFacts
 from pytest_lmeval.adapters.ray.options import RayOptions, fault, shared_out
 from pytest_lmeval.adapters.ray.pool import Pool
 from pytest_lmeval.adapters.ray.sharing import SharedRequest
+from pytest_lmeval.adapters.replicas import ReplicaFacts
 from pytest_lmeval.adapters.resolve import check_spec, making, resolve_profile
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.errors import AdapterDown

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_lmeval.adapters.ray.facts import ReplicaFacts, difference
 from pytest_lmeval.adapters.ray.options import RayOptions, fault
 from pytest_lmeval.adapters.ray.sharing import SentBatch, SharedRequest, Sharing
+from pytest_lmeval.adapters.replicas import ReplicaFacts, difference
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, RequestRefused, UsageError
 
 _LOOK_S = 0.25

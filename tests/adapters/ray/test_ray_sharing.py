@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.identity import Identity
-from pytest_lmeval.adapters.ray.facts import ReplicaFacts, difference
 from pytest_lmeval.adapters.ray.options import RayOptions, lack, shared_out
 from pytest_lmeval.adapters.ray.sharing import SentBatch, SharedRequest, Sharing
+from pytest_lmeval.adapters.replicas import ReplicaFacts, difference
 from pytest_lmeval.adapters.resolve import resolve_profile
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.loading import make_adapter

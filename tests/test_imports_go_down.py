@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -33,6 +34,18 @@ ROWS = (
     "types text atomic arguments compact_json errors formatters frozen hashes numbers own_modules pages redaction",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
+BRANCHES = ("interop", "compat", "adapters/ray")
+"""What could be a distribution of its own: folders that the rest, the trunk, runs without."""
+LOADERS = {
+    # Commands, each imported when it is called.
+    ("cli/convert.py", "interop"),
+    ("cli/import_.py", "interop"),
+    ("cli/publish.py", "interop"),
+    # The spec ``ray:SPEC``; its adapter is made by name, as all are (loading.py).
+    ("adapters/resolve.py", "adapters/ray"),
+}
+MOST_UNNAMED = 34
+"""How many modules of the trunk branches use that no page of docs/ names."""
 PYTEST = {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_jsonreport"}
 
 
@@ -135,6 +148,47 @@ def test_imports_go_down_and_neither_modules_nor_rooms_import_each_other_in_a_ci
     assert [] == violations(PACKAGE)
     assert [] == circle(PACKAGE, lambda module: module)
     assert [] == circle(PACKAGE, lambda module: module.split(".")[1])
+
+
+def from_branches(root: Path) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return ``(file, branch)`` of each import of a branch from outside of it, and what branches import of the trunk."""
+    entered, used = set(), set()
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        own = _branch(parts)
+        is_package = parts[-1] == "__init__"
+        for _, name, for_types in imported(
+            path.read_text("utf-8"), ("pytest_lmeval", *(parts[:-1] if is_package else parts)), is_package
+        ):
+            if name[0] != "pytest_lmeval" or for_types:
+                continue
+            branch = _branch(name[1:])
+            if branch not in ("", own):
+                entered.add((path.relative_to(root).as_posix(), branch))
+            elif own and not branch:
+                used.add(_module(root, name))
+    return entered, used
+
+
+def _branch(parts: tuple[str, ...]) -> str:
+    return next((branch for branch in BRANCHES if "/".join((*parts, "")).startswith(f"{branch}/")), "")
+
+
+def _module(root: Path, name: tuple[str, ...]) -> str:
+    """Return the module that an import names, whose last part may be a name in it."""
+    place = root.parent.joinpath(*name)
+    return ".".join(name if place.is_dir() or place.with_suffix(".py").exists() else name[:-1])
+
+
+def test_the_trunk_imports_no_branch_but_where_a_name_that_users_write_loads_it() -> None:
+    entered, used = from_branches(PACKAGE)
+    assert LOADERS == entered
+    pages = [*(PACKAGE.parent / "docs").rglob("*.md"), PACKAGE.parent / "README.md"]
+    documented = {
+        found.strip(".") for page in pages for found in re.findall(r"pytest_lmeval[a-z_.]*", page.read_text())
+    }
+    unnamed = {each for each in used if each not in documented}
+    assert len(unnamed) <= MOST_UNNAMED, sorted(unnamed)
 
 
 def test_every_room_of_the_package_stands_in_a_row() -> None:
@@ -244,3 +298,16 @@ def test_a_planted_circle_of_rooms_is_found_although_its_modules_have_none(tmp_p
 
     assert [] == circle(root, lambda module: module)
     assert {"a", "b"} == set(circle(root, lambda module: module.split(".")[1]))
+
+
+def test_a_planted_import_of_a_branch_is_found_and_one_within_it_is_none(tmp_path: Path) -> None:
+    root = tmp_path / "pytest_lmeval"
+    for name, source in {
+        "cli/x": "def f():\n    from pytest_lmeval.adapters.ray import pool",
+        "compat/x": "import pytest_lmeval.interop.x",
+        "interop/x": "from pytest_lmeval.interop import y\nfrom pytest_lmeval.types import Score",
+    }.items():
+        _plant(root, f"{name}.py", source)
+
+    entered = {("cli/x.py", "adapters/ray"), ("compat/x.py", "interop")}
+    assert (entered, {"pytest_lmeval.types"}) == from_branches(root)

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from pytest_lmeval.cli.output import show
-from pytest_lmeval.interop.files import write_new
 from pytest_lmeval.interop.importers import KINDS, importer
 
 
@@ -23,7 +22,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Import, list what was left out and what differs, and say what comes next; 1 if anything was left out."""
     found = importer(options.kind)(options.source, options.destination)
-    written = write_new(found.files)
-    show([*found.listed(), *(f"wrote {path}" for path in written)])
+    show([*found.listed(), *(f"wrote {path}" for path in found.files.write())])
     show([f"now: {' && '.join(found.next_steps)}"])
     return 1 if found.left_out else 0

@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.data.rows import BadRows, csv_table
 from pytest_lmeval.errors import RecordRefused, UsageError
+from pytest_lmeval.file_names import FileNames
 
 _BACKTICKS = re.compile("`+")
 _TEXT_OR_STRANGE = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:NaN|Infinity)\b')
@@ -84,8 +86,8 @@ def write_programs(
         check_new("task_id", task["id"], place, places)
         tasks.append(task)
         canonical.append({"id": task["id"], "output": fenced(program)})
-    files = {f"{name}.jsonl": tasks, "canonical.replay.jsonl": canonical}
-    return write_new({destination / file: encode_lines(records) for file, records in files.items()})
+    files = {f"{name}.jsonl": encode_lines(tasks), "canonical.replay.jsonl": encode_lines(canonical)}
+    return NewFiles(destination, files).write()
 
 
 def check_new(key: str, id: str, place: str, places: dict[str, str]) -> None:
@@ -116,22 +118,52 @@ def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, 
         yield f"{source}:{line}", dict(zip(columns, cells, strict=True))
 
 
-def write_new(files: Mapping[Path, bytes]) -> list[Path]:
-    """Write what is not there yet, and return all the paths.
+class NewFiles(Mapping[Path, bytes]):
+    """Files for a folder, by path: each name is that of one file, and what is there already is not replaced."""
 
-    Raises UsageError that names every existing file of other content, before anything is written.
-    """
-    try:
-        missing = [path for path in files if not path.exists()]
-        differing = [path for path in files if path not in missing and path.read_bytes() != files[path]]
-        if differing:
-            names = ", ".join(map(str, differing))
-            raise UsageError(f"{names}: exists with other content; move it away, or choose another folder")
-        for path in missing:
-            write_atomically(path, files[path])
-    except OSError as error:
-        raise UsageError(f"{error.filename or next(iter(files))}: cannot be written: {error.strerror}") from None
-    return list(files)
+    def __init__(self, folder: Path, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        self._folder = folder
+        self._data: dict[Path, bytes] = {}
+        self._names = FileNames()
+        self._stems = FileNames()
+        for name, data in files.items():
+            self.add(name, data)
+
+    def __getitem__(self, path: Path) -> bytes:
+        return self._data[path]
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def stem(self, name: str) -> str:
+        """Return ``name``, or with a number if it was given out before: a name without suffix for several files."""
+        return self._stems.give(name)
+
+    def add(self, name: str, data: bytes) -> None:
+        """Add a file; raise UsageError if another one has the name, upper and lower case being the same."""
+        if first := self._names.take(name):
+            raise UsageError(f"{self._folder / name}: two files would have this name ({first} is the first)")
+        self._data[self._folder / name] = data
+
+    def write(self) -> list[Path]:
+        """Write what is not there yet, and return all the paths.
+
+        Raises UsageError that names every existing file of other content, before anything is written.
+        """
+        try:
+            missing = [path for path in self if not path.exists()]
+            differing = [path for path in self if path not in missing and path.read_bytes() != self[path]]
+            if differing:
+                names = ", ".join(map(str, differing))
+                raise UsageError(f"{names}: exists with other content; move it away, or choose another folder")
+            for path in missing:
+                write_atomically(path, self[path])
+        except OSError as error:
+            raise UsageError(f"{error.filename or next(iter(self))}: cannot be written: {error.strerror}") from None
+        return list(self)
 
 
 def _read(source: Path) -> bytes:

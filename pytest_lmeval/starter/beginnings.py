@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.file_names import safe_name
 from pytest_lmeval.starter.columns import QuestionRows
 from pytest_lmeval.starter.models import ChosenModel
 
@@ -85,7 +85,7 @@ def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
         ("@METRIC@", metric),
     ):
         text = text.replace(old, new)
-    name = re.sub(r"[^a-z0-9_-]+", "-", rows.path.stem.lower()).strip("-") or "rows"
+    name = safe_name(rows.path.stem.lower(), "rows")
     return Beginning({f"tasks/{name}.yaml": text}, has_ids=rows.id is not None)
 
 

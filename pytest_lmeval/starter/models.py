@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.file_names import safe_name
 
 APPLICATION = "openai:gpt-4o-mini"
 """The model that the eval function of a new project asks for unless another is named."""
@@ -40,7 +41,7 @@ class ChosenModel:
     def profile(self) -> str:
         """The name of the profile that keeps the address, or none where there is no address to keep."""
         last = re.split("[/:]", self.spec)[-1] or "app"
-        return re.sub(r"[^A-Za-z0-9_-]+", "-", last) if self.base_url else ""
+        return safe_name(last, "app") if self.base_url else ""
 
     @property
     def adapter(self) -> str:

@@ -13,6 +13,7 @@ import pytest
 from pytest_lmeval import validate_file
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.parse import parse_yaml
+from pytest_lmeval.interop.files import NewFiles
 from pytest_lmeval.interop.importers import Imported, importer
 from tests import needs
 from tests.conftest import Project
@@ -170,3 +171,42 @@ def test_evals_of_openai_become_data_files(tmp_path: Path) -> None:
         path.write_bytes(data)
     assert [] == list(validate_file(tmp_path / "sums-dev.yaml")[1])
     assert [("e.yaml", 6), ("s.jsonl", 2)] == sorted((each.file, each.line) for each in imported.left_out)
+
+
+def test_evals_whose_names_become_one_keep_files_of_their_own(project: Project) -> None:
+    project.write("s1.jsonl", '{"input": "q1", "ideal": "one"}\n{"input": "q2", "ideal": ["two", "zwei"]}\n')
+    project.write("s2.jsonl", '{"input": "q3", "ideal": "three"}\n')
+    evals = {"a": "s1", "a-1": "s2", "my.eval": "s2", "my-eval": "s2", "My-Eval": "s2"}
+    lines = [
+        f"{name}: {{class: 'x:Match', args: {{samples_jsonl: {samples}.jsonl}}}}\n" for name, samples in evals.items()
+    ]
+    project.write("e.yaml", "".join(lines))
+    done = project.lmeval("import", "openai-evals", "e.yaml", "-o", "tasks")
+
+    rows = {path.name: path.read_text() for path in sorted((project.path / "tasks").glob("*.rows.jsonl"))}
+    stems = ["My-Eval-3", "a-1-2", "a-1", "a-2", "my-eval-2", "my-eval"]
+    assert [f"{stem}.rows.jsonl" for stem in stems] == [*rows]
+    assert ["q3", "q3", "q1", "q2", "q3", "q3"] == [json.loads(each)["message_1"] for each in rows.values()]
+    assert "differs: e.yaml:2: a-1: another eval has the file a-1.yaml, so this one is a-1-2.yaml" in done.outlines
+
+
+@each_row(
+    ("args", "said"),
+    [
+        ("[1]", "args: expected a mapping, got [1]"),
+        ("hello", "args: expected a mapping, got 'hello'"),
+        ("{samples_jsonl: s.jsonl, args: hi}", "args.args: expected a mapping, got 'hi'"),
+    ],
+)
+def test_args_of_another_type_are_left_out(args: str, said: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "e.yaml")
+        source.write_text(f"one:\n  class: x:Match\n  args: {args}\n")
+        with pytest.raises(UsageError) as refused:
+            importer("openai-evals")(source, Path(folder))
+        assert f"left out: e.yaml:1: one: {said}" in str(refused.value)
+
+
+def test_models_whose_names_differ_in_case_only_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"A.txt: two files would have this name \(a.txt is the first\)"):
+        NewFiles(tmp_path, {"a.txt": b"", "A.txt": b""})

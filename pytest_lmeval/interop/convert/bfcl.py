@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.files import encode_lines, read_records, write_new
+from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records
 from pytest_lmeval.metrics.parts.tool_schema import fault
 
 _TYPES = {"any": "string", "dict": "object", "float": "number", "tuple": "array"}
@@ -51,7 +51,8 @@ def convert_bfcl(source: Path, destination: Path) -> list[Path]:
         # Where there is nothing to call every model is right.
         if record.get("function") != []
     ]
-    return write_new({destination / f"{source.name.partition('.')[0].lower()}.jsonl": encode_lines(records)})
+    name = f"{source.name.partition('.')[0].lower()}.jsonl"
+    return NewFiles(destination, {name: encode_lines(records)}).write()
 
 
 def _answers(source: Path) -> Mapping[str, Any]:

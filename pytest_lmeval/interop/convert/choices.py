@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.files import encode_lines, read_records, read_table, text_of, write_new
+from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records, read_table, text_of
 
 _INSTRUCTION = "Answer with the letter of the right option, and nothing else."
 # Of more options the rule that reads the answer knows no letter.
@@ -56,7 +56,7 @@ def _convert(name: str, read: _Read, records: Iterable[tuple[str, Mapping[str, A
     tasks = [
         _task_record(f"{name}-{number:05}", *read(record, place)) for number, (place, record) in enumerate(records)
     ]
-    return write_new({destination / f"{name}.jsonl": encode_lines(tasks)})
+    return NewFiles(destination, {f"{name}.jsonl": encode_lines(tasks)}).write()
 
 
 def _task_record(example_id: str, question: str, options: Sequence[str], gold: int) -> dict[str, Any]:

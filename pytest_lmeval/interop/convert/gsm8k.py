@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.files import encode_lines, read_records, text_of, write_new
+from pytest_lmeval.file_names import safe_name
+from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records, text_of
 from pytest_lmeval.postprocess import extract
 
 _INSTRUCTION = "Think step by step. End with a line of its own that reads A: <number>, and nothing after it."
 _RULE = "extract_answer"
-# It becomes a file name.
-_MODEL = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
 def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
@@ -32,8 +30,8 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
         tasks.append(_task_record(example_id, record, place))
         for model, solution in solutions.items():
             recordings.setdefault(model, []).append({"id": example_id, "output": solution})
-    files = {destination / f"{model}.replay.jsonl": encode_lines(recordings[model]) for model in sorted(recordings)}
-    return write_new({destination / "gsm8k.jsonl": encode_lines(tasks), **files})
+    files = {f"{model}.replay.jsonl": encode_lines(recordings[model]) for model in sorted(recordings)}
+    return NewFiles(destination, {"gsm8k.jsonl": encode_lines(tasks), **files}).write()
 
 
 def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[str, Any]:
@@ -61,7 +59,7 @@ def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str
     """Return the solution of each model; ``models`` are those of the first line, None on it."""
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
-        if not _MODEL.fullmatch(model):
+        if model != safe_name(model, "", dots=True):
             raise UsageError(f"{place}: the model name {model!r} is no file name; expected A-Z a-z 0-9 _ . -")
         if not isinstance(value, dict):
             raise UsageError(f"{place}: {model!r} must be an object with a 'solution', got {value!r:.80}")

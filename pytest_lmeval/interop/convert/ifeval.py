@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.interop.files import check_new, encode_lines, read_records, text_of, write_new
+from pytest_lmeval.interop.files import NewFiles, check_new, encode_lines, read_records, text_of
 
 _SAID = r"\A(?=.*\S)"
 """Before what is looked for: something is said at all."""
@@ -133,12 +133,12 @@ def convert_ifeval(source: Path, destination: Path) -> list[Path]:
         )
     if not tasks:
         raise UsageError(f"{source}: no record has instructions that can all be checked: {', '.join(sorted(lacking))}")
-    files = {destination / "ifeval.jsonl": encode_lines(tasks)}
+    files = NewFiles(destination, {"ifeval.jsonl": encode_lines(tasks)})
     if left_out:
         lines = [f"left out: {left_out} of {left_out + len(tasks)} records, with instructions that have no check:"]
         lines += [f"  {name}: {count}" for name, count in sorted(lacking.items())]
-        files[destination / "ifeval.left_out.txt"] = ("\n".join(lines) + "\n").encode()
-    return write_new(files)
+        files.add("ifeval.left_out.txt", ("\n".join(lines) + "\n").encode())
+    return files.write()
 
 
 def _instructions(record: Mapping[str, Any], place: str) -> list[Given]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.interop.files import NewFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Remark:
 class Imported:
     """The files to write, by path; what was left out, what differs, and the commands that come next."""
 
-    files: Mapping[Path, bytes]
+    files: NewFiles
     left_out: Sequence[Remark] = ()
     differs: Sequence[Remark] = ()
     next_steps: Sequence[str] = ()

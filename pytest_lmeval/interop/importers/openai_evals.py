@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.file_names import safe_name
 from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
 from pytest_lmeval.formats.yaml.parse import parse_yaml
-from pytest_lmeval.interop.files import encode_lines, read_records
+from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records
 from pytest_lmeval.interop.importers.imported import Imported, Remark
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
 
@@ -41,14 +41,15 @@ def bring_in(source: Path, destination: Path) -> Imported:
     if source.suffix in (".jsonl", ".gz"):
         left: list[Remark] = []
         differs = [Remark(source.name, 1, "class", "samples do not say how they are scored; taken for basic Match")]
-        files = _files(destination, source.name.partition(".")[0], source, "Match", {}, left)
+        files = NewFiles(destination)
+        _add_files(files, source.name.partition(".")[0], source, "Match", {}, left)
         return _imported(destination, files, left, [*differs, *_differs("Match", source.name, 1)])
     return _of_registry(source, destination)
 
 
 def _of_registry(source: Path, destination: Path) -> Imported:
     document = _document(source)
-    files: dict[Path, bytes] = {}
+    files = NewFiles(destination)
     left: list[Remark] = []
     differs: list[Remark] = []
     for name, spec in document.items():
@@ -56,16 +57,18 @@ def _of_registry(source: Path, destination: Path) -> Imported:
         if not isinstance(spec, dict) or "class" not in spec:
             continue  # the entry that says which of the others is meant
         try:
-            kind, args = _kind(spec), spec.get("args") or {}
+            kind, args = _kind_and_args(spec)
             samples = _samples_path(source, args)
             for key in args.keys() - _READ:
                 left.append(Remark(source.name, document.place((name, "args", key)).line, f"{name}.{key}", "not read"))
-            files |= _files(destination, _slug(name), samples, kind, args, left)
+            for called, stem in _add_files(files, name, samples, kind, args, left):
+                why = f"another eval has the file {called}.yaml, so this one is {stem}.yaml"
+                differs.append(Remark(source.name, line, name, why))
             differs += _differs(kind, source.name, line)
         except _Unread as out:
             left.append(Remark(source.name, line, name, str(out)))
     if not files:
-        lines = "".join(f"\n{each}" for each in Imported({}, left).listed())
+        lines = "".join(f"\n{each}" for each in Imported(files, left).listed())
         raise UsageError(f"{source}: no eval of it has a counterpart, so nothing was written{lines}")
     return _imported(destination, files, left, differs)
 
@@ -86,13 +89,17 @@ def _document(source: Path) -> YamlDocument:
     return document
 
 
-def _kind(spec: Mapping[str, Any]) -> str:
+def _kind_and_args(spec: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    args = spec.get("args") or {}
+    for key, given in (("args", args), ("args.args", args.get("args") or {} if isinstance(args, dict) else {})):
+        if not isinstance(given, dict):
+            raise _Unread(f"{key}: expected a mapping, got {given!r:.60}")
     kind = str(spec["class"]).rpartition(":")[2]
     if kind == "ModelBasedClassify":
-        kind = f"{kind}:{(spec.get('args') or {}).get('modelgraded_spec', '')}"
+        kind = f"{kind}:{args.get('modelgraded_spec', '')}"
     if kind not in _TEMPLATES:
         raise _Unread(f"class {spec['class']}: known are {', '.join(_TEMPLATES)}; others are eval functions here")
-    return kind
+    return kind, args
 
 
 def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
@@ -109,9 +116,10 @@ def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
     raise _Unread(f"samples_jsonl: there is no {name} in {' or '.join(map(str, roots))}")
 
 
-def _files(
-    destination: Path, name: str, samples: Path, kind: str, args: Mapping[str, Any], left: list[Remark]
-) -> dict[Path, bytes]:
+def _add_files(
+    files: NewFiles, name: str, samples: Path, kind: str, args: Mapping[str, Any], left: list[Remark]
+) -> list[tuple[str, str]]:
+    """Add the files of an eval; return ``(expected, used)`` for each name that another eval has already."""
     template = _TEMPLATES[kind]
     groups: dict[tuple[Any, ...], list[_Sample]] = {}
     for place, record in read_records(samples):
@@ -122,12 +130,15 @@ def _files(
             continue
         form = (tuple(message["role"] for message in sample.messages), len(sample.targets))
         groups.setdefault(form, []).append(sample)
-    files: dict[Path, bytes] = {}
+    renamed = []
     for number, group in enumerate(groups.values(), 1):
-        stem = f"{name}-{number}" if len(groups) > 1 else name
-        files[destination / f"{stem}.rows.jsonl"] = encode_lines(map(_row, group))
-        files[destination / f"{stem}.yaml"] = yaml_text(_data_file(stem, group[0], template, args)).encode()
-    return files
+        wanted = safe_name(f"{name}-{number}" if len(groups) > 1 else name, "eval")
+        stem = files.stem(wanted)
+        if stem != wanted:
+            renamed.append((wanted, stem))
+        files.add(f"{stem}.rows.jsonl", encode_lines(map(_row, group)))
+        files.add(f"{stem}.yaml", yaml_text(_data_file(stem, group[0], template, args)).encode())
+    return renamed
 
 
 def _sample(place: str, record: Mapping[str, Any], template: _Template, args: Mapping[str, Any]) -> _Sample:
@@ -177,15 +188,9 @@ def _differs(kind: str, file: str, line: int) -> Iterator[Remark]:
         yield Remark(file, line, kind, _TEMPLATES[kind].differs)
 
 
-def _imported(
-    destination: Path, files: Mapping[Path, bytes], left: Sequence[Remark], differs: Sequence[Remark]
-) -> Imported:
+def _imported(destination: Path, files: NewFiles, left: Sequence[Remark], differs: Sequence[Remark]) -> Imported:
     judge = " --lm-judge=SPEC" if any(b"rubric" in data for data in files.values()) else ""
     return Imported(files, left, differs, [f"pytest {destination} --lm-adapter=SPEC{judge}"])
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "eval"
 
 
 def _match(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_lmeval.text import item_name
+
 if TYPE_CHECKING:
     from pytest_lmeval.asking.hosting import Spares
     from pytest_lmeval.plugin.asking.state import RunState
@@ -26,7 +28,6 @@ ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
 """What reads an environment variable as it was when the options were read."""
 OWN: set[Any] = {RUN}
 """The keys of the stash of which each model's run has a value of its own."""
-_OTHERS = re.compile(r"[^A-Za-z0-9_.-]")
 _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
 
 
@@ -77,24 +78,23 @@ def _labelled(given: str) -> tuple[str, str]:
     label, equals, _ = given.partition("=")
     if equals and ":" not in label:
         raise pytest.UsageError(f"--lm-adapter={given}: a label has letters, digits and _.- only, got {label!r}")
-    return _OTHERS.sub("-", given), given
+    return item_name(given), given
 
 
 def _check_labels(labels: Sequence[str]) -> None:
     """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
+    from pytest_lmeval.file_names import LONGEST, FileNames
     from pytest_lmeval.plugin.settings.report_dir import SELECTION
     from pytest_lmeval.records.boardfile import PREVIOUS, REPORTS
 
-    taken = {SELECTION, PREVIOUS, "ledger.jsonl", *REPORTS}
+    reserved = FileNames((SELECTION, PREVIOUS, "ledger.jsonl", *REPORTS))
+    folders = FileNames()
     fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"
-    # Some file systems do not tell upper from lower case.
-    folders = [label.casefold() for label in labels]
-    for number, label in enumerate(labels):
-        first = labels[folders.index(label.casefold())]
-        if folders.index(label.casefold()) != number:
+    for label in labels:
+        if first := folders.take(label):
             also = "" if first == label else f" and {label!r}: they differ in case only"
             raise pytest.UsageError(f"--lm-adapter: two models are called {first!r}{also}; {fix}")
-        if not label.strip(".") or label.casefold() in taken:
+        if not label.strip(".") or len(label) > LONGEST or reserved.take(label):
             raise pytest.UsageError(
                 f"--lm-adapter: no model can be called {label!r}, the folder of its reports in the report dir; {fix}"
             )

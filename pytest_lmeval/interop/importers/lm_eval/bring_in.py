@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.interop.files import NewFiles
 from pytest_lmeval.interop.importers.imported import Imported, Remark
 from pytest_lmeval.interop.importers.lm_eval.folder import HarnessRun, counts_of, read_outputs
 from pytest_lmeval.interop.importers.lm_eval.samples import ImportedTask, results_of
@@ -46,7 +47,7 @@ def bring_in(source: Path, destination: Path) -> Imported:
         aggregates=aggregates,
     )
     return Imported(
-        {destination: b"".join(ledger_of(made, board_of(made)))},
+        NewFiles(destination.parent, {destination.name: b"".join(ledger_of(made, board_of(made)))}),
         left_out=[_remark(run, task, "no samples; run it with --log_samples") for run in runs for task in run.without],
         differs=[
             _remark(run, group, "the score of a group is not brought in")

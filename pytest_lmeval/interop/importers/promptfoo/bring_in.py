@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.files import encode_lines
+from pytest_lmeval.file_names import safe_name
+from pytest_lmeval.interop.files import NewFiles, encode_lines
 from pytest_lmeval.interop.importers.imported import Imported
 from pytest_lmeval.interop.importers.promptfoo.cases import Case, read_cases
 from pytest_lmeval.interop.importers.promptfoo.checks import checks_of, rule_of
@@ -60,14 +60,13 @@ def bring_in(source: Path, destination: Path) -> Imported:
     prompts = read_prompts(config, folder, remarks)
     cases = [] if not prompts else [*_checked(read_cases(config, folder, remarks), prompts, folder, remarks)]
     if not cases:
-        lines = "".join(f"\n{each}" for each in Imported({}, remarks.left_out).listed())
+        lines = "".join(f"\n{each}" for each in Imported(NewFiles(destination), remarks.left_out).listed())
         raise UsageError(f"{source}: no test of it has a counterpart, so nothing was written{lines}")
-    name = _name(source)
-    files = _data_files(destination / name, grouped(cases), prompts, _repeats(config, remarks))
-    files = {path: _described(config, path, data) for path, data in files.items()}
+    files = NewFiles(destination)
+    _add_data_files(files, config, source, grouped(cases), prompts, _repeats(config, remarks))
     profiles = read_providers(config, folder, remarks)
     if profiles:
-        files[destination / "profiles.toml"] = profiles_text(profiles).encode()
+        files.add("profiles.toml", profiles_text(profiles).encode())
     steps = [f"cat {destination / 'profiles.toml'} >> pyproject.toml"] if profiles else []
     adapter = next(iter(profiles), "SPEC")
     judge = " --lm-judge=SPEC" if any(check.metric == "rubric" for each in cases for check in each.checks) else ""
@@ -134,30 +133,32 @@ def _repeats(config: Node, remarks: Remarks) -> int:
     return repeats if is_whole(repeats) and repeats > 0 else 1
 
 
-def _data_files(
-    place: Path, groups: Sequence[Sequence[Checked]], prompts: Sequence[Prompt], repeats: int
-) -> dict[Path, bytes]:
-    files: dict[Path, bytes] = {}
+def _add_data_files(
+    files: NewFiles,
+    config: Node,
+    source: Path,
+    groups: Sequence[Sequence[Checked]],
+    prompts: Sequence[Prompt],
+    repeats: int,
+) -> None:
+    name, head = _name(source), _description(config)
     for number, group in enumerate(groups, 1):
-        stem = f"{place.name}-{number}" if len(groups) > 1 else place.name
+        stem = files.stem(f"{name}-{number}" if len(groups) > 1 else name)
         document, rows = document_of(group, prompts, repeats)
         prompt = document.pop("prompt")
         if fits_inline(rows):
             whole: dict[str, Any] = {"prompt": prompt, "rows": rows, **document}
         else:
-            files[place.parent / f"{stem}.rows.jsonl"] = encode_lines(rows)
+            files.add(f"{stem}.rows.jsonl", encode_lines(rows))
             whole = {"prompt": prompt, "data": f"{stem}.rows.jsonl", **document}
-        files[place.parent / f"{stem}.yaml"] = yaml_text(whole).encode()
-    return files
+        files.add(f"{stem}.yaml", head + yaml_text(whole).encode())
 
 
-def _described(config: Node, path: Path, data: bytes) -> bytes:
-    """Return a data file under the description of the config, which is a comment there."""
+def _description(config: Node) -> bytes:
+    """Return the description of the config as a comment."""
     described = config.value.get("description")
-    if described is None or path.suffix != ".yaml":
-        return data
-    lines = "".join(character if character.isprintable() else "\n" for character in str(described)).splitlines()
-    return "".join(f"# {line}\n" for line in lines).encode("utf-8", "replace") + data
+    printed = "".join(character if character.isprintable() else "\n" for character in str(described or ""))
+    return "".join(f"# {line}\n" for line in printed.splitlines()).encode("utf-8", "replace")
 
 
 def _leave_templates(config: Node, remarks: Remarks) -> None:
@@ -171,4 +172,4 @@ def _name(source: Path) -> str:
     if stem == _USUAL_NAME:
         stem = source.resolve().parent.name
     stem = stem.removeprefix(f"{_USUAL_NAME}.").removesuffix(f".{_USUAL_NAME}")
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "promptfoo"
+    return safe_name(stem, "promptfoo")

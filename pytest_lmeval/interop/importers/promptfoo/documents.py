@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.interop.importers.promptfoo.cases import Case
 from pytest_lmeval.interop.importers.promptfoo.checks import FULFILS, Check
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut
@@ -104,7 +105,7 @@ def _row(each: Checked, columns: Mapping[str, None], id_column: str, plain: set[
 def _add_metadata(rows: Sequence[dict[str, Any]], group: Sequence[Checked]) -> None:
     """Add a column for each key; its name is that of no variable, as templates see no metadata."""
     for key in {key: None for each in group for key in each.case.metadata}:
-        column = _column("metadata_" + re.sub(r"\W+", "_", key).strip("_"), rows[0])
+        column = _column(f"metadata_{key}", rows[0])
         for row, each in zip(rows, group, strict=True):
             value = each.case.metadata.get(key)
             row[column] = "" if value is None else value
@@ -118,8 +119,7 @@ def _cell(value: Any, *, is_plain: bool) -> Any:
 
 
 def _id(case: Case) -> str:
-    words = re.sub(r"[^a-z0-9]+", "-", case.description.lower()).strip("-")[:50].strip("-")
-    return f"{case.number}-{words}" if words else case.number
+    return f"{case.number}-{safe_name(case.description.lower(), '')[:50]}".rstrip("-")
 
 
 def _plain_names(prompts: Sequence[Prompt], group: Sequence[Checked]) -> set[str]:
@@ -174,7 +174,7 @@ def _check(number: int, group: Sequence[Checked], rows: Sequence[dict[str, Any]]
 def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Sequence[dict[str, Any]]) -> str:
     if all(text == texts[0] for text in texts):
         return _literal(texts[0], rows)
-    column = _column(re.sub(r"\W+", "_", name).strip("_") or "expected", rows[0])
+    column = _column(name, rows[0])
     for text, each, row in zip(texts, group, rows, strict=True):
         row[column] = filled(text, {name: _seen(value) for name, value in each.case.variables.items()})
     return tolerating(f"{{{{ {column} }}}}", [column] if any(is_blank(row[column]) for row in rows) else [])
@@ -192,21 +192,15 @@ def _literal(text: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _column(name: str, row: Mapping[str, Any]) -> str:
-    name = name if not name[0].isdigit() else f"expected_{name}"
-    number, found = 2, name
-    while found in row or found in ("range", "row"):
-        found, number = f"{name}_{number}", number + 1
-    return found
+    name = safe_name(name, "expected").replace("-", "_")
+    return FileNames(("range", "row", *row)).give(f"expected_{name}" if name[0].isdigit() else name, "_")
 
 
 def _named(checks: Sequence[Check], *, has_threshold: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    names = FileNames()
     for check in checks:
-        names = [each["name"] for each in found]
-        name = check.name if check.name != "checks" else "all"
-        number = 2
-        while name in names:
-            name, number = f"{check.name}-{number}", number + 1
+        name = names.give(check.name if check.name != "checks" else "all")
         threshold = 0 if has_threshold else check.threshold
         found.append(
             {

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.data.beside import read_data
 from pytest_lmeval.data.rows import BadRows
+from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.formats.yaml.document import YamlFault
 from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
@@ -36,11 +37,12 @@ class Prompt(NamedTuple):
 def read_prompts(config: Node, folder: Folder, remarks: Remarks) -> list[Prompt]:
     """Return the prompts, each with a name of its own; what has no counterpart is noted."""
     found: list[Prompt] = []
+    names = FileNames()
     given = config.at("prompts")
     for node in given.elements() if given.value is not None else [_ALONE]:
         try:
             for label, text in _texts(node, folder, remarks):
-                name = _free(_slug(label) or f"prompt-{len(found) + 1}", [each.name for each in found])
+                name = names.give(safe_name(label, f"prompt-{len(found) + 1}", dots=True))
                 found.append(Prompt(name, text, node))
         except LeftOut as left:
             remarks.leave(left.node or node, left.why)
@@ -128,16 +130,4 @@ def _messages(given: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     roles = [each["role"] for each in found]
     if roles[-1] != "user" or "system" in roles[1:] or not {*roles} <= {"system", "user", "assistant"}:
         raise LeftOut(f"messages of {', '.join(roles)}; a data file has system at the front and user at the end")
-    return found
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip("-.")[:60].strip("-.")
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    number = 2
-    found = name
-    while found in taken:
-        found, number = f"{name}-{number}", number + 1
     return found

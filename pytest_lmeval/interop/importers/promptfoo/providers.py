@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
 from pytest_lmeval.redaction import is_secret_name
@@ -65,14 +66,12 @@ _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{(\w+)\}")
 def read_providers(config: Node, folder: Folder, remarks: Remarks) -> dict[str, Profile]:
     """Return the profiles by name; what has no counterpart is noted."""
     found: dict[str, Profile] = {}
+    names = FileNames(_SERVICES)
     given = config.at("providers" if config.value.get("providers") is not None else "targets")
     for node in given.elements():
         try:
             for name, profile in _profiles(node, folder, remarks):
-                number, free = 2, name
-                while free in found or free in _SERVICES:
-                    free, number = f"{name}-{number}", number + 1
-                found[free] = profile
+                found[names.give(name)] = profile
         except LeftOut as left:
             remarks.leave(left.node or node, left.why)
     return found
@@ -128,7 +127,7 @@ def _profile(name: str, node: Node, remarks: Remarks) -> tuple[str, Profile]:
     label = node.value.get("label") if isinstance(node.value, dict) else None
     remarks.leave_others(node, _KNOWN, "an option of the provider that profiles do not have")
     _configure(profile, adapter, node.at("config"), remarks)
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", str(label or model.rpartition("/")[2])).strip("-.") or "model", profile
+    return safe_name(str(label or model.rpartition("/")[2]), "model", dots=True), profile
 
 
 def _configure(profile: Profile, adapter: str, config: Node, remarks: Remarks) -> None:

@@ -12,7 +12,7 @@ _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
-    """Return ``text`` as the name of a file without suffix, or ``usual`` if nothing of it may stand in one.
+    """Return ``text`` as the name of a file without suffix, or ``usual`` if no character of it fits.
 
     ASCII letters, digits and ``_-`` stay, with ``dots`` also dots that are neither first nor last.
     """

@@ -1,31 +1,21 @@
-"""The tests of a config: from files and scenarios, with what ``defaultTest`` says of all, one for each combination."""
+"""The tests of a config, with what ``defaultTest`` says of all, one for each combination of variables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.lines import number_lines, parse_line
-from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.interop.importers.promptfoo.csv_cases import cases_of_csv
-from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
-from pytest_lmeval.interop.importers.promptfoo.templates import filled, is_template, jinja
+from pytest_lmeval.interop.importers.promptfoo.files import MAPPINGS, Folder, is_reference
+from pytest_lmeval.interop.importers.promptfoo.nodes import REFERENCE, LeftOut, Node, Remarks
+from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
+from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled, is_template
 
-_KEYS = ("description", "vars", "assert", "threshold", "options", "metadata")
-_KNOWN = frozenset(_KEYS)
-_WITHOUT = {
-    "provider": "a test of one provider: choose tests with -k, and adapters with --lm-adapter",
-    "providers": "a test of some providers: choose tests with -k, and adapters with --lm-adapter",
-    "prompts": "a test of some prompts: a data file has all rows for all prompts",
-}
-_ENDS = {
-    "assertScoringFunction": "the score is that of a program, which is not run",
-    "providerOutput": "an answer that is there already: record it, and score it with --lm-adapter=replay:FILE",
-}
+_KNOWN = frozenset({"description", "vars", "assert", "threshold", "options", "metadata", REFERENCE})
 _MOST_CASES = 100_000
 
 
@@ -33,13 +23,13 @@ _MOST_CASES = 100_000
 class Case:
     """A test as promptfoo runs it, with one value for each variable.
 
-    ``asserts``, ``options`` and ``metadata`` are those of ``defaultTest``, a scenario and the test, in this order.
+    ``asserts``, ``options`` and ``metadata`` are those of ``defaultTest`` and the test, in this order.
     """
 
     node: Node
     number: str
     description: str
-    variables: Mapping[str, Any]
+    variables: dict[str, Any]
     asserts: Sequence[Node]
     options: Mapping[str, Node]
     threshold: Node | None
@@ -49,47 +39,32 @@ class Case:
 def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:
     """Return the tests in the order of the config; what has no counterpart is noted."""
     reader = _Reader(folder, remarks)
-    default = reader.default(config.at("defaultTest"))
+    default = reader.tests(config.at("defaultTest"))
     found: list[Case] = []
-    for chain in [*reader.tests(config.at("tests")), *reader.scenarios(config.at("scenarios"))]:
+    for number, test in enumerate(reader.tests(config.at("tests")), 1):
         try:
-            found += reader.cases([*default, *chain], len(found))
+            found += reader.cases([*default, test], number, _MOST_CASES - len(found))
         except LeftOut as left:
-            remarks.leave(chain[-1], left.why)
+            remarks.leave_for(left, test)
     return found
 
 
 class _Reader:
-    """Reads tests from wherever they are."""
+    """Reads tests, and the files that they name."""
 
     def __init__(self, folder: Folder, remarks: Remarks) -> None:
         self._folder = folder
         self._remarks = remarks
-        self._numbers = 0
 
-    def default(self, node: Node) -> list[Node]:
-        if not is_reference(node.value):
-            return [node] if isinstance(node.value, dict) else []
-        try:
-            return [self._folder.parsed(path, node) for path in self._folder.find(node)]
-        except LeftOut as left:
-            self._remarks.leave(node, left.why)
-            return []
-
-    def tests(self, node: Node) -> Iterator[list[Node]]:
+    def tests(self, node: Node) -> list[Node]:
+        """Return the mappings of tests, those in files too."""
+        found: list[Node] = []
         for each in node.elements():
             try:
-                yield from ([test] for test in self._of(each))
+                found += self._of(each)
             except LeftOut as left:
-                self._remarks.leave(left.node or each, left.why)
-
-    def scenarios(self, node: Node) -> Iterator[list[Node]]:
-        """Yield each test of a scenario behind each element of its ``config``."""
-        for scenario in node.elements():
-            tests = [chain[-1] for chain in self.tests(scenario.at("tests"))]
-            for common, test in product(scenario.at("config").elements(), tests):
-                yield [common, test]
-            self._remarks.leave_others(scenario, frozenset({"config", "tests"}), "rows have no group to describe")
+                self._remarks.leave_for(left, each)
+        return found
 
     def _of(self, node: Node) -> Iterator[Node]:
         if isinstance(node.value, dict) and "path" in node.value:
@@ -105,91 +80,62 @@ class _Reader:
     def _of_file(self, path: Path, node: Node) -> Iterator[Node]:
         if path.suffix == ".csv":
             yield from cases_of_csv(path, node, self._remarks)
-        elif path.suffix == ".jsonl":
-            yield from _of_lines(path, self._folder.text(path, node), node)
-        elif path.suffix in (".json", ".yaml", ".yml"):
-            for each in self._folder.parsed(path, node).elements():
-                yield from self._of(each)
+        elif path.suffix in MAPPINGS:
+            yield from self.tests(self._folder.parsed(path, node))
         else:
-            raise LeftOut(f"{path.name}: tests are read from csv, json, jsonl and yaml")
+            raise LeftOut(f"{path.name}: tests are read from csv, json and yaml")
 
-    def cases(self, chain: Sequence[Node], before: int) -> Iterator[Case]:
+    def cases(self, chain: Sequence[Node], number: int, most: int) -> Iterator[Case]:
         """Yield the cases of a test; ``chain`` ends with it, and begins with what is said of all."""
-        self._numbers += 1
+        for part in chain:
+            self._check(part.written_out())
         own = chain[-1]
-        self._check(chain)
-        options = {key: node for part in chain for key, node in part.at("options").items()}
+        options = {key: node for part in chain for key, node in part.at("options").written_out().items()}
         first = chain[-1:] if _is_true(options, "disableDefaultAsserts") else chain
         asserts = [each for part in first for each in part.at("assert").elements()]
         metadata = {key: node.value for part in chain for key, node in part.at("metadata").items()}
         thresholds = [part.at("threshold") for part in chain if part.value.get("threshold") is not None]
-        rows = _combinations(self._variables(chain), spread=not _is_true(options, "disableVarExpansion"))
-        if before + len(rows) > _MOST_CASES:
+        values = {name: each for part in chain for name, each in self._variables(part.at("vars").written_out())}
+        if _is_true(options, "disableVarExpansion"):
+            values = {name: each if len(each) == 1 else [each] for name, each in values.items()}
+        count = prod(map(len, values.values()))
+        if count > most:
             raise LeftOut(f"more than {_MOST_CASES:,} combinations of variables")
-        for number, row in enumerate(rows, 1):
-            name = f"{self._numbers}.{number}" if len(rows) > 1 else str(self._numbers)
-            description = str(own.value.get("description") or "")
-            threshold = thresholds[-1] if thresholds else None
-            yield Case(own, name, description, _rendered(row), asserts, options, threshold, metadata)
+        description = str(own.value.get("description") or "")
+        for place, chosen in enumerate(product(*values.values()), 1):
+            name = f"{number}.{place}" if count > 1 else str(number)
+            row = _rendered(dict(zip(values, chosen, strict=True)))
+            yield Case(own, name, description, row, asserts, options, thresholds[-1] if thresholds else None, metadata)
 
-    def _check(self, chain: Sequence[Node]) -> None:
-        for part in chain:
-            for key, node in part.items():
-                if key in _ENDS:
-                    raise LeftOut(f"{key}: {_ENDS[key]}", node)
-                if key not in _KNOWN and not (key == "description" or part.value[key] is None):
-                    self._remarks.leave(node, _WITHOUT.get(key, "nothing here reads it"))
+    def _check(self, part: Node) -> None:
+        for key, node in part.items():
+            if key in ENDS:
+                raise LeftOut(f"{key}: {ENDS[key]}", node)
+            if part.value[key] is not None and key not in _KNOWN:
+                self._remarks.leave(node, OF_A_KEY.get(key, "nothing here reads it"))
 
-    def _variables(self, chain: Sequence[Node]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
-        for part in chain:
-            for holder in self._mappings(part.at("vars")):
-                found |= {name: self._values(node) for name, node in holder.items()}
-        return found
-
-    def _mappings(self, node: Node) -> Iterator[Node]:
-        """Yield the mappings of variables: the value itself, or what is in the files that it names."""
-        for each in [node] if isinstance(node.value, dict) else node.elements():
-            if isinstance(each.value, dict):
-                yield each
-            else:
-                yield from (self._folder.parsed(path, each) for path in self._folder.find(each))
+    def _variables(self, node: Node) -> Iterator[tuple[str, list[Any]]]:
+        """Yield each variable with its values; those of a file are read."""
+        if node.value is not None and not isinstance(node.value, dict):
+            raise LeftOut("vars: expected a mapping; write what other files hold into the config", node)
+        for name, each in node.items():
+            yield name, self._values(each)
 
     def _values(self, node: Node) -> list[Any]:
         if isinstance(node.value, list):
-            return [value for each in node.elements() for value in self._values(each)] if node.value else [[]]
-        if not is_reference(node.value):
+            return [value for each in node.elements() for value in self._values(each)] or [[]]
+        if not is_reference(node.written_out().value):
             return [node.value]
-        paths = self._folder.find(node)
-        return [
-            self._folder.parsed(path, node).value
-            if path.suffix in (".json", ".yaml", ".yml")
-            else self._folder.text(path, node).strip()
-            for path in paths
-        ]
+        return [self._folder.value(path, node) for path in self._folder.find(node)]
 
 
-def _combinations(values: Mapping[str, Sequence[Any]], *, spread: bool) -> list[dict[str, Any]]:
-    if not spread:
-        return [{name: each[0] if len(each) == 1 else [*each] for name, each in values.items()}]
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
-
-
-def _rendered(row: Mapping[str, Any]) -> dict[str, Any]:
+def _rendered(row: dict[str, Any]) -> dict[str, Any]:
     """Return the variables of a case; the text of one may be a template over the others."""
     return {
-        name: filled(jinja(value), row) if isinstance(value, str) and is_template(value) else value
+        name: filled(checked(value), row) if isinstance(value, str) and is_template(value) else value
         for name, value in row.items()
     }
 
 
 def _is_true(options: Mapping[str, Node], name: str) -> bool:
     return name in options and options[name].value is True
-
-
-def _of_lines(path: Path, text: str, node: Node) -> Iterator[Node]:
-    for number, line in number_lines(text.encode()):
-        try:
-            yield Node(parse_line(line, len(line)), path.name, None, (), number)
-        except RecordRefused as refused:
-            raise LeftOut(f"{path.name}:{number}: {refused.detail}", node) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -10,21 +11,13 @@ from typing import Any
 
 from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
-from pytest_lmeval.interop.importers.promptfoo.patterns import python_pattern
-from pytest_lmeval.interop.importers.promptfoo.reasons import DIFFERS, WITHOUT
-from pytest_lmeval.interop.importers.promptfoo.templates import is_template, jinja, script_text
-from pytest_lmeval.interop.importers.promptfoo.yaml_files import REFERENCE
+from pytest_lmeval.interop.importers.promptfoo.reasons import DIFFERS, OF_A_KEY, TRANSFORM, WITHOUT
+from pytest_lmeval.interop.importers.promptfoo.templates import checked, is_template, script_text
 from pytest_lmeval.numbers import is_number
 
 AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
 FULFILS = "The text fulfils what the reference demands."
 _KNOWN = frozenset({"type", "value", "threshold", "weight", "metric"})
-_TRIMS = {
-    "output.trim()": "strip_whitespace",
-    "output.toLowerCase()": "lower",
-    "output.trim().toLowerCase()": "lower",
-    "output.toLowerCase().trim()": "lower",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +34,30 @@ class Check:
 
 
 def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
-    """Return the checks of an assertion; raise LeftOut where it has no counterpart."""
-    given = node.value
-    if isinstance(given, dict) and REFERENCE in given:
-        raise LeftOut(f"$ref {given[REFERENCE]!r:.80} names no part of this file, such as #/assertionTemplates/NAME")
+    """Return the checks of an assertion; raise LeftOut if it has no counterpart."""
+    given = node.written_out().value
     if not isinstance(given, dict) or not isinstance(given.get("type"), str):
         raise LeftOut(f"expected an assertion with a type, got {given!r:.60}")
     if given["type"] == "assert-set":
         return _of_set(node, folder, remarks)
-    is_not, kind = given["type"].startswith("not-"), given["type"].removeprefix("not-")
+    kind = given["type"].removeprefix("not-")
+    is_not = kind != given["type"]
+    if "transform" in given:
+        raise LeftOut(TRANSFORM, node.at("transform"))
     if kind not in _MAKERS:
         raise LeftOut(WITHOUT.get(kind, f"unknown assertion {given['type']!r}"))
-    found = _MAKERS[kind](_value(node.at("value"), folder), node)
-    if is_not:
-        found = _negated(found)
-    _note(node, kind, remarks)
-    common = {**_rule(node), **({"not": True} if is_not else {})}
+    value = node.at("value").written_out()
+    if is_reference(value.value):
+        value = replace(value, value=folder.value(folder.find(value)[0], value))
+    found = _MAKERS[kind](value.value, node)
+    if is_not and (len(found) > 1 or found[0].threshold is not None):
+        raise LeftOut("`not` of a score with a threshold, or of two checks, has no counterpart")
+    if kind in DIFFERS:
+        remarks.differ(node, DIFFERS[kind], kind)
+    remarks.leave_others(node, _KNOWN, OF_A_KEY)
+    common = {"not": True} if is_not else {}
     weight = _number(node, "weight", 1)
-    if weight <= 0:
+    if weight == 0:
         raise LeftOut("weight 0: promptfoo reports it, and never fails for it; an example fails for each of its checks")
     name = str(given.get("metric") or given["type"])
     return [replace(each, extras={**each.extras, **common}, name=name, weight=weight / len(found)) for each in found]
@@ -68,9 +67,7 @@ def _of_set(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
     if "threshold" in node.value:
         raise LeftOut("assert-set with a threshold: an example has one threshold, of all its checks")
     inner = [check for each in node.at("assert").elements() for check in checks_of(each, folder, remarks)]
-    if not inner:
-        raise LeftOut("assert-set without assertions")
-    share = _number(node, "weight", 1) / sum(each.weight for each in inner)
+    share = _number(node, "weight", 1) / sum(each.weight for each in inner) if inner else 0
     return [replace(each, weight=each.weight * share) for each in inner]
 
 
@@ -81,50 +78,10 @@ def _number(node: Node, key: str, default: float) -> float:
     return float(value)
 
 
-def _value(node: Node, folder: Folder) -> Any:
-    """Return the value of an assertion, and of one that names a file what is in the file."""
-    if not is_reference(node.value):
-        return node.value
-    (path,) = folder.find(node)[:1]
-    if path.suffix in (".json", ".yaml", ".yml"):
-        return folder.parsed(path, node).value
-    return folder.text(path, node).strip()
-
-
-def _negated(found: list[Check]) -> list[Check]:
-    if len(found) > 1 or found[0].threshold is not None:
-        raise LeftOut("`not` of a score with a threshold, or of two checks, has no counterpart")
-    return found
-
-
-def _rule(node: Node) -> dict[str, Any]:
-    if "transform" not in node.value:
-        return {}
-    return {"post_process": rule_of(node.at("transform"))}
-
-
-def rule_of(node: Node) -> str:
-    """Return the rule for a transform; raise LeftOut for any but the simplest."""
-    rule = _TRIMS.get(str(node.value).strip())
-    if rule is None:
-        raise LeftOut(f"transform {node.value!r:.60}: what is scored here is the answer; post_process has rules", node)
-    return rule
-
-
-def _note(node: Node, kind: str, remarks: Remarks) -> None:
-    if kind in DIFFERS:
-        remarks.differ(node, DIFFERS[kind], kind)
-    for key in ("provider", "rubricPrompt"):
-        if key in node.value:
-            remarks.leave(node.at(key), "the judge is the run's, --lm-judge SPEC, and has a prompt of its own")
-    remarks.leave_others(node, _KNOWN | {"transform", "provider", "rubricPrompt"})
-
-
 def _text(value: Any) -> str:
     if value is None:
         raise LeftOut("it has no value")
-    text = script_text(value)
-    return jinja(text) if is_template(text) else text
+    return checked(script_text(value))
 
 
 def _part(value: Any) -> str:
@@ -156,7 +113,13 @@ def _parts(metric: str, *, fold: bool, several: bool = False) -> Callable[[Any, 
 
 def _regex(value: Any, node: Node) -> list[Check]:
     text = _text(value)
-    return [Check("regex", (text if is_template(text) else python_pattern(text),))]
+    try:
+        re.compile("" if is_template(text) else text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise LeftOut(f"no regular expression of Python: {error}") from None
+    if "[]" in text or "[^]" in text:
+        raise LeftOut("[] and [^] of JavaScript mean something else in Python; [\\s\\S] is any character in both")
+    return [Check("regex", (text,))]
 
 
 def _json(whole: str) -> Callable[[Any, Node], list[Check]]:
@@ -187,10 +150,14 @@ def _facts(value: Any, node: Node) -> list[Check]:
 
 
 def _share(node: Node, default: float | None) -> float | None:
-    value = node.value.get("threshold", default)
-    if value is not None and (not is_number(value) or not 0 <= value <= 1):
-        raise LeftOut(f"threshold {value!r:.40}; expected a number from 0 to 1", node.at("threshold"))
-    return value
+    return share_of(node.at("threshold")) if "threshold" in node.value else default
+
+
+def share_of(node: Node) -> float:
+    """Return a threshold; raise LeftOut for anything but a number from 0 to 1."""
+    if not is_number(node.value) or not 0 <= node.value <= 1:
+        raise LeftOut(f"threshold {node.value!r:.40}; expected a number from 0 to 1", node)
+    return float(node.value)
 
 
 _MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = MappingProxyType(

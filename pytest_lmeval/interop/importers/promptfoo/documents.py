@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.interop.importers.promptfoo.cases import Case
 from pytest_lmeval.interop.importers.promptfoo.checks import FULFILS, Check
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut
-from pytest_lmeval.interop.importers.promptfoo.prompts import Prompt, Text
+from pytest_lmeval.interop.importers.promptfoo.prompts import Prompt
 from pytest_lmeval.interop.importers.promptfoo.templates import (
     filled,
     is_blank,
@@ -25,6 +24,8 @@ from pytest_lmeval.interop.importers.promptfoo.templates import (
 _IDS = ("id", "test", "test_id", "promptfoo_test")
 _MOST_INLINE = 40
 _LONGEST_INLINE = 30_000
+_LOOKS_INTO = re.compile(r"\{\{-?\s*(\w+)\s*[.\[|]")
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,127 +37,81 @@ class Checked:
     before: str = ""
     after: str = ""
     threshold: float | None = None
-    rule: str = ""
 
     @property
-    def form(self) -> tuple[Any, ...]:
-        """What cases must have in common to be rows of one file."""
-        return (*map(_form_of_check, self.checks), self.before, self.after, self.threshold, self.rule)
-
-
-def _form_of_check(check: Check) -> tuple[Any, ...]:
-    extras = json.dumps(check.extras, sort_keys=True)
-    said = (check.metric, extras, check.threshold, check.name, check.weight)
-    return (*said, len(check.targets), bool(check.demand))
+    def form(self) -> str:
+        """What cases must have in common to be rows of one file: all but the texts that differ from row to row."""
+        checks = [replace(each, targets=("",) * len(each.targets), demand=each.demand[:0]) for each in self.checks]
+        return repr((checks, [bool(each.demand) for each in self.checks], self.before, self.after, self.threshold))
 
 
 def grouped(cases: Sequence[Checked]) -> list[list[Checked]]:
     """Return the cases of each form, in the order in which the forms come first."""
-    groups: dict[tuple[Any, ...], list[Checked]] = {}
+    groups: dict[str, list[Checked]] = {}
     for case in cases:
         groups.setdefault(case.form, []).append(case)
     return [*groups.values()]
 
 
-def document_of(group: Sequence[Checked], prompts: Sequence[Prompt], repeats: int) -> tuple[dict[str, Any], list[Any]]:
+def document_of(group: Sequence[Checked], prompts: Sequence[Prompt], repeats: int) -> tuple[Row, list[Row]]:
     """Return a data file without its rows, and the rows."""
     first = group[0]
     columns = {name: None for each in group for name in each.case.variables}
     id_column = next(name for name in _IDS if name not in columns)
-    plain = _plain_names(prompts, group)
-    rows = [_row(each, columns, id_column, plain) for each in group]
-    _add_metadata(rows, group)
+    looked_into = {name for text in _templates(group, prompts) for name in _LOOKS_INTO.findall(text)}
+    rows = [
+        {id_column: _id(each.case)}
+        | {name: _cell(each.case.variables.get(name), is_plain=name not in looked_into) for name in columns}
+        for each in group
+    ]
+    for key in {key: None for each in group for key in each.case.metadata}:
+        # Under the name of no variable, as templates see no metadata.
+        values = [each.case.metadata.get(key) for each in group]
+        _add_column(f"metadata_{key}", ["" if value is None else value for value in values], rows)
     checks = [_check(number, group, rows) for number in range(len(first.checks))]
-    blank = {name for name in columns if any(is_blank(row[name]) for row in rows)} | _unknown(prompts, columns)
-    texts = {each.name: _prompt(each.text, first, blank) for each in prompts}
-    repeated = {"extras": {"repeats": repeats, "passes": repeats}} if repeats > 1 else {}
+    used = {name for prompt in prompts for _, text in prompt.messages for name in names_in(text)}
+    blank = {name for name in columns if any(is_blank(row[name]) for row in rows)} | (used - columns.keys())
+    texts = {each.name: _prompt(each, first, blank) for each in prompts}
     document = {
         "prompt": texts if len(texts) > 1 else texts[prompts[0].name],
         **({"id": f"{{{{ {id_column} }}}}"} if id_column != "id" else {}),
         **({"threshold": first.threshold} if first.threshold is not None else {}),
-        **({"post_process": first.rule} if first.rule else {}),
-        **repeated,
+        **({"extras": {"repeats": repeats, "passes": repeats}} if repeats > 1 else {}),
         "checks": _named(checks, has_threshold=first.threshold is not None),
     }
     return document, rows
 
 
-def fits_inline(rows: Sequence[Any]) -> bool:
+def fits_inline(rows: Sequence[Row]) -> bool:
     """Tell whether rows are few and short enough to be in the data file itself."""
     return len(rows) <= _MOST_INLINE and len(json.dumps(rows)) <= _LONGEST_INLINE
 
 
-def unfilled(prompt: Prompt, row: Mapping[str, Any]) -> str:
-    """Return why a prompt cannot be filled with a row; "" where it can."""
-    texts = [prompt.text] if isinstance(prompt.text, str) else [each["content"] for each in prompt.text]
-    try:
-        for text in texts:
-            filled(text, row)
-    except LeftOut as left:
-        return left.why
-    return ""
-
-
-def _row(each: Checked, columns: Mapping[str, None], id_column: str, plain: set[str]) -> dict[str, Any]:
-    cells = {name: _cell(each.case.variables.get(name), is_plain=name in plain) for name in columns}
-    return {id_column: _id(each.case), **cells}
-
-
-def _add_metadata(rows: Sequence[dict[str, Any]], group: Sequence[Checked]) -> None:
-    """Add a column for each key; its name is that of no variable, as templates see no metadata."""
-    for key in {key: None for each in group for key in each.case.metadata}:
-        column = _column(f"metadata_{key}", rows[0])
-        for row, each in zip(rows, group, strict=True):
-            value = each.case.metadata.get(key)
-            row[column] = "" if value is None else value
+def _templates(group: Sequence[Checked], prompts: Sequence[Prompt]) -> Iterator[str]:
+    yield from (text for prompt in prompts for _, text in prompt.messages)
+    yield from (text for each in group for check in each.checks for text in (*check.targets, check.demand))
+    yield from (text for each in group for text in (each.before, each.after))
 
 
 def _cell(value: Any, *, is_plain: bool) -> Any:
-    # Texts of other values are those of JavaScript; where a template looks into a value, it stays as it is.
-    if value is None:
-        return ""
-    return script_text(value) if is_plain and not (isinstance(value, int) and not isinstance(value, bool)) else value
+    # Texts of other values are those of JavaScript; if a template looks into a value, it stays as it is.
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return script_text(value) if value is None or (is_plain and not is_integer) else value
 
 
 def _id(case: Case) -> str:
     return f"{case.number}-{safe_name(case.description.lower(), '')[:50]}".rstrip("-")
 
 
-def _plain_names(prompts: Sequence[Prompt], group: Sequence[Checked]) -> set[str]:
-    """Return the variables that templates only put into the text, and do not look into."""
-    texts = [each for prompt in prompts for each in _contents(prompt.text)]
-    texts += [text for each in group for check in each.checks for text in (*check.targets, check.demand)]
-    texts += [text for each in group for text in (each.before, each.after)]
-    names = {name for each in group for name in each.case.variables}
-    return {name for name in names if not any(_looks_into(name, text) for text in texts)}
+def _prompt(prompt: Prompt, first: Checked, blank: set[str]) -> Any:
+    (role, text), *others = prompt.messages
+    messages = [(role, first.before + text), *others]
+    messages[-1] = messages[-1][0], messages[-1][1] + first.after
+    found = [{"role": role, "content": tolerating(text, blank)} for role, text in messages]
+    return found if role else found[0]["content"]
 
 
-def _looks_into(name: str, text: str) -> bool:
-    rest = re.sub(r"\{\{-?\s*" + re.escape(name) + r"\s*-?\}\}", "", text)
-    return is_template(rest) and name in names_in(rest)
-
-
-def _contents(text: Text) -> list[str]:
-    return [text] if isinstance(text, str) else [each["content"] for each in text]
-
-
-def _unknown(prompts: Sequence[Prompt], columns: Mapping[str, None]) -> set[str]:
-    used = {name for prompt in prompts for text in _contents(prompt.text) for name in names_in(text)}
-    return used - columns.keys()
-
-
-def _prompt(text: Text, first: Checked, blank: set[str]) -> Any:
-    if isinstance(text, str):
-        return tolerating(f"{first.before}{text}{first.after}", blank)
-    found = []
-    for number, message in enumerate(text):
-        before = first.before if number == 0 else ""
-        content = f"{before}{message['content']}{first.after if number == len(text) - 1 else ''}"
-        found.append({"role": message["role"], "content": tolerating(content, blank)})
-    return found
-
-
-def _check(number: int, group: Sequence[Checked], rows: Sequence[dict[str, Any]]) -> Check:
+def _check(number: int, group: Sequence[Checked], rows: Sequence[Row]) -> Check:
     """Return a check of a group: what differs from row to row is in columns, which are added to the rows."""
     found = [each.checks[number] for each in group]
     check = found[0]
@@ -171,51 +126,45 @@ def _check(number: int, group: Sequence[Checked], rows: Sequence[dict[str, Any]]
     return replace(check, targets=tuple(targets))
 
 
-def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Sequence[dict[str, Any]]) -> str:
-    if all(text == texts[0] for text in texts):
-        return _literal(texts[0], rows)
-    column = _column(name, rows[0])
-    for text, each, row in zip(texts, group, rows, strict=True):
-        row[column] = filled(text, {name: _seen(value) for name, value in each.case.variables.items()})
-    return tolerating(f"{{{{ {column} }}}}", [column] if any(is_blank(row[column]) for row in rows) else [])
-
-
-def _seen(value: Any) -> Any:
-    return value if isinstance(value, dict | list) else script_text(value)
-
-
-def _literal(text: str, rows: Sequence[dict[str, Any]]) -> str:
+def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Sequence[Row]) -> str:
+    if any(text != texts[0] for text in texts):
+        column = _add_column(name, [filled(text, _seen(each)) for text, each in zip(texts, group, strict=True)], rows)
+        return tolerating(f"{{{{ {column} }}}}", [column] if any(is_blank(row[column]) for row in rows) else [])
+    text = texts[0]
     if is_template(text):
         return tolerating(text, [name for name in names_in(text) if any(is_blank(row.get(name)) for row in rows)])
     # A text that is empty, or the name of a column, would be taken for a slip.
     return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if not text.strip() or text.strip() in rows[0] else text
 
 
-def _column(name: str, row: Mapping[str, Any]) -> str:
+def _seen(each: Checked) -> Row:
+    values = each.case.variables
+    return {name: value if isinstance(value, dict | list) else script_text(value) for name, value in values.items()}
+
+
+def _add_column(name: str, values: Sequence[Any], rows: Sequence[Row]) -> str:
+    """Add a column under a name that is made of ``name`` and is free; return that."""
     name = safe_name(name, "expected").replace("-", "_")
-    return FileNames(("range", "row", *row)).give(f"expected_{name}" if name[0].isdigit() else name, "_")
+    name = FileNames(("range", "row", *rows[0])).give(f"expected_{name}" if name[0].isdigit() else name, "_")
+    for row, value in zip(rows, values, strict=True):
+        row[name] = value
+    return name
 
 
-def _named(checks: Sequence[Check], *, has_threshold: bool) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _named(checks: Sequence[Check], *, has_threshold: bool) -> list[Row]:
+    found: list[Row] = []
     names = FileNames()
     for check in checks:
-        name = names.give(check.name if check.name != "checks" else "all")
         threshold = 0 if has_threshold else check.threshold
+        targets = {"target": check.targets[0]} if len(check.targets) == 1 else {"targets": [*check.targets]}
         found.append(
             {
                 "metric": check.metric,
-                **_targets(check.targets),
-                "name": name,
+                **(targets if check.targets else {}),
+                "name": names.give(check.name if check.name != "checks" else "all"),
                 **({"threshold": threshold} if threshold is not None else {}),
                 **({"weight": round(check.weight, 9)} if check.weight != 1 else {}),
                 **({"extras": dict(check.extras)} if check.extras else {}),
             }
         )
     return found
-
-
-def _targets(targets: Sequence[str]) -> dict[str, Any]:
-    if not targets:
-        return {}
-    return {"target": targets[0]} if len(targets) == 1 else {"targets": [*targets]}

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]  # no types are published with it
+
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
+from pytest_lmeval.formats.yaml.document import Keys, YamlDocument, YamlFault
+from pytest_lmeval.formats.yaml.parse import DocumentReader, parse_yaml
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node
-from pytest_lmeval.interop.importers.promptfoo.yaml_files import parse_config, resolved
 
 PREFIX = "file://"
+MAPPINGS = frozenset({".yaml", ".yml", ".json"})
 _MOST_BYTES = 16 << 20
 _MOST_FILES = 1000
 _PROGRAMS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh", ".bash"})
-_YAML = frozenset({".yaml", ".yml"})
 
 
 def is_reference(value: Any) -> bool:
@@ -25,7 +27,7 @@ def is_reference(value: Any) -> bool:
 
 
 def read_config(path: Path) -> Node:
-    """Return the config; raise UsageError where it cannot be read, with line and column where it cannot be parsed."""
+    """Return the config; raise UsageError if it cannot be read, with line and column if it cannot be parsed."""
     if path.suffix in _PROGRAMS:
         raise UsageError(f"{path}: a config that is a program is not run; write what it returns as YAML or JSON")
     try:
@@ -60,6 +62,10 @@ class Folder:
             raise LeftOut(f"{name!r} names {len(found):,} files; expected 1 to {_MOST_FILES:,}", node)
         return [self._checked(path, node) for path in found]
 
+    def value(self, path: Path, node: Node) -> Any:
+        """Return what is in a YAML or JSON file, or the text of another one; raise LeftOut."""
+        return self.parsed(path, node).value if path.suffix in MAPPINGS else self.text(path, node).strip()
+
     def text(self, path: Path, node: Node) -> str:
         """Return the text of a file; raise LeftOut."""
         try:
@@ -90,42 +96,60 @@ class Folder:
         if Path(name).suffix in _PROGRAMS:
             raise LeftOut(f"{name} is a program, which is not run; write what it returns into a file", node)
         if not path.resolve().is_relative_to(self.path.resolve()):
-            raise LeftOut(
-                f"{path.name} leads out of the config's folder, by a link; only files below it are read", node
-            )
+            raise LeftOut(f"{path.name} leads out of the config's folder by a link; only files below it are read", node)
         if not path.is_file():
             raise LeftOut(f"there is no file {path.relative_to(self.path).as_posix()}", node)
         return path
 
 
+class _MergeKey(str):
+    """The key ``<<`` without quotes, whose value has entries to add."""
+
+    __slots__ = ()
+
+
+class _MergingReader(DocumentReader):
+    """Reads merge keys too; entries that were merged have the place of their key."""
+
+    def _key(self, event: Any, mapping: Any) -> str:
+        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            return _MergeKey("<<")
+        return super()._key(event, mapping)
+
+    def _mapping(self, start: Any, keys: Keys) -> dict[str, Any]:
+        values = super()._mapping(start, keys)
+        key = next((each for each in values if isinstance(each, _MergeKey)), None)
+        given = [] if key is None else values.pop(key)
+        merged: dict[str, Any] = {}
+        for part in given if isinstance(given, list) else [given]:
+            if not isinstance(part, dict):
+                raise YamlFault(self.places[(*keys, "<<")], "<< expects a mapping or a list of mappings")
+            merged = {**part, **merged}
+        self.places |= {(*keys, name): self.places[(*keys, "<<")] for name in merged.keys() - values.keys()}
+        return {**merged, **values}
+
+
+def parse_config(data: bytes) -> Any:
+    """Return the value of a YAML file, a YamlDocument if it is a mapping; raise YamlFault."""
+    return parse_yaml(data, kind=_MergingReader)
+
+
 def _parsed(data: bytes, suffix: str, name: str) -> Node:
-    node = _read(data, suffix, name)
-    value, referred = resolved(node.value)
-    return replace(node, value=value, referred=referred)
-
-
-def _read(data: bytes, suffix: str, name: str) -> Node:
-    if suffix == ".json":
+    try:
+        found = parse_config(data)
+    except YamlFault:
+        if suffix != ".json":
+            raise
         try:
-            value = json.loads(data)
+            return Node(json.loads(data), name)  # a large file, whose places are not known
         except (ValueError, RecursionError):
-            pass  # YAML says where, and takes most of what JSON editors take besides
-        else:
-            return _with_places(value, data, name)
-    return _with_places(parse_config(data), data, name)
-
-
-def _with_places(value: Any, data: bytes, name: str) -> Node:
-    if isinstance(value, YamlDocument):
-        return Node(value, name, value)
+            pass
+        raise
+    if isinstance(found, YamlDocument):
+        return Node(found, name, found)
     # Places are of documents that are mappings: a list is read once more as the value of a key, a line further down.
-    for prefix, shift in ((b"root:\n", 0), (b"root: ", 1)) if isinstance(value, list) else ((b"", 1),):
-        try:
-            document = parse_config(prefix + data)
-        except YamlFault:
-            continue
-        if isinstance(document, YamlDocument) and not prefix and document == value:
-            return Node(value, name, document)
-        if isinstance(document, YamlDocument) and document.get("root") == value:
-            return Node(value, name, document, ("root",), shift)
-    return Node(value, name)
+    try:
+        document = parse_config(b"root:\n" + data)
+    except YamlFault:
+        return Node(found, name)
+    return Node(found, name, document, ("root",), 0) if document == {"root": found} else Node(found, name)

@@ -8,30 +8,33 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_lmeval.data.beside import read_data
-from pytest_lmeval.data.rows import BadRows
 from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.formats.yaml.document import YamlFault
-from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
+from pytest_lmeval.interop.importers.promptfoo.files import MAPPINGS, Folder, is_reference, parse_config
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
-from pytest_lmeval.interop.importers.promptfoo.templates import jinja
-from pytest_lmeval.interop.importers.promptfoo.yaml_files import parse_config
+from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled
 
 _ALONE = Node("{{prompt}}", "promptfoo")
-"""What promptfoo asks where a config has no prompt."""
+"""The prompt that promptfoo asks with if a config has none."""
 _FILES = re.compile(r".*\.(txt|md|j2|json|jsonl|ya?ml|csv|js|mjs|cjs|ts|py)(:\w+)?")
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_ROLES = {"developer": "system"}
 _KNOWN = frozenset({"id", "label", "raw", "display"})
-Text = str | list[dict[str, str]]
 
 
 class Prompt(NamedTuple):
-    """A prompt in the words of a data file: a template, or messages."""
+    """A prompt in the words of a data file: the messages, or one of no role if it is a text."""
 
     name: str
-    text: Text
-    node: Node
+    messages: Sequence[tuple[str, str]]
+
+    def unfilled(self, row: dict[str, Any]) -> str:
+        """Return why the prompt cannot be filled with a row; "" if it can."""
+        try:
+            for _, text in self.messages:
+                filled(text, row)
+        except LeftOut as left:
+            return f"prompt {self.name}: {left.why}"
+        return ""
 
 
 def read_prompts(config: Node, folder: Folder, remarks: Remarks) -> list[Prompt]:
@@ -41,15 +44,15 @@ def read_prompts(config: Node, folder: Folder, remarks: Remarks) -> list[Prompt]
     given = config.at("prompts")
     for node in given.elements() if given.value is not None else [_ALONE]:
         try:
-            for label, text in _texts(node, folder, remarks):
+            for label, messages in _texts(node, folder, remarks):
                 name = names.give(safe_name(label, f"prompt-{len(found) + 1}", dots=True))
-                found.append(Prompt(name, text, node))
+                found.append(Prompt(name, messages))
         except LeftOut as left:
-            remarks.leave(left.node or node, left.why)
+            remarks.leave_for(left, node)
     return found
 
 
-def _texts(node: Node, folder: Folder, remarks: Remarks) -> Iterator[tuple[str, Text]]:
+def _texts(node: Node, folder: Folder, remarks: Remarks) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the texts of an entry of ``prompts`` with their labels."""
     label = ""
     if isinstance(node.value, dict):
@@ -62,72 +65,43 @@ def _texts(node: Node, folder: Folder, remarks: Remarks) -> Iterator[tuple[str, 
         yield label, _written(node.value)
         return
     for path in folder.find(node):
-        for own, text in _of_file(path, node, folder):
-            yield label or own or path.stem, text
+        yield from ((label or path.stem, text) for text in _of_file(path, node, folder))
 
 
-def _of_file(path: Path, node: Node, folder: Folder) -> Iterator[tuple[str, Text]]:
-    if path.suffix == ".csv":
-        yield from _of_csv(path, node)
-        return
+def _of_file(path: Path, node: Node, folder: Folder) -> Iterator[list[tuple[str, str]]]:
+    if path.suffix in (".csv", ".jsonl"):
+        raise LeftOut(f"{path.name}: prompts are read from text, YAML and JSON; write each prompt of it as one", node)
     text = folder.text(path, node)
-    if path.suffix == ".jsonl":
-        yield from (("", _written(line)) for line in text.splitlines() if line.strip())
-    elif path.suffix == ".txt":
-        yield from (("", _written(part.strip())) for part in _SEPARATOR.split(text) if part.strip())
-    elif path.suffix in (".json", ".yaml", ".yml"):
+    if path.suffix in MAPPINGS:
         talk = _talk(text)
         if talk is None:
             raise LeftOut(f"{path.name}: expected a list of messages, each with role and content", node)
-        yield "", talk
+        yield talk
     else:
-        yield "", _written(text)
+        parts = [part.strip() for part in _SEPARATOR.split(text) if part.strip()] if path.suffix == ".txt" else [text]
+        yield from map(_written, parts)
 
 
-def _of_csv(path: Path, node: Node) -> Iterator[tuple[str, Text]]:
-    try:
-        rows = read_data(path).rows
-    except BadRows as bad:
-        raise LeftOut(bad.faults[0], node) from None
-    for row in rows:
-        # A file of one column needs no header that says "prompt".
-        text = row.get("prompt") or next(iter(row.values()), "")
-        if text:
-            yield str(row.get("label") or ""), _written(text)
-
-
-def _written(text: str) -> Text:
+def _written(text: str) -> list[tuple[str, str]]:
     """Return a text that may be a conversation in JSON or YAML."""
-    begins = text.lstrip()
-    talk = _talk(text) if begins.startswith(("[", "- role:")) else None
-    return jinja(text) if talk is None else talk
+    talk = _talk(text) if text.lstrip().startswith(("[", "- role:")) else None
+    return [("", checked(text))] if talk is None else talk
 
 
-def _talk(text: str) -> list[dict[str, str]] | None:
+def _talk(text: str) -> list[tuple[str, str]] | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        value = _yaml(text)
+        try:
+            value = parse_config(text.encode())
+        except YamlFault:
+            return None
     if not isinstance(value, list) or not all(isinstance(each, dict) and "role" in each for each in value):
         return None
-    return _messages(value)
-
-
-def _yaml(text: str) -> Any:
-    try:
-        return parse_config(text.encode())
-    except YamlFault:
-        return None
-
-
-def _messages(given: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    for message in given:
-        if not isinstance(message.get("content"), str):
-            raise LeftOut("a message whose content is no text (images, files): prompts hold text")
-        if message.keys() != {"role", "content"}:
-            raise LeftOut(f"a message with {', '.join(sorted(message.keys() - {'role', 'content'}))}")
-    found = [{"role": _ROLES.get(each["role"], each["role"]), "content": jinja(each["content"])} for each in given]
-    roles = [each["role"] for each in found]
-    if roles[-1] != "user" or "system" in roles[1:] or not {*roles} <= {"system", "user", "assistant"}:
+    for message in value:
+        if message.keys() != {"role", "content"} or not isinstance(message["content"], str):
+            raise LeftOut("a message with more than a role and a text (images, files, tools): prompts hold text")
+    roles = ["system" if each["role"] == "developer" else each["role"] for each in value]
+    if not roles or roles[-1] != "user" or "system" in roles[1:] or not {*roles} <= {"system", "user", "assistant"}:
         raise LeftOut(f"messages of {', '.join(roles)}; a data file has system at the front and user at the end")
-    return found
+    return [(role, checked(each["content"])) for role, each in zip(roles, value, strict=True)]

@@ -4,58 +4,40 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.file_names import FileNames, safe_name
-from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
 from pytest_lmeval.redaction import is_secret_name
 
 Profile = dict[str, Any]
-_LOCAL = {"api_key_env": ""}
-# By the name in front of the model: the adapter, and options that reach that service.
-_SERVICES: Mapping[str, tuple[str, Profile]] = MappingProxyType(
+# By the name in front of the model: the address of a server that speaks OpenAI's language, and the variable of its key.
+_SERVERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "openai": ("openai", {}),
-        "anthropic": ("anthropic", {}),
-        "ollama": ("openai", {"base_url": "http://localhost:11434/v1", **_LOCAL}),
-        "localai": ("openai", {"base_url": "http://localhost:8080/v1", **_LOCAL}),
-        "llama": ("openai", {"base_url": "http://localhost:8080/v1", **_LOCAL}),
-        "vllm": ("openai", {"base_url": "http://localhost:8000/v1", **_LOCAL}),
-        "openrouter": ("openai", {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENROUTER_API_KEY"}),
-        "groq": ("openai", {"base_url": "https://api.groq.com/openai/v1", "api_key_env": "GROQ_API_KEY"}),
-        "deepseek": ("openai", {"base_url": "https://api.deepseek.com/v1", "api_key_env": "DEEPSEEK_API_KEY"}),
-        "mistral": ("openai", {"base_url": "https://api.mistral.ai/v1", "api_key_env": "MISTRAL_API_KEY"}),
-        "togetherai": ("openai", {"base_url": "https://api.together.xyz/v1", "api_key_env": "TOGETHER_API_KEY"}),
-        # Whose models are litellm's, by the prefix that it has for them.
-        **dict.fromkeys(("azure", "azureopenai", "bedrock", "google", "vertex", "litellm"), ("litellm", {})),
-        "xai": ("openai", {"base_url": "https://api.x.ai/v1", "api_key_env": "XAI_API_KEY"}),
+        "ollama": ("http://localhost:11434/v1", ""),
+        "localai": ("http://localhost:8080/v1", ""),
+        "llama": ("http://localhost:8080/v1", ""),
+        "vllm": ("http://localhost:8000/v1", ""),
+        "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+        "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+        "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+        "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
     }
 )
-_PREFIXES = {
-    "azure": "azure/",
-    "azureopenai": "azure/",
-    "bedrock": "bedrock/",
-    "google": "gemini/",
-    "vertex": "vertex_ai/",
-}
-_WAYS = frozenset({"chat", "completion", "completions", "messages", "responses", "converse"})
-_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "temperature": "temperature",
-        "max_tokens": "max_tokens",
-        "top_p": "top_p",
-        "stop": "stop",
-        "seed": "seed",
-        "apiBaseUrl": "base_url",
-        "apiKeyEnvar": "api_key_env",
-        "stream": "stream",
-    }
-)
+# The prefix that litellm has for models of a service.
+_LITELLM = {"azure": "azure/", "azureopenai": "azure/", "bedrock": "bedrock/", "google": "gemini/"}
+_LITELLM |= {"vertex": "vertex_ai/", "litellm": ""}
+_SERVICES = {"openai", "anthropic", *_SERVERS, *_LITELLM}
+_WAYS = frozenset({"chat", "messages", "responses", "converse"})
+_OTHER_WAYS = frozenset({"completion", "completions", "embedding", "embeddings", "image", "realtime", "assistant"})
+_NAMES = {"apiBaseUrl": "base_url", "apiKeyEnvar": "api_key_env", "max_completion_tokens": "max_tokens"}
+_NAMES |= {name: name for name in ("temperature", "max_tokens", "top_p", "stop", "seed", "stream")}
 _BODY = frozenset(
     {"frequency_penalty", "presence_penalty", "response_format", "reasoning_effort", "top_k", "min_p", "service_tier"}
 )
@@ -63,17 +45,17 @@ _KNOWN = frozenset({"id", "label", "config"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{(\w+)\}")
 
 
-def read_providers(config: Node, folder: Folder, remarks: Remarks) -> dict[str, Profile]:
+def read_providers(config: Node, remarks: Remarks) -> dict[str, Profile]:
     """Return the profiles by name; what has no counterpart is noted."""
     found: dict[str, Profile] = {}
     names = FileNames(_SERVICES)
     given = config.at("providers" if config.value.get("providers") is not None else "targets")
     for node in given.elements():
         try:
-            for name, profile in _profiles(node, folder, remarks):
-                found[names.give(name)] = profile
+            name, profile = _profile(node.written_out(), remarks)
+            found[names.give(name)] = profile
         except LeftOut as left:
-            remarks.leave(left.node or node, left.why)
+            remarks.leave_for(left, node)
     return found
 
 
@@ -86,92 +68,53 @@ def profiles_text(profiles: Mapping[str, Profile]) -> str:
     return "\n".join(lines)
 
 
-def _profiles(node: Node, folder: Folder, remarks: Remarks) -> Iterator[tuple[str, Profile]]:
-    if is_reference(node.value):
-        for path in folder.find(node):
-            for each in folder.parsed(path, node).elements():
-                yield from _profiles(each, folder, remarks)
-        return
-    name, holder = node.value, node
-    if isinstance(node.value, dict) and "id" not in node.value and len(node.value) == 1:
-        # An older form: {ID: {config: ...}}.
-        name, holder = next(iter(node.items()))
-    elif isinstance(node.value, dict):
-        name = node.value.get("id")
+def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
+    name = node.value if isinstance(node.value, str) else node.at("id").value
     if not isinstance(name, str):
-        raise LeftOut(f"expected the name of a provider, got {name!r:.60}")
-    yield _profile(name, holder, remarks)
-
-
-def _profile(name: str, node: Node, remarks: Remarks) -> tuple[str, Profile]:
+        raise LeftOut(f"expected the name of a provider, or a mapping with its id, got {node.value!r:.60}")
     service, _, rest = name.partition(":")
     if service not in _SERVICES or not rest:
         raise LeftOut(f"provider {name!r:.60}: no adapter here has this name; your own is module:Object (adapters.md)")
-    adapter, options = _SERVICES[service]
     way, _, model = rest.partition(":")
-    if way not in _WAYS or not model:
-        way, model = "", rest
-    if way == "" and service == "openai" and ":" in rest:
-        raise LeftOut(f"provider {name!r:.60}: only chat and completions are asked")
-    if adapter == "litellm" and (way.startswith("completion") or model.startswith("embedding")):
-        raise LeftOut(f"provider {name!r:.60}: only chats are asked by litellm")
-    if "transform" in node.value if isinstance(node.value, dict) else False:
-        raise LeftOut(
-            "a transform of the answers: adapters.md says how one adapter wraps another", node.at("transform")
-        )
-    profile = {"adapter": f"{adapter}:{_PREFIXES.get(service, '')}{model}", **options}
-    if way in ("completion", "completions") and adapter == "openai" and service != "ollama":
-        profile["endpoint"] = "completions"
+    if way in _OTHER_WAYS:
+        raise LeftOut(f"provider {name!r:.60}: only chats are asked")
+    model = model if way in _WAYS and model else rest
+    if (transform := node.at("transform")).value is not None:
+        raise LeftOut("a transform of the answers: adapters.md says how one adapter wraps another", transform)
     if way == "responses":
         remarks.differ(node, "the model is asked by chat completions", "openai:responses")
-    label = node.value.get("label") if isinstance(node.value, dict) else None
+    adapter = "litellm" if service in _LITELLM else "anthropic" if service == "anthropic" else "openai"
+    profile: Profile = {"adapter": f"{adapter}:{_LITELLM.get(service, '')}{model}"}
+    if service in _SERVERS:
+        profile["base_url"], profile["api_key_env"] = _SERVERS[service]
     remarks.leave_others(node, _KNOWN, "an option of the provider that profiles do not have")
-    _configure(profile, adapter, node.at("config"), remarks)
-    return safe_name(str(label or model.rpartition("/")[2]), "model", dots=True), profile
+    for key, option in node.at("config").items():
+        if option.value is not None:
+            _configure(profile, adapter, key, option, remarks)
+    return safe_name(str(node.at("label").value or model.rpartition("/")[2]), "model", dots=True), profile
 
 
-def _configure(profile: Profile, adapter: str, config: Node, remarks: Remarks) -> None:
-    for key, node in config.items():
-        if node.value is None:
-            continue
-        if key == "apiKey" or is_secret_name(key):
-            _key_of(profile, node, remarks)
-        elif forms := _forms(key, node.value, profile):
-            faults = [_fault(adapter, form) for form in forms]
-            if "" in faults:
-                profile |= forms[faults.index("")]
-            else:
-                remarks.leave(node, faults[0])
-        else:
-            remarks.leave(node, "an option of the provider; extra_body of a profile has further fields of requests")
-
-
-def _forms(key: str, value: Any, profile: Profile) -> list[Profile]:
-    """Return how an option may be written in a profile; the first that the adapter takes is."""
-    if key in _NAMES:
-        return [{_NAMES[key]: value}]
-    if key == "max_completion_tokens":
-        return [{"max_tokens": value, "max_tokens_field": key}, {"max_tokens": value}]
-    if key in _BODY:
-        return [{"extra_body": {**profile.get("extra_body", {}), key: value}}, {key: value}]
-    return []
-
-
-def _fault(adapter: str, options: Profile) -> str:
-    """Return why the adapter refuses options, by its own reading of them; "" where it takes them."""
-    try:
-        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(options)
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
-def _key_of(profile: Profile, node: Node, remarks: Remarks) -> None:
-    named = _VARIABLE.fullmatch(str(node.value))
-    if named:
-        profile["api_key_env"] = named[1] or named[2]
+def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Remarks) -> None:
+    """Add an option to a profile in the first form that its adapter takes."""
+    forms = [{_NAMES[key]: node.value}] if key in _NAMES else []
+    if key == "apiKey" or is_secret_name(key):
+        named = _VARIABLE.fullmatch(str(node.value))
+        why = "a key is never written down; name a variable with api_key_env"
+        forms = [{"api_key_env": named[1] or named[2]}] if named else []
+    elif key in _BODY:
+        forms = [{"extra_body": {**profile.get("extra_body", {}), key: node.value}}, {key: node.value}]
+        why = ""
     else:
-        remarks.leave(node, "a key is never written down; name a variable with api_key_env")
+        why = "an option of the provider; extra_body of a profile has further fields of requests"
+    for form in forms:
+        try:
+            import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(form)
+        except UsageError as error:
+            why = str(error)
+            continue
+        profile |= form
+        return
+    remarks.leave(node, why)
 
 
 def _key(name: str) -> str:
@@ -179,12 +122,9 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_key(key)} = {_toml(each)}' for key, each in value.items() if each is not None)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    return repr(value)
+    # Texts, numbers and booleans are those of JSON, but for one character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

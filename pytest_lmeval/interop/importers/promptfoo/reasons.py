@@ -1,4 +1,4 @@
-"""Assertions without a counterpart, and what there is in their place; and what differs of those that have one."""
+"""Why something of a config is left out, and what there is in its place; and what differs of what is not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from pytest_lmeval.pages import page
 
+TRANSFORM = "a transform is a program, which is not run; post_process has rules such as strip_whitespace and lower"
 _CODE = "code is not run; write it as a metric (registry.add_metric) or a scorer `python` of a YAML task"
 _EMBEDDING = "similarity of embeddings is no metric here; rouge_l, f1 or the metric rubric, or an eval function"
 _RAG = f"see {page('rag.md')}: an eval function with lm.grade over question, context and answer"
@@ -15,30 +16,30 @@ _TRACE = "of an application: an eval function, whose steps are in lm.trace and l
 _FORMAT = "no metric here reads this format; a metric of your own, or regex"
 _CHOICE = "prompts are compared over all rows: lmeval rank --by config"
 _MODEL = "asks a service of its own; an eval function that asks it, or the metric rubric"
+_CALLS = "the metric tool_calls of a record with extras.tools scores which calls are made"
+_JUDGED = "the judge is the run's, --lm-judge SPEC, and has a prompt of its own"
 
+_KINDS_BY_REASON = {
+    _CODE: "javascript python ruby webhook",
+    _EMBEDDING: "similar similar:cosine similar:dot similar:euclidean",
+    _RAG: "answer-relevance context-recall context-relevance context-faithfulness",
+    _TRACE: "conversation-relevance skill-used tool-call-f1 trace-error-spans trace-span-count trace-span-duration "
+    "trajectory:goal-success trajectory:step-count trajectory:tool-used trajectory:tool-sequence "
+    "trajectory:tool-args-match",
+    _FORMAT: "is-sql contains-sql is-xml contains-xml is-html contains-html",
+    _CHOICE: "select-best max-score",
+    _MODEL: "moderation guardrails classifier pi search-rubric",
+    _CALLS: "is-valid-function-call is-valid-openai-function-call is-valid-openai-tools-call",
+    _PERPLEXITY: "perplexity perplexity-score",
+}
 WITHOUT: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _CODE),
-        **dict.fromkeys(("similar", "similar:cosine", "similar:dot", "similar:euclidean"), _EMBEDDING),
-        **dict.fromkeys(("answer-relevance", "context-recall", "context-relevance", "context-faithfulness"), _RAG),
-        **dict.fromkeys(("conversation-relevance", "skill-used", "tool-call-f1"), _TRACE),
-        **dict.fromkeys(("trace-error-spans", "trace-span-count", "trace-span-duration"), _TRACE),
-        **dict.fromkeys((f"trajectory:{each}" for each in ("goal-success", "step-count")), _TRACE),
-        **dict.fromkeys((f"trajectory:tool-{each}" for each in ("used", "sequence", "args-match")), _TRACE),
-        **dict.fromkeys(("is-sql", "contains-sql", "is-xml", "contains-xml", "is-html", "contains-html"), _FORMAT),
-        **dict.fromkeys(("select-best", "max-score"), _CHOICE),
-        **dict.fromkeys(("moderation", "guardrails", "classifier", "pi", "search-rubric"), _MODEL),
-        **dict.fromkeys(
-            ("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call"),
-            "the metric tool_calls of a record with extras.tools scores which calls are made",
-        ),
+        **{kind: why for why, kinds in _KINDS_BY_REASON.items() for kind in kinds.split()},
         "cost": "a limit of the run: --lm-max TASK.cost_per_example=DOLLARS, the mean of its examples",
         "latency": "a limit of the run: --lm-max TASK.p95_ms=MS",
         "levenshtein": "no metric here counts edits; exact_match, f1 or rouge_l with a threshold",
         "gleu": "bleu_4 with a threshold",
         "meteor": "rouge_l or f1 with a threshold",
-        "perplexity": _PERPLEXITY,
-        "perplexity-score": _PERPLEXITY,
         "finish-reason": "the ledger has it; no metric reads it",
         "is-refusal": "the metric rubric, or regex",
         "word-count": "regex, such as ^\\s*(\\S+\\s+){0,99}\\S*$",
@@ -47,21 +48,50 @@ WITHOUT: Mapping[str, str] = MappingProxyType(
 )
 """By the kind of an assertion, ``not-`` aside: why it is left out, and what to write in its place."""
 
+OF_A_KEY: Mapping[str, str] = MappingProxyType(
+    {
+        "nunjucksFilters": "filters of your own are programs; write what they return into the rows",
+        "env": "set variables where the run is started",
+        "extensions": "hooks are programs; pytest has fixtures and conftest.py",
+        "derivedMetrics": "a metric over all results: the aggregations of a YAML task",
+        "outputPath": "--lm-report-dir says where the board, the ledger and the page are",
+        "sharing": "report.html is one file to share",
+        "redteam": "red teaming has no counterpart",
+        "scenarios": "write each combination as a test, or lists of values into vars",
+        "assertionTemplates": "$ref is not followed; write the assertion out where it is used, or use a YAML anchor",
+        "provider": "choose tests with -k, an adapter with --lm-adapter, and the judge with --lm-judge",
+        "providers": "a test of some providers: choose tests with -k, and adapters with --lm-adapter",
+        "prompts": "a test of some prompts: a data file has all rows for all prompts",
+        "rubricPrompt": _JUDGED,
+        "runSerially": "examples share nothing here, in whatever order they are asked",
+    }
+)
+"""By the key of a config, of a test or of its options that is left out alone."""
+
+ENDS: Mapping[str, str] = MappingProxyType(
+    {
+        "assertScoringFunction": "the score is that of a program, which is not run",
+        "providerOutput": "an answer that is there already: record it, and score it with --lm-adapter=replay:FILE",
+        "storeOutputAs": "an answer that goes into another test: `turns` of a record, or an eval function",
+        "transformVars": "a program that changes variables: write what it returns into the rows",
+        "transform": TRANSFORM,
+        "postprocess": TRANSFORM,
+    }
+)
+"""By the key of a test or of its options: the test is left out for it."""
+
 _JUDGE = "the judge here has a prompt of its own, and gives 0 or 1 unless extras.levels says more"
 
 DIFFERS: Mapping[str, str] = MappingProxyType(
     {
         "equals": "white space at both ends does not count here",
         "starts-with": "white space before the answer does not count here",
-        "regex": "the search is Python's, and ends after five seconds of CPU time",
+        "regex": r"Python searches, for five seconds at most: \d, \w, \b take all alphabets, and $ a last line break",
         "contains-json": "an answer that is JSON as a whole counts, such as 42, and of several values the longest",
         "rouge-n": "rouge_1 of this package, whose numbers differ a little",
         "bleu": "bleu_4 of this package, whose numbers differ a little",
-        "llm-rubric": _JUDGE,
-        "model-graded-closedqa": _JUDGE,
         "g-eval": f"{_JUDGE}; each criterion has to pass, not their mean",
-        "factuality": _JUDGE,
-        "model-graded-factuality": _JUDGE,
+        **dict.fromkeys(("llm-rubric", "model-graded-closedqa", "factuality", "model-graded-factuality"), _JUDGE),
     }
 )
 """By the kind of an assertion: what differs of the check that it becomes."""

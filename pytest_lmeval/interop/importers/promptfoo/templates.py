@@ -1,4 +1,4 @@
-"""Nunjucks templates to the sandboxed Jinja of data files, and texts as JavaScript writes values."""
+"""Templates that Nunjucks and the sandboxed Jinja of data files fill alike, and texts as JavaScript writes values."""
 
 from __future__ import annotations
 
@@ -11,17 +11,11 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut
 from pytest_lmeval.templates.rows import RowTemplate
 
-_TAGS = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
-_QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
-_SPELLINGS = (
-    (re.compile(r"(?<![=!])===(?!=)"), "=="),
-    (re.compile(r"!==(?!=)"), "!="),
-    (re.compile(r"\|\s*dump\b"), "| tojson"),
-    (re.compile(r"\|\s*safe\b"), ""),
-    (re.compile(r"\b([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.length\b"), r"(\1 | length)"),
-)
-_ENVIRONMENT = re.compile(r"\{[{%][^}]*\benv\s*[.\[]")
-_KEPT_TALK = "_conversation"
+_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_QUOTED = r"\"[^\"\\{}]*\"|'[^'\\{}]*'"
+_FILTERS = "abs|capitalize|first|join|last|length|lower|replace|title|trim|upper|urlencode"
+_ARGUMENTS = rf"\((?:{_QUOTED})(?:,\s*(?:{_QUOTED}))?\)"
+_SAME = re.compile(rf"\{{\{{-?\s*([A-Za-z_]\w*)(\.\w+|\[\d+\])*(\s*\|\s*({_FILTERS})({_ARGUMENTS})?)*\s*-?\}}\}}")
 
 
 def is_template(text: str) -> bool:
@@ -29,43 +23,44 @@ def is_template(text: str) -> bool:
     return "{{" in text or "{%" in text or "{#" in text
 
 
-def jinja(text: str) -> str:
-    """Return a Nunjucks template as Jinja; raise LeftOut for what has no counterpart."""
-    if _ENVIRONMENT.search(text):
-        raise LeftOut("env: variables of the environment are in no task file; write the value")
-    found = _TAGS.sub(lambda tag: _spelt(tag[0]), text)
-    try:
-        names = RowTemplate.of(found, "template").used(()) if is_template(found) else set()
-    except RecordRefused as refused:
-        raise LeftOut(f"not a template of data files: {refused.detail}") from None
-    if _KEPT_TALK in names:
-        raise LeftOut("_conversation: what was said before is in `turns` of a record, not in a data file")
-    return found
+def checked(text: str) -> str:
+    """Return a text, a template or not; raise LeftOut for a tag that Jinja may fill in another way."""
+    for tag in _TAG.findall(text):
+        found = _SAME.fullmatch(tag)
+        if found is None:
+            raise LeftOut(
+                f"{tag!r:.60}: of templates, names and plain filters are brought in; write the text into rows"
+            )
+        if found[1] == "env":
+            raise LeftOut("env: variables of the environment are in no task file; write the value")
+        if found[1] == "_conversation":
+            raise LeftOut("_conversation: what was said before is in `turns` of a record, not in a data file")
+    names_in(text)
+    return text
 
 
 def names_in(template: str) -> set[str]:
-    """Return the variables of a template, in Jinja."""
-    return RowTemplate.of(template, "template").used(()) if is_template(template) else set()
+    """Return the variables of a template; raise LeftOut if it is not valid."""
+    try:
+        return RowTemplate.of(template, "template").used(()) if is_template(template) else set()
+    except RecordRefused as refused:
+        raise LeftOut(f"not a template of data files: {refused.detail}") from None
 
 
 def filled(template: str, row: Mapping[str, Any]) -> str:
     """Return the text of a template for a row, in which what is missing is empty; raise LeftOut."""
     if not is_template(template):
         return template
-    missing = {name: "" for name in names_in(template) if row.get(name) is None}
+    whole = {**dict.fromkeys(names_in(template), ""), **{key: each for key, each in row.items() if each is not None}}
     try:
-        return RowTemplate.of(tolerant(template, {**row, **missing}), "template").fill({**row, **missing})
+        blank = [name for name, value in whole.items() if is_blank(value)]
+        return RowTemplate.of(tolerating(template, blank), "template").fill(whole)
     except RecordRefused as refused:
         raise LeftOut(f"the template cannot be filled: {refused.detail}") from None
 
 
-def tolerant(template: str, row: Mapping[str, Any]) -> str:
-    """Return a template that takes the names that are blank in ``row`` for empty texts, as Nunjucks does."""
-    return tolerating(template, [name for name, value in row.items() if is_blank(value)])
-
-
 def tolerating(template: str, blank: Collection[str]) -> str:
-    """Return a template that may be filled where the names among ``blank`` are missing or empty."""
+    """Return a template that may be filled if the names among ``blank`` are missing or empty."""
     names = sorted(names_in(template) & {*blank})
     return "".join(f'{{% set {name} = {name} | default("") %}}' for name in names) + template
 
@@ -81,13 +76,4 @@ def script_text(value: Any) -> str:
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return str(int(value))
-    if value is None:
-        return ""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _spelt(tag: str) -> str:
-    parts = _QUOTED.split(tag)
-    for pattern, written in _SPELLINGS:
-        parts = [pattern.sub(written, part) if number % 2 == 0 else part for number, part in enumerate(parts)]
-    return "".join(parts)
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from html import escape
 
-from tests.test_imports_go_down import PACKAGE, ROWS, imported
+from tests.test_imports_go_down import PACKAGE, ROWS, modules
 
 PICTURE = PACKAGE.parent / "docs" / "house.svg"
 WAY = ("formats", "run", "asking", "adapters", "scoring", "records", "leaderboard", "compare", "report")
@@ -20,14 +20,10 @@ _WIDTH, _ROW, _HEIGHT, _LETTER = 1000, 78, 32, 7.4
 def arrows() -> dict[str, set[str]]:
     """Return the rooms that each room imports, but for those that it reaches by another one anyway."""
     found: dict[str, set[str]] = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        is_package = parts[-1] == "__init__"
-        module = ("pytest_lmeval", *(parts[:-1] if is_package else parts))
-        if len(module) > 1:
-            for _, name, for_types in imported(path.read_text("utf-8"), module, is_package):
-                if name[0] == "pytest_lmeval" and len(name) > 1 and not for_types and name[1] != module[1]:
-                    found[module[1]].add(name[1])
+    for _, module, imports in modules(PACKAGE):
+        for _, name, for_types in imports if len(module) > 1 else ():
+            if name[0] == "pytest_lmeval" and len(name) > 1 and not for_types and name[1] != module[1]:
+                found[module[1]].add(name[1])
     rooms = {room for row in ROWS for room in row.split()}
     direct = {room: targets & rooms for room, targets in found.items()}
     return {

@@ -54,24 +54,33 @@ def circle(root: Path, group: Callable[[str], str]) -> list[str]:
 
     ``group`` says by its dotted name what a module counts as. What only a type checker imports is left out.
     """
-    files = {}
-    for path in root.rglob("*.py"):
-        parts = (root.name, *path.relative_to(root).with_suffix("").parts)
-        is_package = parts[-1] == "__init__"
-        files[".".join(parts[:-1] if is_package else parts)] = path, is_package
+    files = {".".join(module) for _, module, _ in modules(root)}
     graph: dict[str, set[str]] = defaultdict(set)
-    for module, (path, is_package) in files.items():
-        for _, name, for_types in imported(path.read_text("utf-8"), tuple(module.split(".")), is_package):
+    for _, parts, imports in modules(root):
+        module = ".".join(parts)
+        for _, name, for_types in imports:
             if for_types:
                 continue
             target = next((found for end in range(len(name), 0, -1) if (found := ".".join(name[:end])) in files), None)
-            if target and target != root.name != module and group(module) != group(target):
+            if target and "pytest_lmeval" not in (target, module) and group(module) != group(target):
                 graph[group(module)].add(group(target))
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         return list(error.args[1])
     return []
+
+
+def modules(root: Path) -> list[tuple[str, tuple[str, ...], list[tuple[int, tuple[str, ...], bool]]]]:
+    """Return ``(path below root, dotted name, imports)`` of every module of the package whose folder is ``root``."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        parts = ("pytest_lmeval", *path.relative_to(root).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        module = parts[:-1] if is_package else parts
+        imports = imported(path.read_text("utf-8"), module, is_package)
+        found.append((path.relative_to(root).as_posix(), module, imports))
+    return found
 
 
 @cache
@@ -112,16 +121,10 @@ def _nodes(root: ast.AST, *, expressions: bool) -> Iterator[tuple[ast.AST, bool]
 def violations(root: Path) -> list[str]:
     """Return ``file:line: what`` for every import below ``root``, the folder of the package, that goes up."""
     found = []
-    for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root).with_suffix("").parts
-        is_package = parts[-1] == "__init__"
-        module = ("pytest_lmeval", *(parts[:-1] if is_package else parts))
-        if len(module) == 1:
-            continue  # the package itself names everything, for type checkers and on demand
-        for line, name, _ in imported(path.read_text("utf-8"), module, is_package):
-            problem = _problem(module[1], name)
-            if problem:
-                found.append(f"{'/'.join(path.relative_to(root).parts)}:{line}: {problem}")
+    for file, module, imports in modules(root):
+        if len(module) > 1:  # the package itself names everything, for type checkers and on demand
+            problems = ((line, _problem(module[1], name)) for line, name, _ in imports)
+            found += [f"{file}:{line}: {problem}" for line, problem in problems if problem]
     return found
 
 
@@ -153,25 +156,20 @@ def test_imports_go_down_and_neither_modules_nor_rooms_import_each_other_in_a_ci
 def from_branches(root: Path) -> tuple[set[tuple[str, str]], set[str]]:
     """Return ``(file, branch)`` of each import of a branch from outside, and what branches import of the trunk."""
     entered, used = set(), set()
-    for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root).with_suffix("").parts
-        own = _branch(parts)
-        is_package = parts[-1] == "__init__"
-        for _, name, for_types in imported(
-            path.read_text("utf-8"), ("pytest_lmeval", *(parts[:-1] if is_package else parts)), is_package
-        ):
-            if name[0] != "pytest_lmeval" or for_types:
-                continue
-            branch = _branch(name[1:])
-            if branch not in ("", own):
-                entered.add((path.relative_to(root).as_posix(), branch))
-            elif own and not branch:
-                used.add(_module(root, name))
+    for file, module, imports in modules(root):
+        own = _branch(module)
+        for _, name, for_types in imports:
+            branch = _branch(name)
+            if name[0] == "pytest_lmeval" and not for_types and branch != own:
+                if branch:
+                    entered.add((file, branch))
+                else:
+                    used.add(_module(root, name))
     return entered, used
 
 
-def _branch(parts: tuple[str, ...]) -> str:
-    return next((branch for branch in BRANCHES if "/".join((*parts, "")).startswith(f"{branch}/")), "")
+def _branch(module: tuple[str, ...]) -> str:
+    return next((branch for branch in BRANCHES if "/".join((*module[1:], "")).startswith(f"{branch}/")), "")
 
 
 def _module(root: Path, name: tuple[str, ...]) -> str:

@@ -103,10 +103,6 @@ def _source(folder: Path, data: bytes, name: str = "source.jsonl") -> Path:
     return path
 
 
-def test_the_kinds_are_known_by_name() -> None:
-    assert ["arc", "bfcl", "gsm8k", "hellaswag", "humaneval", "ifeval", "mbpp", "mmlu", "truthfulqa"] == [*KINDS]
-
-
 def test_questions_with_options_ask_for_a_letter(tmp_path: Path) -> None:
     (arc,) = KINDS["arc"](_source(tmp_path, SOURCES["arc"]), tmp_path / "out")
     (swag,) = KINDS["hellaswag"](_source(tmp_path, SOURCES["hellaswag"]), tmp_path / "out")
@@ -279,37 +275,6 @@ def test_a_source_that_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: s
     with pytest.raises(UsageError) as caught:
         KINDS[kind](tmp_path / name, tmp_path / "out")
     assert str(caught.value).startswith(f"{tmp_path / name}: cannot be read: ")
-
-
-@each_kind
-def test_converting_again_leaves_the_same_files_alone(tmp_path: Path, kind: str) -> None:
-    source = _source(tmp_path, SOURCES[kind])
-    first = KINDS[kind](source, tmp_path / "out")
-    inodes = [path.stat().st_ino for path in first]
-    assert first == KINDS[kind](source, tmp_path / "out")
-    assert inodes == [path.stat().st_ino for path in first]
-
-
-@each_kind
-def test_an_existing_file_of_other_content_is_never_overwritten(tmp_path: Path, kind: str) -> None:
-    source = _source(tmp_path, SOURCES[kind])
-    *others, last = KINDS[kind](source, tmp_path / "out")
-    last.write_text("mine")
-    for other in others:
-        other.unlink()
-    with pytest.raises(UsageError) as caught:
-        KINDS[kind](source, tmp_path / "out")
-    assert str(caught.value).startswith(f"{last}: exists with other content")
-    assert "mine" == last.read_text()
-    assert not any(other.exists() for other in others)
-
-
-@each_kind
-def test_a_destination_that_is_a_file_is_refused_by_name(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "out").write_text("mine")
-    with pytest.raises(UsageError, match="out: cannot be written: "):
-        KINDS[kind](_source(tmp_path, SOURCES[kind]), tmp_path / "out")
-    assert "mine" == (tmp_path / "out").read_text()
 
 
 def test_a_question_of_mmlu_and_truthfulqa_asks_for_a_letter(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from pytest_lmeval import validate_file
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.parse import parse_yaml
-from pytest_lmeval.interop.files import NewFiles
 from pytest_lmeval.interop.importers import Imported, importer
 from tests import needs
 from tests.conftest import Project
@@ -90,17 +89,18 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("dropped", 3, """'{% if premium === "yes" %}': of templates, names and plain filters"""),
         ("dropped", 4, "'{{ items | dump }}': of templates, names and plain filters"),
         ("dropped", 5, "tests.csv: prompts are read from text, YAML and JSON"),
-        ("dropped", 6, "$ref is not followed"),
-        ("dropped", 8, "scenarios: write each combination as a test"),
-        ("dropped", 15, "$ref '#/assertionTemplates/polite' is not followed"),
-        ("dropped", 16, "no regular expression of Python: unknown extension ?<n"),
-        ("dropped", 17, "[] and [^] of JavaScript mean something else in Python"),
-        ("dropped", 18, "a transform is a program"),
-        ("dropped", 19, "$ref '#/tests/0' is not followed"),
-        ("dropped", 20, "$ref '#/x' is not followed"),
-        ("dropped", 22, "vars: expected a mapping"),
-        ("dropped", 25, "options.transform: a transform is a program"),
-        ("dropped", 27, "more than 100,000 combinations of variables"),
+        ("dropped", 6, "evaluateOptions.repeat: an option of the run: --lm-repeats=N"),
+        ("dropped", 7, "$ref is not followed"),
+        ("dropped", 9, "scenarios: write each combination as a test"),
+        ("dropped", 16, "$ref '#/assertionTemplates/polite' is not followed"),
+        ("dropped", 17, "no regular expression of Python: unknown extension ?<n"),
+        ("dropped", 18, "[] and [^] of JavaScript mean something else in Python"),
+        ("dropped", 19, "a transform is a program"),
+        ("dropped", 20, "$ref '#/tests/0' is not followed"),
+        ("dropped", 21, "$ref '#/x' is not followed"),
+        ("dropped", 23, "vars: expected a mapping"),
+        ("dropped", 26, "options.transform: a transform is a program"),
+        ("dropped", 28, "more than 100,000 combinations of variables"),
     ],
 )
 def test_what_has_no_counterpart_is_listed_by_its_line(name: str, line: int, said: str) -> None:
@@ -160,13 +160,6 @@ def test_a_config_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said
         importer("promptfoo")(tmp_path / "c.yaml", tmp_path / "out")
 
 
-def test_no_file_is_overwritten(project: Project) -> None:
-    project.copy("promptfoo")
-    project.write("out/chat.yaml", "mine: 1\n")
-    assert 2 == project.lmeval("import", "promptfoo", "chat.yaml", "-o", "out").ret
-    assert "mine: 1\n" == (project.path / "out/chat.yaml").read_text()
-
-
 def test_evals_of_openai_become_data_files(tmp_path: Path) -> None:
     sample = {
         "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}],
@@ -215,8 +208,3 @@ def test_args_of_another_type_are_left_out(args: str, said: str) -> None:
         with pytest.raises(UsageError) as refused:
             importer("openai-evals")(source, Path(folder))
         assert f"left out: e.yaml:1: one: {said}" in str(refused.value)
-
-
-def test_models_whose_names_differ_in_case_only_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"A.txt: two files would have this name \(a.txt is the first\)"):
-        NewFiles(tmp_path, {"a.txt": b"", "A.txt": b""})

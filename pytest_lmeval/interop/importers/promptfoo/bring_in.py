@@ -20,12 +20,11 @@ from pytest_lmeval.interop.importers.promptfoo.providers import profiles_text, r
 from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
 from pytest_lmeval.interop.importers.promptfoo.templates import checked
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
-from pytest_lmeval.numbers import is_whole
-from pytest_lmeval.pages import page
 
 _USUAL_NAME = "promptfooconfig"
-_READ = frozenset({"prompts", "providers", "targets", "tests", "defaultTest", "evaluateOptions"})
-_OF_NO_TEST = frozenset({"description", "$schema"})
+_READ = frozenset(
+    {"$schema", "description", "prompts", "providers", "targets", "tests", "defaultTest", "evaluateOptions"}
+)
 _OPTIONS = frozenset({"prefix", "suffix", "disableVarExpansion", "disableDefaultAsserts"})
 
 
@@ -33,17 +32,18 @@ def bring_in(source: Path, destination: Path) -> Imported:
     """Return the data files and profiles for the config at ``source``; raise UsageError if it cannot be read."""
     config, remarks = read_config(source), Remarks()
     folder, files = Folder(source.parent), NewFiles(destination)
-    remarks.leave_others(config, _READ | _OF_NO_TEST, OF_A_KEY)
+    remarks.leave_others(config, _READ, OF_A_KEY)
+    remarks.leave_others(config.at("evaluateOptions"), frozenset(), OF_A_KEY)
     prompts = read_prompts(config, folder, remarks)
     cases = [*_checked(read_cases(config, folder, remarks), prompts, folder, remarks)] if prompts else []
     if not cases:
         lines = "".join(f"\n{each}" for each in Imported(files, remarks.left_out).listed())
         raise UsageError(f"{source}: no test of it has a counterpart, so nothing was written{lines}")
-    head, name, repeats = _description(config), _name(source), _repeats(config, remarks)
+    head, name = _description(config), _name(source)
     groups = grouped(cases)
     for number, group in enumerate(groups, 1):
         stem = files.stem(f"{name}-{number}" if len(groups) > 1 else name)
-        document, rows = document_of(group, prompts, repeats)
+        document, rows = document_of(group, prompts)
         held: dict[str, Any] = {"rows": rows}
         if not fits_inline(rows):
             held = {"data": f"{stem}.rows.jsonl"}
@@ -90,17 +90,6 @@ def _of_case(case: Case, folder: Folder, remarks: Remarks) -> Checked:
     before, after = (checked(str(options[key].value)) if key in options else "" for key in ("prefix", "suffix"))
     threshold = None if case.threshold is None else share_of(case.threshold)
     return Checked(case, checks, before, after, threshold)
-
-
-def _repeats(config: Node, remarks: Remarks) -> int:
-    options = config.at("evaluateOptions")
-    concurrency = f"an option of the run: --lm-concurrency={options.at('maxConcurrency').value}"
-    others = f"an option of the run: see {page('recipes.md')} and pytest --help"
-    for key, node in options.items():
-        if key != "repeat":
-            remarks.leave(node, concurrency if key == "maxConcurrency" else others)
-    repeats = options.at("repeat").value
-    return repeats if is_whole(repeats) and repeats > 0 else 1
 
 
 def _description(config: Node) -> bytes:

@@ -53,7 +53,7 @@ def grouped(cases: Sequence[Checked]) -> list[list[Checked]]:
     return [*groups.values()]
 
 
-def document_of(group: Sequence[Checked], prompts: Sequence[Prompt], repeats: int) -> tuple[Row, list[Row]]:
+def document_of(group: Sequence[Checked], prompts: Sequence[Prompt]) -> tuple[Row, list[Row]]:
     """Return a data file without its rows, and the rows."""
     first = group[0]
     columns = {name: None for each in group for name in each.case.variables}
@@ -76,7 +76,6 @@ def document_of(group: Sequence[Checked], prompts: Sequence[Prompt], repeats: in
         "prompt": texts if len(texts) > 1 else texts[prompts[0].name],
         **({"id": f"{{{{ {id_column} }}}}"} if id_column != "id" else {}),
         **({"threshold": first.threshold} if first.threshold is not None else {}),
-        **({"extras": {"repeats": repeats, "passes": repeats}} if repeats > 1 else {}),
         "checks": _named(checks, has_threshold=first.threshold is not None),
     }
     return document, rows

@@ -20,8 +20,8 @@ from tests.sources import PROJECTS
 from tests.tables import each_row
 
 HERE = PROJECTS / "promptfoo"
-# What promptfoo 0.121.1 makes of each test with its provider echo, by prompt; of `shared` and the last of
-# `texts`, what its documentation says.
+# What promptfoo 0.121.1 makes of each test with its provider echo, by prompt; of `shared`, `fixed` and
+# the last of `texts`, what its documentation says.
 OUTCOMES = {
     "texts": "10111",
     "product": "11 11 00 00 10",
@@ -29,6 +29,7 @@ OUTCOMES = {
     "csv": "1101",
     "json": "101011",
     "shared": "10",
+    "fixed": "10",
 }
 
 
@@ -96,11 +97,12 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("dropped", 17, "no regular expression of Python: unknown extension ?<n"),
         ("dropped", 18, "[] and [^] of JavaScript mean something else in Python"),
         ("dropped", 19, "a transform is a program"),
-        ("dropped", 20, "$ref '#/tests/0' is not followed"),
-        ("dropped", 21, "$ref '#/x' is not followed"),
-        ("dropped", 23, "vars: expected a mapping"),
-        ("dropped", 26, "options.transform: a transform is a program"),
-        ("dropped", 28, "more than 100,000 combinations of variables"),
+        ("dropped", 20, "the template cannot be filled"),
+        ("dropped", 21, "$ref '#/tests/0' is not followed"),
+        ("dropped", 22, "$ref '#/x' is not followed"),
+        ("dropped", 24, "vars: expected a mapping"),
+        ("dropped", 27, "options.transform: a transform is a program"),
+        ("dropped", 29, "more than 100,000 combinations of variables"),
     ],
 )
 def test_what_has_no_counterpart_is_listed_by_its_line(name: str, line: int, said: str) -> None:

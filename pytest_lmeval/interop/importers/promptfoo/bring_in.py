@@ -80,7 +80,10 @@ def _of_case(case: Case, folder: Folder, remarks: Remarks) -> Checked:
     checks = []
     for node in case.asserts:
         try:
-            checks += checks_of(node, folder, remarks)
+            found = checks_of(node, folder, remarks)
+            for text in (text for check in found for text in (*check.targets, check.demand)):
+                case.fill(text)
+            checks += found
         except LeftOut as left:
             kind = node.value.get("type", "") if isinstance(node.value, dict) else ""
             remarks.leave_for(left, node, f"{node.name} {kind}".strip())

@@ -13,7 +13,7 @@ from pytest_lmeval.interop.importers.promptfoo.csv_cases import cases_of_csv
 from pytest_lmeval.interop.importers.promptfoo.files import MAPPINGS, Folder, is_reference
 from pytest_lmeval.interop.importers.promptfoo.nodes import REFERENCE, LeftOut, Node, Remarks
 from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
-from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled, is_template
+from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled, is_template, script_text
 
 _KNOWN = frozenset({"description", "vars", "assert", "threshold", "options", "metadata", REFERENCE})
 _MOST_CASES = 100_000
@@ -34,6 +34,13 @@ class Case:
     options: Mapping[str, Node]
     threshold: Node | None
     metadata: Mapping[str, Any]
+
+    def fill(self, template: str) -> str:
+        """Return the text of a template for this test; raise LeftOut."""
+        values = self.variables.items()
+        return filled(
+            template, {name: each if isinstance(each, dict | list) else script_text(each) for name, each in values}
+        )
 
 
 def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:

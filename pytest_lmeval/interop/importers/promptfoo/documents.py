@@ -13,7 +13,6 @@ from pytest_lmeval.interop.importers.promptfoo.cases import Case
 from pytest_lmeval.interop.importers.promptfoo.checks import FULFILS, Check
 from pytest_lmeval.interop.importers.promptfoo.prompts import Prompt
 from pytest_lmeval.interop.importers.promptfoo.templates import (
-    filled,
     is_blank,
     is_template,
     names_in,
@@ -71,7 +70,7 @@ def document_of(group: Sequence[Checked], prompts: Sequence[Prompt]) -> tuple[Ro
     checks = [_check(number, group, rows) for number in range(len(first.checks))]
     used = {name for prompt in prompts for _, text in prompt.messages for name in names_in(text)}
     blank = {name for name in columns if any(is_blank(row[name]) for row in rows)} | (used - columns.keys())
-    texts = {each.name: _prompt(each, first, blank) for each in prompts}
+    texts = {each.name: _prompt(each, first, blank, rows) for each in prompts}
     document = {
         "prompt": texts if len(texts) > 1 else texts[prompts[0].name],
         **({"id": f"{{{{ {id_column} }}}}"} if id_column != "id" else {}),
@@ -102,10 +101,14 @@ def _id(case: Case) -> str:
     return f"{case.number}-{safe_name(case.description.lower(), '')[:50]}".rstrip("-")
 
 
-def _prompt(prompt: Prompt, first: Checked, blank: set[str]) -> Any:
+def _prompt(prompt: Prompt, first: Checked, blank: set[str], rows: Sequence[Row]) -> Any:
     (role, text), *others = prompt.messages
     messages = [(role, first.before + text), *others]
     messages[-1] = messages[-1][0], messages[-1][1] + first.after
+    if not any(names_in(text) for _, text in messages):
+        # A prompt of a data file uses a column, and this one is the same for all rows.
+        role, text = messages[-1]
+        messages[-1] = role, f"{{{{ {_add_column('prompt_text', [text] * len(rows), rows)} }}}}"
     found = [{"role": role, "content": tolerating(text, blank)} for role, text in messages]
     return found if role else found[0]["content"]
 
@@ -127,18 +130,13 @@ def _check(number: int, group: Sequence[Checked], rows: Sequence[Row]) -> Check:
 
 def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Sequence[Row]) -> str:
     if any(text != texts[0] for text in texts):
-        column = _add_column(name, [filled(text, _seen(each)) for text, each in zip(texts, group, strict=True)], rows)
+        column = _add_column(name, [each.case.fill(text) for text, each in zip(texts, group, strict=True)], rows)
         return tolerating(f"{{{{ {column} }}}}", [column] if any(is_blank(row[column]) for row in rows) else [])
     text = texts[0]
     if is_template(text):
         return tolerating(text, [name for name in names_in(text) if any(is_blank(row.get(name)) for row in rows)])
     # A text that is empty, or the name of a column, would be taken for a slip.
     return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if not text.strip() or text.strip() in rows[0] else text
-
-
-def _seen(each: Checked) -> Row:
-    values = each.case.variables
-    return {name: value if isinstance(value, dict | list) else script_text(value) for name, value in values.items()}
 
 
 def _add_column(name: str, values: Sequence[Any], rows: Sequence[Row]) -> str:

@@ -55,12 +55,13 @@ class Folder:
         pattern = name.removeprefix("./")
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             raise LeftOut(f"{name!r} leads out of the config's folder; only files below it are read", node)
-        if not any(mark in pattern for mark in "*?["):
-            return [self._checked(self.path / pattern, node)]
-        found = [path for path in sorted(self.path.glob(pattern)) if path.is_file()]
-        if not found or len(found) > _MOST_FILES:
-            raise LeftOut(f"{name!r} names {len(found):,} files; expected 1 to {_MOST_FILES:,}", node)
-        return [self._checked(path, node) for path in found]
+        try:
+            found = sorted(self.path.glob(pattern)) if any(mark in pattern for mark in "*?[") else [self.path / pattern]
+            if not found or len(found) > _MOST_FILES:
+                raise LeftOut(f"{name!r} names {len(found):,} files; expected 1 to {_MOST_FILES:,}", node)
+            return [self._checked(path, node) for path in found]
+        except (OSError, ValueError) as error:  # too long, or with characters that no file system takes
+            raise LeftOut(f"{name!r:.60} is no name of a file: {error!s:.60}", node) from None
 
     def value(self, path: Path, node: Node) -> Any:
         """Return what is in a YAML or JSON file, or the text of another one; raise LeftOut."""

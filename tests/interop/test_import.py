@@ -139,6 +139,7 @@ def test_providers_become_profiles_without_keys() -> None:
         "adapter": "openai:gpt-4o",
         "temperature": 0.2,
         "max_tokens": 100,
+        "max_tokens_field": "max_completion_tokens",
         "api_key_env": "MY_KEY",
         "extra_body": {"response_format": {"type": "json_object"}},
     } == profiles["careful"]

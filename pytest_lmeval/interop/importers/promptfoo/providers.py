@@ -36,7 +36,7 @@ _LITELLM |= {"vertex": "vertex_ai/", "litellm": ""}
 _SERVICES = {"openai", "anthropic", *_SERVERS, *_LITELLM}
 _WAYS = frozenset({"chat", "messages", "responses", "converse"})
 _OTHER_WAYS = frozenset({"completion", "completions", "embedding", "embeddings", "image", "realtime", "assistant"})
-_NAMES = {"apiBaseUrl": "base_url", "apiKeyEnvar": "api_key_env", "max_completion_tokens": "max_tokens"}
+_NAMES = {"apiBaseUrl": "base_url", "apiKeyEnvar": "api_key_env"}
 _NAMES |= {name: name for name in ("temperature", "max_tokens", "top_p", "stop", "seed", "stream")}
 _BODY = frozenset(
     {"frequency_penalty", "presence_penalty", "response_format", "reasoning_effort", "top_k", "min_p", "service_tier"}
@@ -96,17 +96,10 @@ def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
 
 def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Remarks) -> None:
     """Add an option to a profile in the first form that its adapter takes."""
-    forms = [{_NAMES[key]: node.value}] if key in _NAMES else []
+    why = "an option of the provider; extra_body of a profile has further fields of requests"
     if key == "apiKey" or is_secret_name(key):
-        named = _VARIABLE.fullmatch(str(node.value))
         why = "a key is never written down; name a variable with api_key_env"
-        forms = [{"api_key_env": named[1] or named[2]}] if named else []
-    elif key in _BODY:
-        forms = [{"extra_body": {**profile.get("extra_body", {}), key: node.value}}, {key: node.value}]
-        why = ""
-    else:
-        why = "an option of the provider; extra_body of a profile has further fields of requests"
-    for form in forms:
+    for form in _forms(key, node.value, profile):
         try:
             import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(form)
         except UsageError as error:
@@ -115,6 +108,17 @@ def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Re
         profile |= form
         return
     remarks.leave(node, why)
+
+
+def _forms(key: str, value: Any, profile: Profile) -> list[Profile]:
+    if key == "apiKey" or is_secret_name(key):
+        named = _VARIABLE.fullmatch(str(value))
+        return [{"api_key_env": named[1] or named[2]}] if named else []
+    if key == "max_completion_tokens":
+        return [{"max_tokens": value, "max_tokens_field": key}, {"max_tokens": value}]
+    if key in _BODY:
+        return [{"extra_body": {**profile.get("extra_body", {}), key: value}}, {key: value}]
+    return [{_NAMES[key]: value}] if key in _NAMES else []
 
 
 def _key(name: str) -> str:

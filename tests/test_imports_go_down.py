@@ -121,10 +121,16 @@ def _nodes(root: ast.AST, *, expressions: bool) -> Iterator[tuple[ast.AST, bool]
 def violations(root: Path) -> list[str]:
     """Return ``file:line: what`` for every import below ``root``, the folder of the package, that goes up."""
     found = []
-    for file, module, imports in modules(root):
-        if len(module) > 1:  # the package itself names everything, for type checkers and on demand
-            problems = ((line, _problem(module[1], name)) for line, name, _ in imports)
-            found += [f"{file}:{line}: {problem}" for line, problem in problems if problem]
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        module = ("pytest_lmeval", *(parts[:-1] if is_package else parts))
+        if len(module) == 1:
+            continue  # the package itself names everything, for type checkers and on demand
+        for line, name, _ in imported(path.read_text("utf-8"), module, is_package):
+            problem = _problem(module[1], name)
+            if problem:
+                found.append(f"{'/'.join(path.relative_to(root).parts)}:{line}: {problem}")
     return found
 
 

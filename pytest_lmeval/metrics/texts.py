@@ -26,11 +26,13 @@ _NUMBER = re.compile(
 
 def check_patterns(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
     """Raise RecordRefused for a target that is no regular expression, and for a bad ``ignore_case``."""
+    from pytest_lmeval.metrics.parts.patterns import compiled
+
     _check_flag(extras)
     for place, pattern in enumerate(targets):
         try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
+            compiled(pattern)
+        except ValueError as error:
             detail = f"expected regular expressions, got {pattern!r:.80} at index {place}: {error}"
             raise RecordRefused("bad_value", "targets", detail) from None
 
@@ -58,12 +60,13 @@ def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
 def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if ``re.search`` finds any of the targets, which are patterns, in the prediction, else 0.0.
 
-    The search runs in a process that is killed after five seconds of CPU time: TookTooLong, a ScoringError, then.
+    A search that may take long runs in a process that is killed after five seconds of CPU time: TookTooLong, a
+    ScoringError, then.
     """
-    from pytest_lmeval.metrics.parts.worker import shared_worker
+    from pytest_lmeval.metrics.parts.patterns import compiled
 
-    flags = "(?i)" if extras.get("ignore_case") else ""
-    return float(any(shared_worker().ask("pattern", flags + pattern, prediction) for pattern in targets))
+    flags = re.IGNORECASE if extras.get("ignore_case") else 0
+    return float(any(compiled(pattern, flags).search(prediction) for pattern in targets))
 
 
 @metric(extras=("ignore_case",), check=check_parts, binary=True)

@@ -6,7 +6,6 @@ Templates are those of declarative tasks, with a filter more and their last line
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from functools import lru_cache
@@ -16,6 +15,7 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.harness.chance import seed_of, seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.functions import function_of, may_draw, start_of
+from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.templates.template import Dialect, TemplateFault, compile_template
 
 Row = Mapping[str, Any]
@@ -136,7 +136,7 @@ def template_of(source: str) -> Callable[[Row], str]:
 
 
 def _regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
-    return re.sub(pattern, repl, text, count=count)
+    return compiled(pattern).sub(repl, text, count)
 
 
 # As the harness has it, null is the word None.

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.config import FunctionRef
 from pytest_lmeval.formats.harness.documents import Row
+from pytest_lmeval.metrics.parts.patterns import Pattern, compiled
 
 Filter = Callable[[Any, Row], Any]
 """From the responses to one document, and its row, to what the next filter takes."""
@@ -54,8 +55,9 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
         raise RecordRefused("not_supported", "filter_list", f"unknown filter {str(name)!r:.80}{hint}")
     try:
         signature(_FILTERS[name]).bind_partial(**options)
-        re.compile(options.get("regex_pattern", ""))
-    except (TypeError, re.error) as error:
+        for pattern in (options.get("regex_pattern", ""), *(options.get("regexes_to_ignore") or ())):
+            compiled(pattern)
+    except (TypeError, ValueError) as error:
         raise RecordRefused("bad_value", "filter_list", f"the filter {name}: {error}") from None
     return partial(_FILTERS[name], **options) if options else _FILTERS[name]
 
@@ -76,19 +78,21 @@ def _each(change: Callable[..., Any]) -> Filter:
     return every
 
 
-def _regex(response: Any, regex_pattern: str = _NUMBER, group_select: int = 0, fallback: Any = "[invalid]") -> Any:
-    found = found_in(re.compile(regex_pattern), response, group_select)
-    return fallback if found is None else found
+def _regex(
+    given: Any, row: Row, regex_pattern: str = _NUMBER, group_select: int = 0, fallback: Any = "[invalid]"
+) -> Any:
+    found = found_in(compiled(regex_pattern), given, group_select)
+    return [fallback if each is None else each for each in found]
 
 
-def found_in(pattern: re.Pattern[str], response: Any, group: int) -> str | None:
-    """Return the match at ``group`` of all, of several groups the first that is not empty; None without one."""
-    found = pattern.findall(response if isinstance(response, str) else "")
-    if not found:
-        return None
-    chosen = found[group]
-    if isinstance(chosen, tuple):
-        chosen = next(filter(None, chosen), None)
+def found_in(pattern: Pattern, responses: Sequence[Any], group: int) -> list[str | None]:
+    """Return the match at ``group`` in each response, of several groups the first that is not empty, or None."""
+    texts = [response if isinstance(response, str) else "" for response in responses]
+    return [_chosen(found[group]) if found else None for found in pattern.findall(texts)]
+
+
+def _chosen(match: Any) -> str | None:
+    chosen = match if isinstance(match, str) else next(filter(None, match), None)
     return None if chosen is None else chosen.strip()
 
 
@@ -104,22 +108,20 @@ def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names
 ) -> Any:
     def cleaned(text: str) -> str:
         for each in regexes_to_ignore or ():
-            text = re.sub(each, "", text)
+            text = compiled(each).sub("", text)
         text = text.lower() if ignore_case else text
         return "".join(c for c in text if unicodedata.category(c)[0] != "P") if ignore_punctuation else text
 
     letters = {chr(65 + number): f"({chr(65 + number)})" for number in range(len(row["choices"]))}
     by_text = dict(zip((cleaned(choice.strip()) for choice in row["choices"]), letters.values(), strict=True))
     # The longest first: one option may begin another.
-    texts = re.compile("|".join(sorted(map(re.escape, by_text), key=len, reverse=True)))
-    bare = re.compile(rf":[\s]*({'|'.join(letters)})")
-    own = re.compile(regex_pattern)
+    texts = compiled("|".join(sorted(map(re.escape, by_text), key=len, reverse=True)))
+    bare = compiled(rf":[\s]*({'|'.join(letters)})")
     answers = []
-    for response in given:
+    for response, found in zip(given, found_in(compiled(regex_pattern), given, group_select), strict=True):
         text = response if isinstance(response, str) else ""
-        found = found_in(own, text, group_select)
         for pattern, where, names in ((texts, cleaned(text), by_text), (bare, text, letters)):
-            if not found and (other := found_in(pattern, where, group_select)):
+            if not found and (other := found_in(pattern, [where], group_select)[0]):
                 found = names.get(other, other)
         answers.append(found or fallback)
     return answers
@@ -166,7 +168,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "take_first": lambda given, row: given[0],
     "take_first_k": _take_first_k,
     "majority_vote": lambda given, row: [Counter(given).most_common(1)[0][0]],
-    "regex": _each(_regex),
+    "regex": _regex,
     "regex_pos": _each(_tags),
     "multi_choice_regex": _multi_choice,
     "remove_whitespace": _each(str.strip),

@@ -13,6 +13,7 @@ from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.metrics.parts.probability import softmax
 
 # Of a text these pass the target and the result on, to an aggregation of the task's own.
@@ -222,7 +223,7 @@ def _cleaned(text: Any, options: Mapping[str, Any]) -> Any:
     if not isinstance(text, str):
         return text
     for pattern in options.get("regexes_to_ignore") or ():
-        text = re.sub(pattern, "", text)
+        text = compiled(pattern).sub("", text)
     if options.get("ignore_case"):
         text = text.lower()
     dropped = string.punctuation if options.get("ignore_punctuation") else ""

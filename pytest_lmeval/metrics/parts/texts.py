@@ -1,4 +1,4 @@
-"""What metrics do with texts: their words, runs of them, what two sides share, and what is found in one.
+"""What metrics do with texts: their words, runs of them, and what two sides share.
 
 What can take long runs in the process of worker_child.py, which executes this file by itself.
 """
@@ -68,17 +68,3 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
             row = row + matches | row - matches
     # Carries leave the row to the left, where nothing reads them: cut off once, not at every step.
     return len(short) - (row & columns).bit_count()
-
-
-def found(words: Sequence[str], text: str) -> list[int]:
-    """Return the places in ``words`` of those that are in ``text``, in any case, with no letter or digit beside them.
-
-    Takes ``O(len(text) * len(word))`` time for each.
-    """
-    patterns = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in words]
-    return [place for place, pattern in enumerate(patterns) if re.search(pattern, text, re.IGNORECASE)]
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Tell whether a regular expression is found in ``text``; that can take time without end."""
-    return re.search(pattern, text) is not None

@@ -23,9 +23,8 @@ _LAYERS = ("kernel", "landlock", "seccomp")
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
     "math_equal": ("math_child.py", "answer", "math_verify", "math"),
-    "pattern": ("texts.py", "matches", None, None),
+    "pattern": ("patterns.py", "applied", None, None),
     "rouge_l": ("texts.py", "lcs_length", None, None),
-    "string_equals_mcqa": ("texts.py", "found", None, None),
 }
 
 

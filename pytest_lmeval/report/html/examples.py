@@ -20,7 +20,6 @@ Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
 # A letter can occur a thousand times in a text; the rule reads one of the first, or the last line.
 _MOST_TRIED = 40
-_LONGEST_PATTERN = 80
 # The urgency of what is of no more interest than any other example.
 _LAST = 7
 
@@ -263,9 +262,9 @@ def extracted_span(rule: str, output: str, prediction: str) -> tuple[int, int] |
 
 def _places(rule: str, output: str, prediction: str) -> Iterator[tuple[int, int]]:
     pattern = re.escape(prediction)
-    if rule == "extract_answer" and len(prediction) <= _LONGEST_PATTERN:
+    if rule == "extract_answer":
         # The rule drops the commas between digits.
-        pattern = ",?".join(re.escape(char) for char in prediction)
+        pattern = re.sub(r"(?<=[0-9])(?=[0-9])", ",?", pattern)
     found = (match.span() for match in re.finditer(pattern, output))
     # That rule reads the last line that has an answer.
     return reversed(list(found)) if rule == "extract_answer" else found

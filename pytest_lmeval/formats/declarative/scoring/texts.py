@@ -22,13 +22,11 @@ from pytest_lmeval.formats.declarative.models.scorers import (
     StringEqualsMcqa,
 )
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
-from pytest_lmeval.metrics.parts.texts import found
-from pytest_lmeval.metrics.parts.worker import shared_worker
+from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
 from pytest_lmeval.templates.rows import walked
 
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
-_MOST_PAIRS = 10_000_000
 _Schemas = Sequence[Mapping[str, Any]]
 
 
@@ -136,10 +134,9 @@ def _named_choice(text: str, choices: Sequence[str]) -> str | None:
         letters = "".join(re.escape(choice) for choice in choices)
         alone = re.search(rf"(?<![^\W_])[{letters}](?![^\W_])", answer)
         return alone[0] if alone else None
-    # The time is the product of the lengths: an instant for a sentence, an hour for two texts of a megabyte.
-    long = len(answer) * sum(map(len, choices)) > _MOST_PAIRS
-    places = shared_worker().ask("string_equals_mcqa", choices, answer) if long else found(choices, answer)
-    return choices[places[0]] if len(places) == 1 else None
+    words = [compiled(rf"(?<!\w){re.escape(choice)}(?!\w)", re.IGNORECASE) for choice in choices]
+    named = [choice for choice, word in zip(choices, words, strict=True) if word.search(answer)]
+    return named[0] if len(named) == 1 else None
 
 
 def _metric(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:

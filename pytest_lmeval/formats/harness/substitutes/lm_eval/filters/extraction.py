@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_lmeval.formats.harness.filters import found_in
 from pytest_lmeval.formats.harness.substitutes.lm_eval.api.filter import Filter
+from pytest_lmeval.metrics.parts.patterns import compiled
 
 __all__ = ["Filter", "RegexFilter"]
 
@@ -25,4 +26,5 @@ class RegexFilter(Filter):
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> list[list[Any]]:
         """Return for each response what was found, or the fallback."""
-        return [[found_in(self.regex, each, self.group_select) or self.fallback for each in given] for given in resps]
+        pattern = compiled(self.regex.pattern, self.regex.flags)
+        return [[each or self.fallback for each in found_in(pattern, given, self.group_select)] for given in resps]

@@ -113,6 +113,8 @@ REFUSED = (
             task("filters", "filter_list: [{name: x, filter: [{function: regex, patern: x}]}]\n")),
     refused("wrong type", "a pattern", "the filter regex: missing ), unterminated subpattern",
             task("pattern", "filter_list: [{name: x, filter: [{function: regex, regex_pattern: '('}]}]\n")),
+    refused("wrong type", "a pattern to ignore", "exact_match: missing ), unterminated subpattern",
+            task("ignored", "metric_list: [{metric: exact_match, regexes_to_ignore: ['(']}]\n")),
     refused("wrong type", "a metric that decides", "harness.metric.decides: expected 'METRIC' or 'METRIC,FILTER'",
             task("decides", metric={"decides": 3})),
     refused("wrong type", "a task of a metric", "harness.metric.others: no task of this file; did you mean 'other'?",

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.harness.config import FunctionRef
 from pytest_lmeval.formats.harness.documents import Row
-from pytest_lmeval.metrics.parts.patterns import Pattern, compiled
+from pytest_lmeval.metrics.parts.patterns import Pattern, compiled, without
 
 Filter = Callable[[Any, Row], Any]
 """From the responses to one document, and its row, to what the next filter takes."""
@@ -55,8 +55,8 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
         raise RecordRefused("not_supported", "filter_list", f"unknown filter {str(name)!r:.80}{hint}")
     try:
         signature(_FILTERS[name]).bind_partial(**options)
-        for pattern in (options.get("regex_pattern", ""), *(options.get("regexes_to_ignore") or ())):
-            compiled(pattern)
+        compiled(options.get("regex_pattern", ""))
+        without(options.get("regexes_to_ignore"), "")
     except (TypeError, ValueError) as error:
         raise RecordRefused("bad_value", "filter_list", f"the filter {name}: {error}") from None
     return partial(_FILTERS[name], **options) if options else _FILTERS[name]
@@ -107,8 +107,7 @@ def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names
     regexes_to_ignore: Sequence[str] | None = None,
 ) -> Any:
     def cleaned(text: str) -> str:
-        for each in regexes_to_ignore or ():
-            text = compiled(each).sub("", text)
+        text = without(regexes_to_ignore, text)
         text = text.lower() if ignore_case else text
         return "".join(c for c in text if unicodedata.category(c)[0] != "P") if ignore_punctuation else text
 

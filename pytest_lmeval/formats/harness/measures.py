@@ -13,7 +13,7 @@ from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.patterns import compiled
+from pytest_lmeval.metrics.parts.patterns import without
 from pytest_lmeval.metrics.parts.probability import softmax
 
 # Of a text these pass the target and the result on, to an aggregation of the task's own.
@@ -84,6 +84,10 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
     if not own and not given.get("hf_evaluate") and (unknown := sorted(map(str, options.keys() - takes))):
         hint = nearest(unknown[0], sorted(takes | _NOT_OPTIONS), "expected one of")
         raise RecordRefused("unknown_field", f"metric_list.{unknown[0]}", f"{name}: unknown key{hint}")
+    try:
+        without(() if own else options.get("regexes_to_ignore"), "")
+    except (TypeError, ValueError) as error:
+        raise RecordRefused("bad_value", "metric_list.regexes_to_ignore", f"{name}: {error}") from None
     aggregation = given.get("aggregation", _DEFAULTS.get(name, "mean"))
     if isinstance(aggregation, str) and aggregation not in AGGREGATIONS:
         hint = nearest(aggregation, AGGREGATIONS, "expected one of")
@@ -222,8 +226,7 @@ def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
 def _cleaned(text: Any, options: Mapping[str, Any]) -> Any:
     if not isinstance(text, str):
         return text
-    for pattern in options.get("regexes_to_ignore") or ():
-        text = compiled(pattern).sub("", text)
+    text = without(options.get("regexes_to_ignore"), text)
     if options.get("ignore_case"):
         text = text.lower()
     dropped = string.punctuation if options.get("ignore_punctuation") else ""

@@ -7,7 +7,7 @@ worker_child.py, which executes this file by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -61,11 +61,18 @@ class Pattern:
 
 @lru_cache(maxsize=512)
 def compiled(text: str, flags: int = 0) -> Pattern:
-    """Return the pattern that is written ``text``; raise ValueError with the reason if it is none."""
+    """Return the pattern written as ``text``; raise ValueError, with the reason, for a text that cannot be one."""
     try:
         return Pattern(text, flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from None
+
+
+def without(patterns: Iterable[str] | None, text: str) -> str:
+    """Return ``text`` without what the patterns find, one after the other."""
+    for pattern in patterns or ():
+        text = compiled(pattern).sub("", text)
+    return text
 
 
 def applied(pattern: str, given: Any, method: str = "search", flags: int = 0, *more: Any) -> Any:

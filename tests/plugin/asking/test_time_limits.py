@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests import needs
 from tests.conftest import BOTH, Project
+
+LIMIT = "from pytest_lmeval.metrics.parts import worker\nworker.shared_worker()._cpu_limit_s = 0.5\n"
 
 
 @pytest.fixture
@@ -90,9 +94,7 @@ definition:
 def test_a_text_that_makes_a_pattern_slow_is_a_wrong_answer_and_the_run_complete(model: Project) -> None:
     needs.installed("jsonschema")
     slow, fine = f'"{"a" * 60}!"', '"aaa"'
-    model.write(
-        "conftest.py", "from pytest_lmeval.metrics.parts import worker\nworker.shared_worker()._cpu_limit_s = 1.0\n"
-    )
+    model.write("conftest.py", LIMIT)
     model.write("tasks/shape.yaml", YAML)
     model.write("tasks/rows.csv", "prompt\n" + "".join(said.replace('"', '"""') + "\n" for said in (slow, fine)))
     result = model.run_pytest("--lm-adapter=model:Batch", "--lm-include-per-example")
@@ -100,8 +102,39 @@ def test_a_text_that_makes_a_pattern_slow_is_a_wrong_answer_and_the_run_complete
     examples = model.examples()
     assert ["failed", "passed"] == [record["status"] for record in examples.values()]
     assert [0.0, 1.0] == [record["score"] for record in examples.values()]
-    told = "json_schema took more than 1 s of CPU time; patterns of the schema: '^(a+)+$'"
+    told = "json_schema took more than 0.5 s of CPU time; patterns of the schema: '^(a+)+$'"
     assert [True, False] == [told in str(record.get("details", "")) for record in examples.values()]
+
+
+FILTERS = "filter_list: [{name: x, filter: [{function: %s, regex_pattern: (a+)+$}, {function: take_first}]}]"
+PATTERNS = {
+    "found": FILTERS % "regex",
+    "chosen": FILTERS % "multi_choice_regex",
+    "ignored": "metric_list: [{metric: exact_match, regexes_to_ignore: [(a+)+$]}]",
+    "replaced": """description: "{{ said | regex_replace('(a+)+$', '') }}" """,
+}
+
+
+def test_a_text_that_makes_a_pattern_of_a_task_slow_is_an_error_of_its_example_alone(project: Project) -> None:
+    rows = [{"said": text, "choices": ["b", "c"]} for text in (f"{'a' * 40}!", "aaa")]
+    for name, keys in PATTERNS.items():
+        asked = "doc_to_text: 'say: {{said}}'\ndoc_to_target: said\n"
+        project.write(f"{name}/t.yaml", f"task: {name}\ndataset_path: rows\ntest_split: test\n{asked}{keys}\n")
+        harness = {"harness": {"from": f"../{name}", "data": "../data", "tasks": [name]}}
+        project.write(f"tasks/{name}.yaml", json.dumps(harness))
+    project.write("data/rows/test.jsonl", "\n".join(map(json.dumps, rows)))
+    project.write("conftest.py", LIMIT)
+    record = {"metric": "regex", "targets": ["(a+)+$"]}
+    project.task(
+        "tasks/r.jsonl", *({"id": str(n), "prompt": f"say: {row['said']}", **record} for n, row in enumerate(rows))
+    )
+    refused = project.run("tasks/replaced.yaml")
+    assert 2 == refused.ret
+    refused.stdout.fnmatch_lines(["*bad_value template: item 0: *: pattern took more than 0.5 s of CPU time*"])
+    assert 3 == project.run("--ignore=tasks/replaced.yaml").ret
+    scored = {name: (line["status"], line["error"]) for name, line in project.ledger().items()}
+    expected = {"0": ("error", "pattern took more than 0.5 s of CPU time"), "1": ("passed", "")}
+    assert {f"{task}:{id}": of for task in ("found", "chosen", "ignored", "r") for id, of in expected.items()} == scored
 
 
 @pytest.mark.parametrize("option", ["--lm-timeout=0", "--lm-timeout=soon", "--lm-retries=-1", "--lm-concurrency=0"])

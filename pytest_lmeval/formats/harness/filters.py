@@ -147,12 +147,11 @@ _LABELS = {
     **dict.fromkeys(("organization", "company", "org"), "ORG"),
     **dict.fromkeys(("time", "date"), "DATE"),
 }
+_LABELLED = re.compile(rf"\b({'|'.join(_LABELS)})\s*:")
 
 
 def _spans(response: str) -> str:
-    text = response.lower()
-    for word, label in _LABELS.items():
-        text = re.sub(rf"\b{word}\s*:", f"{label}:", text)
+    text = _LABELLED.sub(lambda found: f"{_LABELS[found[1]]}:", response.lower())
     text = "$".join(text.split("$$")).rstrip("$").replace("\n", "$").strip()
     found = [
         f"{label.lower()}: {entity}"

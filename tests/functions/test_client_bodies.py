@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_lmeval.functions.clients import chat_request, messages_request, responses_request
+from pytest_lmeval.functions.clients import chat_request, messages_request, models, responses_request
 from pytest_lmeval.functions.clients.body import ClientRequest
 
 FUNCTION = {"name": "look", "parameters": {}}
@@ -103,3 +104,17 @@ def _with(value: Any, place: tuple[Any, ...], junk: Any) -> Any:
     copy = dict(value) if isinstance(value, dict) else list(value)
     copy[place[0]] = _with(value[place[0]], place[1:], junk)
     return copy
+
+
+OWNERS = {
+    **dict.fromkeys(("json.loads(", "model_validate(", "validation_faults("), "models.py"),
+    **dict.fromkeys(("web.StreamResponse(", ".prepare("), "events.py"),
+    "x-should-retry": "chat_reply.py",
+}
+
+
+def test_one_module_checks_bodies_one_sends_events_and_one_errors() -> None:
+    sources = {path.name: path.read_text("utf-8") for path in Path(models.__file__).parent.glob("*.py")}
+    assert {rule: [owner] for rule, owner in OWNERS.items()} == {
+        rule: [name for name, text in sources.items() if rule in text] for rule in OWNERS
+    }

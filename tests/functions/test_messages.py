@@ -71,25 +71,25 @@ def _said(role: str, *blocks: Any) -> dict[str, Any]:
 
 
 REFUSED: Any = (
-    ({"max_tokens": None}, "max_tokens: expected a whole number from 1, got None"),
-    ({"messages": None}, "messages: expected a list of messages, got None"),
-    ({"messages": []}, "messages: expected a list of messages, got []"),
-    ({"messages": [5]}, "messages: expected objects with role user or assistant and content, got 5"),
-    ({"messages": [{"role": "system", "content": "x"}]}, "messages: expected objects with role user or assistant"),
-    (_said("user", {"type": "image"}), "messages: expected blocks text and tool_result of a user, got"),
-    (_said("user", 5), "messages: expected blocks text and tool_result of a user, got 5"),
-    (_said("user", RESULT | {"content": [{"type": "image"}]}), "messages: expected a tool_result with tool_use_id"),
-    (_said("assistant", {"type": "server_tool_use"}), "messages: expected blocks text, tool_use and thinking"),
-    (_said("assistant", CALL | {"input": "x"}), "messages: expected blocks text, tool_use and thinking of a model"),
-    ({"system": 5}, "system: expected a text or a list of blocks, got 5"),
-    ({"system": ["x"]}, "system: expected a text or blocks of text, got 'x'"),
-    ({"system": [5]}, "system: expected a text or blocks of text, got 5"),
-    ({"system": [{"type": "image"}]}, "system: expected a text or blocks of text"),
-    ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools: expected tools with a name"),
-    ({"tools": [LOOK | {"input_schema": 5}]}, "tools: look: expected input_schema to be an object"),
-    ({"tool_choice": {"type": "tool", "name": "see"}}, "tool_choice: expected auto, any, none or one of the tools"),
+    ({"max_tokens": None}, "max_tokens: the field 'max_tokens' is required here"),
+    ({"messages": [{"role": "system", "content": "x"}]}, "messages[0].role: 'system' is not one of user, assistant"),
+    (_said("user", {"type": "image"}), "messages[0].content[0].type: 'image' is not one of text, tool_result"),
+    (_said("user", RESULT | {"content": [{"type": "image"}]}), "messages[0].content[0].content: expected content that"),
+    (_said("assistant", {"type": "server_tool_use"}), "messages[0].content[0].type: 'server_tool_use' is not one of"),
+    (_said("assistant", CALL | {"input": "x"}), "messages[0].content[0].input: expected a mapping, got a string 'x'"),
+    ({"system": 5}, "system: expected a text or a list, got 5"),
+    ({"system": [{"type": "image"}]}, "system[0].type: 'image' is not one of text"),
+    (
+        {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        "tools[0].type: expected a tool of the applic",
+    ),
+    ({"tools": [LOOK | {"input_schema": 5}]}, "tools[0].input_schema: expected a mapping, got a number 5"),
+    (
+        {"tool_choice": {"type": "tool", "name": "see"}},
+        "tool_choice: expected auto, none, required or one of the tools",
+    ),
     ({"mcp_servers": []}, "mcp_servers: expected nothing: a tool of another server is the server's own"),
-    ({"stop_sequences": "end"}, "stop_sequences: expected a list of texts, got 'end'"),
+    ({"stop_sequences": "end"}, "stop_sequences: expected a list, got a string 'end'"),
 )
 
 
@@ -114,10 +114,11 @@ ANSWERS = (
 
 @each_row(("answer", "reason"), ANSWERS)
 def test_the_events_of_a_stream_are_the_message_in_one_piece(answer: Completion, reason: str) -> None:
-    whole = document(answer, read())
+    asked = read()
+    whole = document(answer, asked)
     assert reason == whole["stop_reason"]
     came = StreamedMessage()
-    for event in events_of(whole):
+    for event in events_of(whole, asked):
         came.add(event)
     found = came.document()
     assert came.has_ended

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, BudgetSpent
 from pytest_lmeval.functions.clients.body import ClientRequest
-from pytest_lmeval.functions.clients.events import begun, pieces
+from pytest_lmeval.functions.clients.events import pieces
 from pytest_lmeval.types import Completion
 
 _REFUSAL = "refusal"
@@ -21,17 +21,23 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 def error_reply(error: Exception) -> web.Response:
     """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
-    given = error.said if isinstance(error, AdapterError) else {}
-    status = status_of(error)
-    kind = given.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
-    fault = {
+    return refusal({"error": fault_of(error, _KINDS, "server_error")}, error)
+
+
+def refusal(document: dict[str, Any], error: Exception) -> web.Response:
+    """Return the reply with an error: what was worth trying again has been tried again already."""
+    return web.json_response(document, status=status_of(error), headers={"x-should-retry": "false"})
+
+
+def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict[str, Any]:
+    """Return what interfaces say of an error, its type by ``kinds`` of status if the server named none."""
+    given, status = error.said if isinstance(error, AdapterError) else {}, status_of(error)
+    return {
         "message": given.get("message") or str(error) or type(error).__name__,
-        "type": kind,
+        "type": given.get("type") or kinds.get(status, "invalid_request_error" if status < 500 else of_server),
         "code": given.get("code"),
         "param": given.get("param"),
     }
-    # What was worth trying again has been tried again already.
-    return web.json_response({"error": fault}, status=status, headers={"x-should-retry": "false"})
 
 
 def status_of(error: Exception) -> int:
@@ -41,36 +47,36 @@ def status_of(error: Exception) -> int:
     return 402 if isinstance(error, BudgetSpent) else 500
 
 
-def whole_reply(answer: Completion, asked: ClientRequest) -> web.Response:
-    """Return an answer in one piece."""
+def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
+    """Return the chat completion with an answer."""
     message = {"role": "assistant", **_message_of(answer), **_calls(answer)}
-    choice = {"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}
-    head = _head("chat.completion", asked.model)
-    return web.json_response({**head, "choices": [choice], "usage": _usage(answer)})
+    return {
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": asked.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}],
+        "usage": _usage(answer),
+    }
 
 
-async def stream_reply(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-    """Send an answer that is there as events, its text in a few pieces."""
-    stream = await begun(request)
-    head = _head("chat.completion.chunk", asked.model)
-    for delta, reason in _deltas(answer):
-        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
-        await stream.send({**head, "choices": [choice]})
+def events_of(whole: dict[str, Any], asked: ClientRequest) -> Iterator[dict[str, Any]]:
+    """Yield the events of a chat completion."""
+    head = {name: whole[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    (choice,) = whole["choices"]
+    ends = [(delta, None) for delta in _deltas(choice["message"])] + [({}, choice["finish_reason"])]
+    for delta, reason in ends:
+        yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
     if asked.wants_usage:
-        await stream.send({**head, "choices": [], "usage": _usage(answer)})
-    return await stream.end(b"data: [DONE]\n\n")
+        yield {**head, "choices": [], "usage": whole["usage"]}
 
 
-def _deltas(answer: Completion) -> Iterator[tuple[dict[str, Any], str | None]]:
-    message = _message_of(answer)
-    yield {"role": "assistant", "content": ""}, None
+def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": ""}
     for name in ("reasoning_content", "content", "refusal"):
-        for piece in pieces(message.get(name) or ""):
-            yield {name: piece}, None
-    calls = [{"index": number, **call} for number, call in enumerate(_calls(answer).get("tool_calls", ()))]
-    if calls:
-        yield {"tool_calls": calls}, None
-    yield {}, _reason(answer)
+        yield from ({name: piece} for piece in pieces(message.get(name) or ""))
+    if "tool_calls" in message:
+        yield {"tool_calls": [{"index": number, **call} for number, call in enumerate(message["tool_calls"])]}
 
 
 def _message_of(answer: Completion) -> dict[str, Any]:
@@ -105,7 +111,3 @@ def _usage(answer: Completion) -> dict[str, Any]:
     if answer.reasoning_tokens is not None:
         usage["completion_tokens_details"] = {"reasoning_tokens": answer.reasoning_tokens}
     return usage
-
-
-def _head(kind: str, model: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": kind, "created": int(time.time()), "model": model}

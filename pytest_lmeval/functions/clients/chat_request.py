@@ -1,151 +1,88 @@
-"""What the body of a request for a chat completion asks."""
+"""The body of a request for a chat completion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pytest_lmeval.functions.clients.body import (
-    FLAG,
-    LIMIT,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    Checks,
-    ClientRequest,
-    check,
-    is_texts,
-    named,
-    of,
-    options_of,
-    parsed,
-    text_of,
-)
-from pytest_lmeval.numbers import is_whole
+from pydantic import AliasPath, Field, FiniteFloat
+
+from pytest_lmeval.functions.clients import models
+from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
 from pytest_lmeval.types import Message, ToolCall
 
 # Of a message, what servers give and no model receives; thoughts are never sent back in a conversation.
 _NEVER_SENT = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
-_OF_MESSAGES = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+_Gone = Annotated[None, models.expects("nothing: functions are asked for as tools")]
+
+
+class _ChatTool(BodyPart):
+    name: str = Field(validation_alias=AliasPath("function", "name"))
+    parameters: Loose[dict[str, Any]] = Field(None, validation_alias=AliasPath("function", "parameters"))
+
+
+class _ChatCall(BodyPart):
+    id: Loose[str] = None
+    name: str = Field(validation_alias=AliasPath("function", "name"))
+    arguments: Loose[str] = Field(None, validation_alias=AliasPath("function", "arguments"))
+
+
+class _ChatMessage(BodyPart):
+    role: str
+    content: Annotated[Text | None, models.text_of("text")] = None
+    tool_calls: Loose[list[_ChatCall]] = None
+    tool_call_id: Loose[str] = None
+
+    def message(self) -> Message:
+        """Return what it says; raise ValueError for nothing at all."""
+        if self.content is None and not self.tool_calls:
+            raise ValueError("messages: expected content that is text, got None")
+        calls = (ToolCall(call.id or "", call.name, call.arguments or "") for call in self.tool_calls or ())
+        return Message(self.role, self.content or "", tuple(calls), self.tool_call_id or "")
+
+
+class _ChatChoice(models.NamedTool):
+    type: Literal["function"] = "function"
+    name: str = Field(validation_alias=AliasPath("function", "name"))
+
+
+class _ChatBody(models.Body):
+    messages: Some[_ChatMessage]
+    n: Annotated[int, Field(ge=1, le=1), models.expects("1: one answer per request is given here")] = 1
+    stop: Annotated[list[str], models.or_text(str)] = Field([])
+    max_tokens: Limit | None = None
+    max_completion_tokens: Limit | None = None
+    tools: list[_ChatTool] = Field([])
+    tool_choice: Annotated[Word | _ChatChoice, models.CHOICE] = ""
+    functions: _Gone = None
+    function_call: _Gone = None
+    stream_options: dict[str, Any] = Field({})
+    logprobs: Option[Flag] = None
+    frequency_penalty: Option[FiniteFloat] = None
+    presence_penalty: Option[FiniteFloat] = None
+    seed: Option[int] = None
+    response_format: Option[dict[str, Any]] = None
 
 
 def read_request(body: bytes) -> ClientRequest:
     """Return what ``body`` asks; raise ValueError, with the field and what was expected, for what cannot be asked."""
-    fields = parsed(body, "messages")
-    check(fields, _FIELDS)
-    options = options_of(fields, _READ)
-    tools = tuple(map(_tool, fields.get("tools") or ()))
+    asked, given, options = models.read(_ChatBody, body)
+    limits = {asked.max_completion_tokens, asked.max_tokens} - {None}
+    if len(limits) > 1:
+        raise ValueError("max_completion_tokens and max_tokens: expected one of them, or two equal numbers")
+    tools = tuple(models.present(tool["function"]) for tool in given.get("tools") or ())
+    dropped = {f"messages[].{name}" for message in asked.messages for name in message.extras - _NEVER_SENT}
     return ClientRequest(
-        messages=_messages(fields.get("messages")),
+        messages=tuple(message.message() for message in asked.messages),
         fields={
-            "stop": _stops(fields.get("stop")),
-            "max_tokens": _limit(fields),
+            "stop": tuple(filter(None, asked.stop)),
+            "max_tokens": next(iter(limits), None),
             "options": options,
             "tools": tools,
-            "tool_choice": _tool_choice(fields.get("tool_choice"), [tool["name"] for tool in tools]),
+            "tool_choice": models.chosen(asked.tool_choice, tools),
         },
-        model=fields.get("model") or "",
-        streams=bool(fields.get("stream")),
-        wants_usage=bool((fields.get("stream_options") or {}).get("include_usage")),
-        dropped=_dropped(fields),
+        model=asked.model,
+        streams=asked.stream,
+        wants_usage=bool(asked.stream_options.get("include_usage")),
+        dropped=tuple(sorted(dropped | ({"choices[].logprobs"} if asked.logprobs else set()))),
     )
-
-
-_GONE = (lambda _: False, "nothing: functions are asked for as tools")
-_FIELDS: Checks = {
-    "model": TEXT,
-    "n": (lambda value: is_whole(value) and value == 1, "1: one answer per request is given here"),
-    "stop": (lambda value: isinstance(value, str) or is_texts(value), "a text or a list of texts"),
-    "max_tokens": LIMIT,
-    "max_completion_tokens": LIMIT,
-    "tools": (of(list), "a list of functions"),
-    "tool_choice": (of(str, dict), "auto, none, required, or an object that names a function"),
-    "functions": _GONE,
-    "function_call": _GONE,
-    "stream": FLAG,
-    "stream_options": OBJECT,
-    "logprobs": FLAG,
-    "temperature": NUMBER,
-    "top_p": NUMBER,
-    "frequency_penalty": NUMBER,
-    "presence_penalty": NUMBER,
-    "seed": (is_whole, "a whole number"),
-    "response_format": OBJECT,
-}
-# All others are options.
-_READ = frozenset(
-    {"messages", "model", "n", "stop", "max_tokens", "max_completion_tokens", "tools", "tool_choice"}
-    | {"functions", "function_call", "stream", "stream_options"}
-)
-
-
-def _limit(fields: Mapping[str, Any]) -> Any:
-    given = {fields.get(name) for name in ("max_completion_tokens", "max_tokens")} - {None}
-    if len(given) > 1:
-        raise ValueError("max_completion_tokens and max_tokens: expected one of them, or two equal numbers")
-    return next(iter(given), None)
-
-
-def _stops(given: Any) -> tuple[str, ...]:
-    return tuple(filter(None, [given] if isinstance(given, str) else given or ()))
-
-
-def _tool(given: Any) -> Mapping[str, Any]:
-    function = given.get("function") if isinstance(given, dict) else None
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise ValueError(f"tools: expected functions with a name, got {given!r:.120}")
-    if not isinstance(function.get("parameters") or {}, dict):
-        raise ValueError(f"tools: {function['name']}: expected parameters to be an object")
-    return {name: value for name, value in function.items() if value is not None}
-
-
-def _tool_choice(given: Any, names: list[str]) -> str:
-    if given is None or given == "":
-        return ""
-    if isinstance(given, dict):
-        function = given.get("function") if given.get("type", "function") == "function" else None
-        name = function.get("name") if isinstance(function, dict) else None
-        if isinstance(name, str) and name in names:
-            return name
-    return named(given, [])
-
-
-def _messages(given: Any) -> tuple[Message, ...]:
-    if not isinstance(given, list) or not given:
-        raise ValueError(f"messages: expected a list of messages, got {given!r:.80}")
-    return tuple(map(_message, given))
-
-
-def _message(given: Any) -> Message:
-    if not isinstance(given, dict) or not isinstance(given.get("role"), str):
-        raise ValueError(f"messages: expected objects with role and content, got {given!r:.120}")
-    calls = given.get("tool_calls") or ()
-    content = text_of(given.get("content"), "text")
-    if content is None and not (calls and given.get("content") is None):
-        raise ValueError(f"messages: expected content that is text, got {given.get('content')!r:.120}")
-    answers = given.get("tool_call_id") or ""
-    if not isinstance(calls, list | tuple) or not isinstance(answers, str):
-        raise ValueError("messages: expected tool_calls to be a list and tool_call_id a text")
-    return Message(given["role"], content or "", tuple(map(_call, calls)), answers)
-
-
-def _call(given: Any) -> ToolCall:
-    function = given.get("function") if isinstance(given, dict) else None
-    parts: tuple[Any, ...] = (None,)
-    if isinstance(function, dict):
-        parts = (given.get("id") or "", function.get("name"), function.get("arguments") or "")
-    if not all(isinstance(part, str) for part in parts):
-        raise ValueError(f"messages: expected tool_calls with id and function, all text, got {given!r:.120}")
-    return ToolCall(*parts)
-
-
-def _dropped(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of what no adapter is sent: other parts of messages than text and calls, and ``logprobs``."""
-    found = {
-        f"messages[].{name}"
-        for message in fields["messages"]
-        for name, value in message.items()
-        if value not in (None, "", [], {}, False) and name not in _OF_MESSAGES and name not in _NEVER_SENT
-    }
-    found |= {"choices[].logprobs"} if fields.get("logprobs") else set()
-    return tuple(sorted(found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -11,30 +11,17 @@ from aiohttp import web
 _PIECES = 8
 
 
-async def begun(request: web.Request) -> Events:
-    """Return a stream of events that has begun."""
+async def stream(request: web.Request, events: Iterable[dict[str, Any]], last: bytes) -> web.StreamResponse:
+    """Reply with events, under their names where the interface gives them types, and ``last`` behind them."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
-    return Events(response)
-
-
-class Events:
-    """A reply to which events are added."""
-
-    def __init__(self, response: web.StreamResponse) -> None:
-        self._response = response
-
-    async def send(self, value: Any, name: str = "") -> None:
-        """Send an event, under a name where the interface gives events names."""
-        head = f"event: {name}\n" if name else ""
-        await self._response.write(f"{head}data: {json.dumps(value)}\n\n".encode())
-
-    async def end(self, last: bytes = b"") -> web.StreamResponse:
-        """End the reply; ``last`` is what the interface has behind all events."""
-        if last:
-            await self._response.write(last)
-        await self._response.write_eof()
-        return self._response
+    for event in events:
+        head = f"event: {event['type']}\n" if "type" in event else ""
+        await response.write(f"{head}data: {json.dumps(event)}\n\n".encode())
+    if last:
+        await response.write(last)
+    await response.write_eof()
+    return response
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from aiohttp import web
 
@@ -18,6 +18,7 @@ from pytest_lmeval.functions.clients import (
     responses_request,
 )
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks
+from pytest_lmeval.functions.clients.events import stream
 from pytest_lmeval.types import Completion, Message
 
 KNOWN = ("/chat/completions", "/responses")
@@ -28,11 +29,32 @@ MESSAGES = "/messages"
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What reads the body of a request, what answers it, and what says why there is no answer."""
+    """What reads the body of a request, and what an answer, its events and an error are in this interface.
+
+    ``last`` comes behind all events.
+    """
 
     read: Callable[[bytes], ClientRequest]
-    reply: Callable[[web.Request, Completion, ClientRequest], Awaitable[web.StreamResponse]]
+    document: Callable[[Completion, ClientRequest], dict[str, Any]]
+    events: Callable[[dict[str, Any], ClientRequest], Iterable[dict[str, Any]]]
     error: Callable[[Exception], web.Response]
+    last: bytes = b""
+
+    async def reply(self, request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
+        """Send an answer that is there: in one piece, or as events with its text in a few pieces."""
+        whole = self.document(answer, asked)
+        if asked.streams:
+            return await stream(request, self.events(whole, asked), self.last)
+        return web.json_response(whole)
+
+
+_CHAT = Interface(
+    chat_request.read_request,
+    chat_reply.document,
+    chat_reply.events_of,
+    chat_reply.error_reply,
+    last=b"data: [DONE]\n\n",
+)
 
 
 def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | None:
@@ -40,33 +62,20 @@ def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | N
     if request.method != "POST":
         return None
     if path == MESSAGES:
-        beta = request.headers.get("anthropic-beta", "")
-        return Interface(partial(messages_request.read_request, beta=beta), _message, messages_reply.error_reply)
+        read = partial(messages_request.read_request, beta=request.headers.get("anthropic-beta", ""))
+        return Interface(read, messages_reply.document, messages_reply.events_of, messages_reply.error_reply)
     if path == "/responses":
         read = partial(responses_request.read_request, talks=talks)
-        return Interface(read, partial(_respond, talks), chat_reply.error_reply)
+        return Interface(read, partial(_response, talks), responses_reply.events_of, chat_reply.error_reply)
     # Behind a path of a server's own, as some servers have it, too.
     if path.endswith("/chat/completions"):
-        return Interface(chat_request.read_request, _chat, chat_reply.error_reply)
+        return _CHAT
     return None
 
 
-async def _chat(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-    if asked.streams:
-        return await chat_reply.stream_reply(request, answer, asked)
-    return chat_reply.whole_reply(answer, asked)
-
-
-async def _message(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-    if asked.streams:
-        return await messages_reply.stream_reply(request, answer, asked)
-    return messages_reply.whole_reply(answer, asked)
-
-
-async def _respond(talks: Talks, request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-    id = f"resp_{secrets.token_hex(24)}"
+def _response(talks: Talks, answer: Completion, asked: ClientRequest) -> dict[str, Any]:
+    """Return the response with an answer, and keep the conversation for a request that goes on with it."""
+    whole = responses_reply.document(answer, asked)
     if asked.talk is not None:
-        talks[id] = (*asked.talk, Message("assistant", answer.text, answer.tool_calls))
-    if asked.streams:
-        return await responses_reply.stream_reply(request, answer, asked, id)
-    return responses_reply.whole_reply(answer, asked, id)
+        talks[whole["id"]] = (*asked.talk, Message("assistant", answer.text, answer.tool_calls))
+    return whole

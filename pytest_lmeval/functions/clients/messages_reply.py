@@ -9,10 +9,9 @@ from typing import Any
 
 from aiohttp import web
 
-from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.functions.clients.body import ClientRequest
-from pytest_lmeval.functions.clients.chat_reply import status_of
-from pytest_lmeval.functions.clients.events import begun, pieces
+from pytest_lmeval.functions.clients.chat_reply import fault_of, refusal
+from pytest_lmeval.functions.clients.events import pieces
 from pytest_lmeval.types import Completion, ToolCall
 
 _REASONS = {"": "end_turn", "stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -25,17 +24,12 @@ _KINDS = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-Event = dict[str, Any]
 
 
 def error_reply(error: Exception) -> web.Response:
     """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
-    said = error.said if isinstance(error, AdapterError) else {}
-    status = status_of(error)
-    kind = said.get("type") or _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
-    fault = {"type": kind, "message": said.get("message") or str(error) or type(error).__name__}
-    # What was worth trying again has been tried again already.
-    return web.json_response({"type": "error", "error": fault}, status=status, headers={"x-should-retry": "false"})
+    fault = fault_of(error, _KINDS, "api_error")
+    return refusal({"type": "error", "error": {name: fault[name] for name in ("type", "message")}}, error)
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
@@ -58,20 +52,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
     }
 
 
-def whole_reply(answer: Completion, asked: ClientRequest) -> web.Response:
-    """Return an answer in one piece."""
-    return web.json_response(document(answer, asked))
-
-
-async def stream_reply(request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-    """Send an answer that is there as events, its texts in a few pieces."""
-    stream = await begun(request)
-    for event in events_of(document(answer, asked)):
-        await stream.send(event, event["type"])
-    return await stream.end()
-
-
-def events_of(message: dict[str, Any]) -> Iterator[Event]:
+def events_of(message: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, Any]]:
     """Yield the events of a message."""
     usage = {**message["usage"], "output_tokens": 0}
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None, "usage": usage}}

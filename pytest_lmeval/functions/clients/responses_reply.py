@@ -7,19 +7,19 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aiohttp import web
-
 from pytest_lmeval.functions.clients.body import ClientRequest
-from pytest_lmeval.functions.clients.events import begun, pieces
+from pytest_lmeval.functions.clients.events import pieces
 from pytest_lmeval.types import Completion
 
 _REFUSAL = "refusal"
 _REPEATED = (
-    *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "previous_response_id", "prompt_cache_key"),
+    *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls"),
+    *("previous_response_id", "prompt_cache_key"),
     *("reasoning", "safety_identifier", "service_tier", "store", "temperature", "text", "top_p", "truncation", "user"),
 )
 _DEFAULTS: Mapping[str, Any] = {
     "metadata": {},
+    "parallel_tool_calls": True,
     "reasoning": {"effort": None, "summary": None},
     "store": True,
     "text": {"format": {"type": "text"}},
@@ -28,35 +28,35 @@ _DEFAULTS: Mapping[str, Any] = {
 Event = dict[str, Any]
 
 
-def document(answer: Completion, asked: ClientRequest, id: str) -> dict[str, Any]:
-    """Return the response with an answer; ``id`` is what a later request may name it by."""
+def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
+    """Return the response with an answer, under a new id that a later request may name it by."""
+    given = asked.given
     is_cut = answer.finish_reason == "length"
     return {
-        **_head(asked, id),
+        "id": _new("resp"),
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": asked.model,
         "status": "incomplete" if is_cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "output": [*_items(answer)],
         "usage": _usage(answer),
+        "background": False,
+        "error": None,
+        **{name: given.get(name) for name in _REPEATED},
+        **{name: value for name, value in _DEFAULTS.items() if given.get(name) is None},
+        "tool_choice": given.get("tool_choice") or "auto",
+        "tools": given.get("tools") or [],
     }
 
 
-def whole_reply(answer: Completion, asked: ClientRequest, id: str) -> web.Response:
-    """Return an answer in one piece."""
-    return web.json_response(document(answer, asked, id))
+def events_of(done: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, Any]]:
+    """Yield the events of a response, numbered."""
+    yield from ({**event, "sequence_number": number} for number, event in enumerate(_events_of(done)))
 
 
-async def stream_reply(request: web.Request, answer: Completion, asked: ClientRequest, id: str) -> web.StreamResponse:
-    """Send an answer that is there as events, its texts in a few pieces."""
-    stream = await begun(request)
-    for number, event in enumerate(events_of(answer, asked, id)):
-        await stream.send({**event, "sequence_number": number}, event["type"])
-    return await stream.end()
-
-
-def events_of(answer: Completion, asked: ClientRequest, id: str) -> Iterator[Event]:
-    """Yield the events of an answer, without their numbers."""
-    done = document(answer, asked, id)
-    empty = _head(asked, id) | {"status": "in_progress", "output": [], "usage": None}
+def _events_of(done: Mapping[str, Any]) -> Iterator[Event]:
+    empty = {**done, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     yield {"type": "response.created", "response": empty}
     yield {"type": "response.in_progress", "response": empty}
     for index, item in enumerate(done["output"]):
@@ -86,26 +86,6 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
         yield {"type": f"response.{part['type']}.delta", **at, "delta": piece, **beside}
     yield {"type": f"response.{part['type']}.done", **at, name: part[name], **beside}
     yield {"type": "response.content_part.done", **at, "part": part}
-
-
-def _head(asked: ClientRequest, id: str) -> dict[str, Any]:
-    """Return the response as far as it is known before the answer."""
-    given = {name: asked.given.get(name) for name in _REPEATED}
-    parallel, choice = asked.given.get("parallel_tool_calls"), asked.given.get("tool_choice")
-    return {
-        "id": id,
-        "object": "response",
-        "created_at": int(time.time()),
-        "model": asked.model,
-        "background": False,
-        "error": None,
-        "incomplete_details": None,
-        "parallel_tool_calls": True if parallel is None else parallel,
-        "tool_choice": choice or "auto",
-        "tools": asked.given.get("tools") or [],
-        **given,
-        **{name: value for name, value in _DEFAULTS.items() if given[name] is None},
-    }
 
 
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:

@@ -1,32 +1,100 @@
-"""What the body of a request for a response asks, as OpenAI's Responses interface has it."""
+"""The body of a request for a response, as OpenAI's Responses interface has it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pytest_lmeval.functions.clients.body import (
-    FLAG,
-    LIMIT,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    Checks,
-    ClientRequest,
-    Talks,
-    check,
-    is_texts,
-    named,
-    of,
-    options_of,
-    parsed,
-    text_of,
-)
+from pydantic import BeforeValidator, Field
+
+from pytest_lmeval.functions.clients import models
+from pytest_lmeval.functions.clients.body import ClientRequest, Talks
+from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
 from pytest_lmeval.types import Message, ToolCall
 
-_ROLES = ("user", "assistant", "system", "developer")
 _TEXTS = ("input_text", "output_text", "text")
-_OF_TOOLS = frozenset({"type", "name", "description", "parameters", "strict"})
+_OF_TOOLS = ("name", "description", "parameters", "strict")
+
+
+class _MessageItem(BodyPart):
+    type: Literal["message"]
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Annotated[Text, models.text_of(*_TEXTS, "refusal")]
+
+
+class _CallItem(BodyPart):
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+
+
+class _ResultItem(BodyPart):
+    type: Literal["function_call_output"]
+    call_id: str
+    output: Annotated[Text, models.text_of(*_TEXTS)]
+
+
+class _ThoughtItem(BodyPart):
+    type: Literal["reasoning"]
+
+
+_Item = Annotated[
+    Annotated[_MessageItem | _CallItem | _ResultItem | _ThoughtItem, Field(discriminator="type")],
+    BeforeValidator(lambda item: {"type": "message", **item} if isinstance(item, dict) else item),
+]
+
+
+class _ResponsesTool(BodyPart):
+    type: Annotated[Literal["function"], models.OWN_TOOL]
+    name: str
+    parameters: Loose[dict[str, Any]] = None
+
+
+class _ResponsesChoice(models.NamedTool):
+    type: Literal["function"]
+
+
+class _PlainFormat(BodyPart):
+    type: Literal["text", "json_object"]
+
+
+class _SchemaFormat(BodyPart):
+    type: Literal["json_schema"]
+    name: str
+    shape: dict[str, Any] = Field(alias="schema")
+
+
+class _TextOptions(BodyPart):
+    verbosity: Any = None
+    format: Annotated[_PlainFormat | _SchemaFormat, Field(discriminator="type")] | None = None
+
+
+class _Reasoning(BodyPart):
+    effort: Any = None
+
+
+class _ResponsesBody(models.Body):
+    input: Annotated[Some[_Item], models.or_text(lambda text: {"role": "user", "content": text})]
+    instructions: str = ""
+    previous_response_id: str | None = None
+    max_output_tokens: Limit | None = None
+    tools: list[_ResponsesTool] = Field([])
+    tool_choice: Annotated[Word | _ResponsesChoice, models.CHOICE] = ""
+    parallel_tool_calls: Option[Flag] = None
+    text: _TextOptions = _TextOptions()
+    reasoning: _Reasoning = _Reasoning()
+    include: list[str] = Field([])
+    stream_options: dict[str, Any] = Field({})
+    background: Annotated[Literal[False], models.expects("false: an answer is waited for here")] = False
+    conversation: Annotated[None, models.expects("nothing: a conversation is the server's own")] = None
+    prompt: Annotated[None, models.expects("nothing: a stored prompt is the server's own")] = None
+    # What the server keeps, and under what labels: not every server takes them with a chat completion.
+    store: Flag = True
+    metadata: Any = None
+    truncation: Any = "disabled"
+    max_tool_calls: Any = None
+    context_management: Any = None
 
 
 def read_request(body: bytes, talks: Talks) -> ClientRequest:
@@ -34,200 +102,70 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
 
     Raise ValueError, with the field and what was expected, for what cannot be asked.
     """
-    fields = parsed(body, "input")
-    check(fields, _FIELDS)
-    options = options_of(fields, _READ) | _reasoning(fields) | _text_options(fields)
-    tools = tuple(map(_tool, fields.get("tools") or ()))
-    talk = _earlier(fields, talks) + _messages(fields.get("input"))
-    instructions = fields.get("instructions")
-    return ClientRequest(
-        messages=(Message("system", instructions), *talk) if instructions else talk,
-        fields={
-            "max_tokens": fields.get("max_output_tokens"),
-            "options": options,
-            "tools": tools,
-            "tool_choice": _tool_choice(fields.get("tool_choice"), [tool["name"] for tool in tools]),
-        },
-        model=fields.get("model") or "",
-        streams=bool(fields.get("stream")),
-        dropped=tuple(sorted({*_dropped(fields)})),
-        given=fields,
-        talk=None if fields.get("store") is False else talk,
-    )
-
-
-def _server_side(what: str) -> tuple[Any, str]:
-    return lambda _: False, f"nothing: {what} is the server's own, and no other has it"
-
-
-_FIELDS: Checks = {
-    "model": TEXT,
-    "input": (of(str, list), "a text or a list of items"),
-    "instructions": TEXT,
-    "max_output_tokens": LIMIT,
-    "tools": (of(list), "a list of functions"),
-    "tool_choice": (of(str, dict), "auto, none, required, or an object that names a function"),
-    "parallel_tool_calls": FLAG,
-    "temperature": NUMBER,
-    "top_p": NUMBER,
-    "text": OBJECT,
-    "reasoning": OBJECT,
-    "include": (is_texts, "a list of texts"),
-    "stream": FLAG,
-    "stream_options": OBJECT,
-    "store": FLAG,
-    "background": (lambda value: value is False, "false: an answer is waited for here"),
-    "previous_response_id": TEXT,
-    "conversation": _server_side("a conversation"),
-    "prompt": _server_side("a stored prompt"),
-}
-# All others are options: those of chat completions that have the same names, and those that a server alone knows.
-_READ = frozenset(
-    {"model", "input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning", "include"}
-    | {"stream", "stream_options", "background", "previous_response_id", "conversation", "prompt", "truncation"}
-    | {"max_tool_calls", "context_management"}
-    # What the server keeps, and under what labels: not every server takes them with a chat completion.
-    | {"store", "metadata"}
-)
-
-
-def _reasoning(fields: Mapping[str, Any]) -> dict[str, Any]:
-    effort = (fields.get("reasoning") or {}).get("effort")
-    return {} if effort is None else {"reasoning_effort": effort}
-
-
-def _text_options(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how long and of which form the text is to be, as chat completions say it."""
-    text = fields.get("text") or {}
-    verbosity, form = text.get("verbosity"), text.get("format")
-    found = {} if verbosity is None else {"verbosity": verbosity}
-    if form is None:
-        return found
-    kind = form.get("type") if isinstance(form, dict) else None
-    if kind == "json_schema":
-        if not isinstance(form.get("name"), str) or not isinstance(form.get("schema"), dict):
-            raise ValueError(f"text.format: expected a json_schema with name and schema, got {form!r:.80}")
-        schema = {name: value for name, value in form.items() if name != "type" and value is not None}
-        return {**found, "response_format": {"type": kind, "json_schema": schema}}
-    if kind == "json_object":
-        return {**found, "response_format": {"type": kind}}
-    if kind == "text":
-        return found
-    raise ValueError(f"text.format: expected the type text, json_object or json_schema, got {form!r:.80}")
-
-
-def _tool(given: Any) -> Mapping[str, Any]:
-    kind = given.get("type") if isinstance(given, dict) else None
-    if kind != "function" or not isinstance(given.get("name"), str):
-        raise ValueError(f"tools: expected functions with a name, those of a server are not here, got {given!r:.120}")
-    if not isinstance(given.get("parameters") or {}, dict):
-        raise ValueError(f"tools: {given['name']}: expected parameters to be an object")
-    return {name: value for name, value in given.items() if value is not None and name in _OF_TOOLS - {"type"}}
-
-
-def _tool_choice(given: Any, names: list[str]) -> str:
-    if given is None or given == "":
-        return ""
-    if isinstance(given, dict) and given.get("type") == "function" and given.get("name") in names:
-        return str(given["name"])
-    return named(given, [])
-
-
-def _earlier(fields: Mapping[str, Any], talks: Talks) -> tuple[Message, ...]:
-    """Return the conversation that the request goes on with."""
-    previous = fields.get("previous_response_id")
-    if previous is None:
-        return ()
-    if previous not in talks:
+    asked, given, options = models.read(_ResponsesBody, body)
+    previous = asked.previous_response_id
+    if previous is not None and previous not in talks:
         raise ValueError(
             f"previous_response_id: expected the id of a response of this example that was stored, got {previous!r:.80}"
         )
-    return talks[previous]
+    talk = (talks[previous] if previous is not None else ()) + _messages(asked.input)
+    tools = tuple(
+        {name: tool[name] for name in _OF_TOOLS if tool.get(name) is not None} for tool in given.get("tools") or ()
+    )
+    return ClientRequest(
+        messages=(Message("system", asked.instructions), *talk) if asked.instructions else talk,
+        fields={
+            "max_tokens": asked.max_output_tokens,
+            "options": options | _renamed(asked),
+            "tools": tools,
+            "tool_choice": models.chosen(asked.tool_choice, tools),
+        },
+        model=asked.model,
+        streams=asked.stream,
+        dropped=tuple(sorted({*_dropped(asked)})),
+        given=given,
+        talk=talk if asked.store else None,
+    )
 
 
-def _messages(given: Any) -> tuple[Message, ...]:
+def _messages(items: list[_Item]) -> tuple[Message, ...]:
     """Return the items of the input as messages: an answer and the calls that follow it are one."""
-    if isinstance(given, str):
-        return (Message("user", given),)
-    if not given:
-        raise ValueError(f"input: expected a text or a list of items, got {given!r:.80}")
     found: list[Message] = []
-    for message in _each_item(given):
-        if found and _is_one(found[-1], message):
-            last = found.pop()
-            message = Message("assistant", last.content + message.content, last.tool_calls + message.tool_calls)
-        found.append(message)
+    for message in filter(None, map(_message, items)):
+        last = found[-1] if found and found[-1].role == "assistant" else None
+        if last and message.role == "assistant" and (message.tool_calls or not last.content):
+            found[-1] = Message("assistant", last.content + message.content, last.tool_calls + message.tool_calls)
+        else:
+            found.append(message)
     return tuple(found)
 
 
-def _is_one(last: Message, message: Message) -> bool:
-    is_of_model = last.role == message.role == "assistant"
-    return is_of_model and bool(message.tool_calls or not last.content)
+def _message(item: _Item) -> Message | None:
+    """Return an item as a message, thoughts as none: they are never sent back in a conversation."""
+    if isinstance(item, _MessageItem):
+        return Message(item.role, item.content)
+    if isinstance(item, _CallItem):
+        return Message("assistant", "", (ToolCall(item.call_id, item.name, item.arguments),))
+    return Message("tool", item.output, (), item.call_id) if isinstance(item, _ResultItem) else None
 
 
-def _each_item(items: list[Any]) -> Iterator[Message]:
-    for item in items:
-        kind = item.get("type", "message") if isinstance(item, dict) else None
-        if kind == "message":
-            yield _message(item)
-        elif kind == "function_call":
-            yield Message("assistant", "", (_call(item),))
-        elif kind == "function_call_output":
-            yield _result(item)
-        elif kind != "reasoning":  # thoughts are never sent back in a conversation
-            raise ValueError(
-                f"input: expected items message, function_call, function_call_output or reasoning, got {item!r:.120}"
-            )
+def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
+    """Return the options that chat completions have by other names."""
+    form = asked.text.format
+    options = {"reasoning_effort": asked.reasoning.effort, "verbosity": asked.text.verbosity}
+    if isinstance(form, _SchemaFormat):
+        schema = form.model_dump(by_alias=True, exclude_unset=True, exclude={"type"})
+        options["response_format"] = {"type": form.type, "json_schema": schema}
+    elif form and form.type == "json_object":
+        options["response_format"] = {"type": form.type}
+    return models.present(options)
 
 
-def _message(item: Mapping[str, Any]) -> Message:
-    content = item.get("content")
-    text = text_of(_plain(content), *_TEXTS)
-    if item.get("role") not in _ROLES or text is None:
-        raise ValueError(f"input: expected a message with role and content that is text, got {item!r:.120}")
-    return Message(item["role"], text)
-
-
-def _plain(content: Any) -> Any:
-    """Return content with a refusal as the text that it is."""
-    if not isinstance(content, list):
-        return content
-    return [
-        {"type": "output_text", "text": part.get("refusal")}
-        if isinstance(part, dict) and part.get("type") == "refusal"
-        else part
-        for part in content
-    ]
-
-
-def _call(item: Mapping[str, Any]) -> ToolCall:
-    parts = (item.get("call_id"), item.get("name"), item.get("arguments"))
-    if not all(isinstance(part, str) for part in parts):
-        raise ValueError(
-            f"input: expected a function_call with call_id, name and arguments, all text, got {item!r:.120}"
-        )
-    return ToolCall(*map(str, parts))
-
-
-def _result(item: Mapping[str, Any]) -> Message:
-    text, id = text_of(item.get("output"), *_TEXTS), item.get("call_id")
-    if text is None or not isinstance(id, str):
-        raise ValueError(
-            f"input: expected a function_call_output with call_id and output, both text, got {item!r:.120}"
-        )
-    return Message("tool", text, (), id)
-
-
-def _dropped(fields: Mapping[str, Any]) -> Iterator[str]:
+def _dropped(asked: _ResponsesBody) -> Iterator[str]:
     """Yield the names of what no adapter is sent."""
-    yield from (f"include: {name}" for name in fields.get("include") or ())
-    for name in ("max_tool_calls", "context_management"):
-        if fields.get(name) is not None:
-            yield name
-    if fields.get("truncation") not in (None, "disabled"):
-        yield "truncation"
-    for name in ("reasoning", "text"):
-        known = {"reasoning": ("effort",), "text": ("format", "verbosity")}[name]
-        yield from (f"{name}.{key}" for key, value in (fields.get(name) or {}).items() if value and key not in known)
-    for tool in fields.get("tools") or ():
-        yield from (f"tools[].{name}" for name, value in tool.items() if value is not None and name not in _OF_TOOLS)
+    yield from (f"include: {name}" for name in asked.include)
+    yield from (name for name in ("max_tool_calls", "context_management") if getattr(asked, name) is not None)
+    yield from ("truncation",) if asked.truncation != "disabled" else ()
+    yield from (f"reasoning.{name}" for name in asked.reasoning.extras)
+    yield from (f"text.{name}" for name in asked.text.extras)
+    yield from (f"tools[].{name}" for tool in asked.tools for name in (tool.model_extra or {}).keys() - {*_OF_TOOLS})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from functools import cached_property, partial, wraps
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, fields_of, messages_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.user import BlockingUser, User
 
 _YES_NO = ("yes", "no")
+_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client")
 
@@ -147,40 +149,37 @@ class LmBase(Traced):
             raise UsageError(f"{place()}: lm was used before its example began")
         return self.state
 
-    def _asking(self, prompt: Prompt, given: Mapping[str, Any], *, may_fail: bool) -> Asking[Completion]:
-        state = self._running
-        state.check_is_running("lm.ask")
-        model = self._services.model
-        fields = fields_of(given)
-        named = fields["options"].get("model", "")
-        if model.model_by_request and not named:
-            error = UsageError(
-                f"{place()}: lm.ask: {model.name}: has no model of its own; name one, lm.ask(..., model=NAME), or say "
-                f"--lm-adapter={model.name}:MODEL"
-            )
-            state.fail(error)
-            raise error
-        request, step = open_request(state, model.answering(named), messages_of(prompt), fields)
-        step.client = {"model": named} if named else {}
-        step.may_fail = step.may_fail or may_fail
-        return (yield from answered(state, step, model, request))
 
-    def _judging(self, question: str, text: str, labels: Sequence[str], *, reason: bool) -> Asking[Any]:
-        from pytest_lmeval.functions.judging import consulting, labelling
+def _awaited(
+    work: Callable[Concatenate[Lm, _Given], Asking[_Result]],
+) -> Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]]:
+    """Return the method that awaits the answers to what ``work`` asks."""
 
-        inquire = partial(labelling, question, str(text), labels, reason=reason)
-        return consulting(self._running, self._services.judge, inquire)
+    @wraps(work)
+    def method(lm: Lm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, _Result]:
+        asking = work(lm, *args, **kwargs)
+        return lm._awaited(lm._running.promise(f"lm.{work.__name__}"), asking)
 
-    def _grading(self, rubric: str, text: str, given: Mapping[str, Any]) -> Asking[Grade]:
-        from pytest_lmeval.functions.judging import consulting, grading
+    return method
 
-        inquire = partial(grading, rubric, str(text), **given)
-        return consulting(self._running, self._services.judge, inquire)
+
+def _waited(
+    awaited: Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]],
+) -> Callable[Concatenate[BlockingLm, _Given], _Result]:
+    """Return the method of :class:`Lm` as one that waits for the answers."""
+    work: Callable[Concatenate[BlockingLm, _Given], Asking[_Result]] = unwrap(awaited)
+
+    @wraps(work)
+    def method(lm: BlockingLm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+        return lm._waited(work(lm, *args, **kwargs))
+
+    return method
 
 
 class Lm(LmBase):
     """The fixture ``lm`` of an ``async def`` function."""
 
+    @_awaited
     def ask(  # noqa: PLR0913  # keyword-only, those of one request
         self,
         prompt: Prompt,
@@ -192,7 +191,7 @@ class Lm(LmBase):
         temperature: float | None = None,
         model: str | None = None,
         may_fail: bool = False,
-    ) -> Coroutine[Any, Any, Completion]:
+    ) -> Asking[Completion]:
         """Return what the model under test answers to a text, or to messages with ``role`` and ``content``.
 
         The request goes through the run's engine, with its retries and limits, and becomes a step. Without an answer
@@ -204,28 +203,48 @@ class Lm(LmBase):
         """
         given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stop}
         given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
-        return self._awaited(self._running.promise("lm.ask"), self._asking(prompt, given, may_fail=may_fail))
+        state = self._running
+        state.check_is_running("lm.ask")
+        asker = self._services.model
+        fields = fields_of(given)
+        named = fields["options"].get("model", "")
+        if asker.model_by_request and not named:
+            error = UsageError(
+                f"{place()}: lm.ask: {asker.name}: has no model of its own; name one, lm.ask(..., model=NAME), or say "
+                f"--lm-adapter={asker.name}:MODEL"
+            )
+            state.fail(error)
+            raise error
+        request, step = open_request(state, asker.answering(named), messages_of(prompt), fields)
+        step.client = {"model": named} if named else {}
+        step.may_fail = step.may_fail or may_fail
+        return (yield from answered(state, step, asker, request))
 
     @overload
+    @_awaited
     def judge(
         self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[False] = False
-    ) -> Coroutine[Any, Any, str]: ...
+    ) -> Asking[str]: ...
 
     @overload
+    @_awaited
     def judge(
         self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[True]
-    ) -> Coroutine[Any, Any, Judgment]: ...
+    ) -> Asking[Judgment]: ...
 
-    def judge(
-        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False
-    ) -> Coroutine[Any, Any, Any]:
+    @_awaited
+    def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False) -> Asking[Any]:
         """Return the label that the judge (``--lm-judge``) gives to ``text``; it is asked twice where it says none.
 
         With ``reason`` it says first why: a :class:`Judgment` with ``label`` and ``reason``. Raises ScoringError, and
         makes the example an error, without a judge and where no reply is a label.
         """
-        return self._awaited(self._running.promise("lm.judge"), self._judging(question, text, labels, reason=reason))
+        from pytest_lmeval.functions.judging import consulting, labelling
 
+        inquire = partial(labelling, question, str(text), labels, reason=reason)
+        return consulting(self._running, self._services.judge, inquire)
+
+    @_awaited
     def grade(
         self,
         rubric: str,
@@ -234,15 +253,17 @@ class Lm(LmBase):
         reference: str = "",
         levels: Mapping[Any, str] | None = None,
         human_label: object = None,
-    ) -> Coroutine[Any, Any, Grade]:
+    ) -> Asking[Grade]:
         """Return the level that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
 
         ``levels`` are two numbers in [0, 1] or more, increasing, each with what it means; without any, 0 and 1.
         ``reference`` is a right answer that it may compare with, ``human_label`` what a person said of the text. A
         reply without a level is asked for once more; raises ScoringError, and makes the example an error, after that.
         """
-        given = {"reference": reference, "levels": levels, "human_label": human_label}
-        return self._awaited(self._running.promise("lm.grade"), self._grading(rubric, text, given))
+        from pytest_lmeval.functions.judging import consulting, grading
+
+        inquire = partial(grading, rubric, str(text), reference=reference, levels=levels, human_label=human_label)
+        return consulting(self._running, self._services.judge, inquire)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
         """Return a user whom the model of ``--lm-user`` plays, by default the judge's, to be talked with.
@@ -276,52 +297,9 @@ class Lm(LmBase):
 class BlockingLm(LmBase):
     """The fixture ``lm`` of a ``def`` function: the same, with methods that wait."""
 
-    def ask(  # noqa: PLR0913  # keyword-only, as those of Lm.ask
-        self,
-        prompt: Prompt,
-        *,
-        tools: Sequence[Mapping[str, Any]] = (),
-        tool_choice: str = "",
-        stop: str | Sequence[str] = (),
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        model: str | None = None,
-        may_fail: bool = False,
-    ) -> Completion:
-        """Return what the model under test answers; see :meth:`Lm.ask`."""
-        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stop}
-        given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
-        return self._waited(self._asking(prompt, given, may_fail=may_fail))
-
-    @overload
-    def judge(
-        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[False] = False
-    ) -> str: ...
-
-    @overload
-    def judge(
-        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[True]
-    ) -> Judgment: ...
-
-    def judge(
-        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False
-    ) -> str | Judgment:
-        """Return the label that the judge gives to ``text``; see :meth:`Lm.judge`."""
-        found: str | Judgment = self._waited(self._judging(question, text, labels, reason=reason))
-        return found
-
-    def grade(
-        self,
-        rubric: str,
-        text: str,
-        *,
-        reference: str = "",
-        levels: Mapping[Any, str] | None = None,
-        human_label: object = None,
-    ) -> Grade:
-        """Return the level that the judge gives ``text`` by ``rubric``; see :meth:`Lm.grade`."""
-        given = {"reference": reference, "levels": levels, "human_label": human_label}
-        return self._waited(self._grading(rubric, text, given))
+    ask = _waited(Lm.ask)
+    judge = _waited(Lm.judge)
+    grade = _waited(Lm.grade)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> BlockingUser:
         """Return a user to be talked with, ``for said in user``; see :meth:`Lm.user`."""

@@ -62,5 +62,5 @@ def reply_to(answer: Completion) -> web.Response:
     try:
         status, kind, body = reply_in(answer.text)
     except ValueError as error:
-        raise AdapterError(f"what answered is no reply of a server: {error}") from None
+        raise AdapterError(f"the answer is no reply of a server: {error}") from None
     return web.Response(status=status, body=body, headers={"Content-Type": kind} if kind else {})

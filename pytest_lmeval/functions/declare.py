@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -18,11 +19,12 @@ from typing import Any, NamedTuple, TypeVar
 from pytest_lmeval.data.limits import MAX_ROWS, check_rows
 from pytest_lmeval.errors import BadTaskFile, LmevalError, RecordRefused, UsageError
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.text import portable_path
 
 Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[str, Any]]]
 Row = dict[str, Any]
-"""What an eval function is given of its data: each call gets a copy."""
+"""A row of the data of an eval function: each call gets a copy."""
 Numbers = float | Mapping[str, float]
 """A number for the score that decides, or one for each score by name."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -199,9 +201,9 @@ def _check_metadata(name: str, metadata: Mapping[str, Any]) -> None:
 
 def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | None) -> None:
     for what, share in shares.items():
-        if share is not None and not _is_share(share):
+        if share is not None and not (is_number(share) and 0 <= share <= 1):
             raise UsageError(f"eval_task({name!r}): {what}: expected a number from 0 to 1, got {share!r}")
-    if timeout is not None and not (_is_number(timeout) and timeout > 0):
+    if timeout is not None and not (timeout == math.inf or (is_number(timeout) and timeout > 0)):
         raise UsageError(f"eval_task({name!r}): timeout: expected seconds above 0, got {timeout!r}")
 
 
@@ -216,14 +218,6 @@ def _check_function(name: str, function: Any, *, has_data: bool, threads: bool |
         raise UsageError(f"eval_task({name!r}): threads=True is for def functions; an async one needs no thread")
     if has_data and "row" not in inspect.signature(function).parameters:
         raise UsageError(f"eval_task({name!r}) has data: give {function.__name__} an argument named row")
-
-
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool)
-
-
-def _is_share(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1
 
 
 class DataRows(NamedTuple):

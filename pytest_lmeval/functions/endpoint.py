@@ -11,9 +11,9 @@ import secrets
 import socket
 import threading
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused, ScoringError
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks, refused
@@ -36,7 +36,6 @@ _LARGEST_BODY = 64 << 20
 _LONGEST_PATH = 200
 _MOST_ENDED = 100_000
 _MOST_NAMES = 5
-_Read = TypeVar("_Read")
 _PATIENCE_S = 2.0
 _BASE = "/v1"
 _HOW = (
@@ -171,6 +170,7 @@ class Endpoint:
         """Answer one HTTP request."""
         # Once, with the first request: what asks aiohttp for its types is not imported before.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
+        from pytest_lmeval.functions.clients.forwarding import read_forwarded
         from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
 
         try:
@@ -187,7 +187,8 @@ class Endpoint:
         try:
             if not self._paths.has(request.method, path):
                 raise refused(404, f"{what} is not answered here; {_expected(self._paths, path)}")
-            asked = await _forwarded(request, path)
+            with _refusing():
+                asked = await read_forwarded(request, path)
         except RequestRefused as error:
             example.answers.refuse(example.state, what, error)
             return error_reply(error)
@@ -256,7 +257,8 @@ async def _stop(server: Any) -> None:
 
 async def _answered(request: web.Request, interface: Interface, example: _Example, what: str) -> web.StreamResponse:
     try:
-        asked = await _asked(request, interface)
+        with _refusing():
+            asked = interface.read(await request.read())
     except RequestRefused as error:
         example.answers.refuse(example.state, what, error)
         return interface.error(error)
@@ -267,27 +269,13 @@ async def _answered(request: web.Request, interface: Interface, example: _Exampl
     return await interface.reply(request, answer, asked)
 
 
-async def _asked(request: web.Request, interface: Interface) -> ClientRequest:
-    """Return what a request asks; raise RequestRefused, with a status, for one that nobody can be asked."""
-
-    async def read() -> ClientRequest:
-        return interface.read(await request.read())
-
-    return await _refusing(read())
-
-
-async def _forwarded(request: web.Request, path: str) -> Forwarded:
-    from pytest_lmeval.functions.clients.forwarding import read_forwarded
-
-    return await _refusing(read_forwarded(request, path))
-
-
-async def _refusing(reading: Awaitable[_Read]) -> _Read:
-    """Return what was read; raise RequestRefused, with a status, where that cannot be."""
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    """Raise RequestRefused, with a status, for what cannot be read."""
     from aiohttp import web
 
     try:
-        return await reading
+        yield
     except web.HTTPRequestEntityTooLarge:
         raise refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:

@@ -29,9 +29,9 @@ from pytest_lmeval.types import Completion, Generate, Message
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
 LARGEST = 1 << 20
-"""How many characters a step holds at most."""
+"""The most characters that a step holds."""
 OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-"""What the paths of this package's modules begin with."""
+"""The beginning of the paths of this package's modules."""
 
 
 class Watcher(Protocol):

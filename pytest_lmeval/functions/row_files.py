@@ -57,4 +57,4 @@ def _yaml(path: Path, data: bytes) -> Any:
 
 
 PARSERS: Mapping[str, Callable[[Path, bytes], Any]] = {".json": _json, ".yaml": _yaml, ".yml": _yaml}
-"""What reads a file, by its suffix."""
+"""The readers of files, by suffix."""

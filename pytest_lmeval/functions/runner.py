@@ -27,7 +27,7 @@ _CANCELLED = "cancelled before it began: another example's code cancels all task
 _IDLE_S = 1.0
 _SETTLES_S, _LOOK_S = 0.5, 0.005
 _LAST_WORDS_S = 1.0
-"""How long a function may clean up that is cancelled as its time is over."""
+"""The seconds in which a function that ran out of time may clean up."""
 _Work = Callable[[], Any]
 _Queue = queue.SimpleQueue[Callable[[], _Work]]
 
@@ -152,7 +152,7 @@ class Runner:
             example.lm.leave()
             # A function may swallow its cancellation, or keep the loop from cancelling it.
             if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
-                error = _too_long(example.timeout)
+                error = AdapterTimeout(f"the function took longer than {example.timeout:g} s (timeout= of eval_task)")
             example.outcomes.append(Outcome(state, error, seconds))
             if example.is_cancelled:
                 break
@@ -252,7 +252,3 @@ def _check_that_it_ran(state: ExampleState) -> None:
             "the function is async def, and its call gave nothing to await, so that nothing in it ran: a decorator of "
             "it must return what it returns"
         )
-
-
-def _too_long(timeout: float) -> AdapterTimeout:
-    return AdapterTimeout(f"the function took longer than {timeout:g} s (timeout= of eval_task)")

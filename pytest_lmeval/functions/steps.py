@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import shown_name, steps_of
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
@@ -98,11 +98,7 @@ def total_usage(steps: Iterable[Step]) -> dict[str, float]:
 def sound_usage(usage: Any) -> dict[str, float]:
     """Return the amounts of a step's usage: steps are the application's to change."""
     given = usage.items() if isinstance(usage, Mapping) else ()
-    return {str(name): amount for name, amount in given if _is_amount(amount)}
-
-
-def _is_amount(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf
+    return {str(name): amount for name, amount in given if is_number(amount) and amount >= 0}
 
 
 def last_steps(details: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_lmeval.functions.example import LARGEST, as_json, cut
 from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.numbers import is_number
 
 _OPERATION = "gen_ai.operation.name"
 _TOOL = "gen_ai.tool.name"
@@ -85,11 +86,7 @@ def _of_events(events: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 def _usage(attributes: Mapping[str, Any]) -> dict[str, float]:
     found = {name: _first(attributes, names) for name, names in _USAGE.items()}
-    return {
-        name: amount
-        for name, amount in found.items()
-        if isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < 1e15
-    }
+    return {name: amount for name, amount in found.items() if is_number(amount) and 0 <= amount < 1e15}
 
 
 def _read(value: Any) -> Any:

@@ -68,7 +68,7 @@ async def test_word(row, lm):
 # report, and all that the recorder does with it. Collecting, asking, scoring and reporting stay as they are.
 _UNRECORDED = """
 from pytest_lmeval.scoring import evaluate
-from pytest_lmeval.plugin.collect.collector import ExampleItem
+from pytest_lmeval.plugin.asking.item import ExampleItem
 from pytest_lmeval.plugin.record.run_record import RunRecord
 
 

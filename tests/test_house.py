@@ -31,9 +31,10 @@ SCRIPT = ROOT / "benchmarks" / "one_example.py"
 WAYS = {
     "library": (30, 297, 174),
     # Reports are moved aside, what a task needs is judged for it alone, and the limit on cost when a request is sent.
-    "pytest": (65, 730, 486),
+    # Two files more: private names of pytest are in three files.
+    "pytest": (67, 730, 486),
     # The same, async fixtures by the item that asks, exceptions that nothing saw, ids of calls.
-    "function": (75, 888, 630),
+    "function": (77, 888, 630),
 }
 # A thread that finds something waiting goes another way than one that waits: so many switches may be the machine's.
 LUCK = 8

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pytest_lmeval.own_modules
-from pytest_lmeval.plugin.asking.fixtures import (
+from pytest_lmeval.plugin.collect.selecting import note_ini_marks
+from pytest_lmeval.plugin.fixtures import (
     lm,
     lm_adapter,
     lm_base_url,
@@ -23,8 +24,8 @@ from pytest_lmeval.plugin.asking.fixtures import (
     lm_render,
     lm_sandbox,
 )
-from pytest_lmeval.plugin.collect.selecting import note_ini_marks
-from pytest_lmeval.plugin.private import is_worker, report_sections
+from pytest_lmeval.plugin.private.reports import report_sections
+from pytest_lmeval.plugin.private.workers import is_worker
 from pytest_lmeval.plugin.settings.checks import apply_ini_options
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, keep_environment
 from pytest_lmeval.plugin.settings.options import add_options
@@ -97,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 
         if scrubber_of_run(config):
-            from pytest_lmeval.plugin.workers.discretion import be_discreet
+            from pytest_lmeval.plugin.common.discretion import be_discreet
 
             be_discreet(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
@@ -175,7 +176,7 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
         from pytest_lmeval.plugin.collect.formatting import collect_formatting_file
 
         return collect_formatting_file(file_path, root, parent)
-    from pytest_lmeval.plugin.collect.collector import collect_task_file
+    from pytest_lmeval.plugin.asking.collector import collect_task_file
 
     try:
         return collect_task_file(file_path, root, parent)
@@ -224,7 +225,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.sections or report.longrepr is not None:
-        from pytest_lmeval.plugin.workers.discretion import clean_collected
+        from pytest_lmeval.plugin.common.discretion import clean_collected
 
         clean_collected(report, collector)
     return report
@@ -232,7 +233,7 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
-    from pytest_lmeval.plugin.workers.discretion import make_warning_harmless
+    from pytest_lmeval.plugin.common.discretion import make_warning_harmless
 
     make_warning_harmless(warning_message)
 
@@ -277,7 +278,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
-        from pytest_lmeval.plugin.workers.report import report_runs
+        from pytest_lmeval.plugin.common.report import report_runs
 
         report_runs(session.config)
 
@@ -293,8 +294,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     try:
         return (yield)
     except (KeyboardInterrupt, Warning) as error:
+        from pytest_lmeval.plugin.common.report import add_to_report
         from pytest_lmeval.plugin.record.ending import ctrl_c_in
-        from pytest_lmeval.plugin.workers.report import add_to_report
 
         ctrl_c = ctrl_c_in(error)
         if ctrl_c is None:
@@ -308,7 +309,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     if report_sections(item):
-        from pytest_lmeval.plugin.workers.discretion import hide_in_output
+        from pytest_lmeval.plugin.common.discretion import hide_in_output
 
         # Before any report is made of it: plugins read it from the item.
         hide_in_output(item)
@@ -318,7 +319,7 @@ def pytest_runtest_makereport(
         attach(report, call)
     shows = report.sections or report.longrepr is not None or hasattr(report, "wasxfail")
     if shows or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.workers.discretion import clean
+        from pytest_lmeval.plugin.common.discretion import clean
 
         clean(report, item)
     return report

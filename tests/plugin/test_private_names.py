@@ -1,4 +1,4 @@
-"""What pytest and pytest-xdist do not document is used by one module, and the plugin works where it is missing."""
+"""What pytest and pytest-xdist do not document is used in one folder, and the plugin works where it is missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pytest_lmeval
-from pytest_lmeval.plugin import private
+from pytest_lmeval.plugin.private import items, reports, workers
 
 PLUGIN = Path(pytest_lmeval.__file__).parent / "plugin"
 # Without an underscore, and documented nowhere.
@@ -66,13 +66,13 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__")
 
 
-def test_one_module_uses_what_is_not_documented() -> None:
-    sources = {path.name: path.read_text("utf-8") for path in PLUGIN.rglob("*.py") if path.name != "private.py"}
-    assert {} == {name: found for name, source in sources.items() if (found := violations(source))}
+def test_one_folder_uses_what_is_not_documented() -> None:
+    sources = {path: path.read_text("utf-8") for path in PLUGIN.rglob("*.py") if path.parent.name != "private"}
+    assert {} == {path.name: found for path, source in sources.items() if (found := violations(source))}
 
 
-def test_what_that_module_uses_would_be_found_elsewhere() -> None:
-    assert "_fixtureinfo" in " ".join(violations((PLUGIN / "private.py").read_text("utf-8")))
+def test_what_that_folder_uses_would_be_found_elsewhere() -> None:
+    assert "_fixtureinfo" in " ".join(violations((PLUGIN / "private" / "items.py").read_text("utf-8")))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_planted_name_is_found(source: str, expected: str) -> None:
         "class A:\n    @classmethod\n    def f(cls):\n        return cls._own",
         "item.__dict__['x'] = 1",
         "__all__ = ['a']\n'The plugin dsession, in a sentence.'",
-        "import pytest\nfrom pytest_lmeval.plugin.private import is_worker",
+        "import pytest\nfrom pytest_lmeval.plugin.private.workers import is_worker",
     ],
 )
 def test_names_of_ones_own_are_left_alone(source: str) -> None:
@@ -133,24 +133,24 @@ BARE: Any = SimpleNamespace(pluginmanager=NoPlugins(), option=SimpleNamespace())
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (lambda: private.fixtures_of(BARE), None),
-        (lambda: list(private.fixture_definitions(BARE, "lm_adapter")), []),
-        (lambda: private.is_worker(BARE), False),
-        (lambda: private.ini_keys(BARE), []),
-        (lambda: private.worker_input(BARE), {}),
-        (lambda: private.output_to_controller(BARE), None),
-        (lambda: private.worker_queue(BARE)(), []),
-        (lambda: private.is_controller(BARE), False),
-        (lambda: private.call_when_idle(BARE, lambda: None), None),
-        (lambda: private.output_of(BARE), None),
-        (lambda: private.worker_failures(BARE), 0),
-        (lambda: private.is_stepwise_stop(SimpleNamespace(config=BARE)), False),  # type: ignore[arg-type]  # bare
-        (lambda: private.crash_of(SimpleNamespace(longrepr="text")), None),  # type: ignore[arg-type]  # bare
-        (lambda: private.kept_reports(BARE), None),
-        (lambda: private.rerunning_plugins(BARE), []),
-        (lambda: private.suite_properties(BARE), []),
-        (lambda: private.end_capture(BARE), None),
-        (lambda: private.uncaptured(BARE).__enter__(), None),
+        (lambda: items.fixtures_of(BARE), None),
+        (lambda: list(items.fixture_definitions(BARE, "lm_adapter")), []),
+        (lambda: workers.is_worker(BARE), False),
+        (lambda: reports.ini_keys(BARE), []),
+        (lambda: workers.worker_input(BARE), {}),
+        (lambda: workers.output_to_controller(BARE), None),
+        (lambda: workers.worker_queue(BARE)(), []),
+        (lambda: workers.is_controller(BARE), False),
+        (lambda: workers.call_when_idle(BARE, lambda: None), None),
+        (lambda: workers.output_of(BARE), None),
+        (lambda: workers.worker_failures(BARE), 0),
+        (lambda: workers.is_stepwise_stop(SimpleNamespace(config=BARE)), False),  # type: ignore[arg-type]  # bare
+        (lambda: reports.crash_of(SimpleNamespace(longrepr="text")), None),  # type: ignore[arg-type]  # bare
+        (lambda: reports.kept_reports(BARE), None),
+        (lambda: reports.rerunning_plugins(BARE), []),
+        (lambda: reports.suite_properties(BARE), []),
+        (lambda: reports.end_capture(BARE), None),
+        (lambda: reports.uncaptured(BARE).__enter__(), None),
     ],
 )
 def test_a_missing_name_is_replaced(found: Any, expected: object) -> None:
@@ -160,4 +160,4 @@ def test_a_missing_name_is_replaced(found: Any, expected: object) -> None:
 def test_a_queue_of_xdist_without_a_lock_says_nothing_of_what_is_next() -> None:
     worker = SimpleNamespace(torun=object(), nextitem_index=3)
     config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugins=lambda: [worker]))
-    assert [] == private.worker_queue(config)()
+    assert [] == workers.worker_queue(config)()

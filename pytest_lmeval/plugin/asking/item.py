@@ -13,18 +13,18 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.state import other_adapter
-from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.common.report import add_to_report
+from pytest_lmeval.plugin.common.waiting import stop_session
+from pytest_lmeval.plugin.private.workers import is_worker
 from pytest_lmeval.plugin.record.run_facts import rerun_of
-from pytest_lmeval.plugin.record.waiting import stop_session
 from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
-from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.collector import TaskFile
     from pytest_lmeval.plugin.asking.state import RunState
-    from pytest_lmeval.plugin.collect.collector import TaskFile
 
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:

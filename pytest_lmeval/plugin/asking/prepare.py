@@ -22,10 +22,11 @@ from pytest_lmeval.plugin.asking.state import (
 )
 from pytest_lmeval.plugin.collect.collected import Collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_mine, is_record
-from pytest_lmeval.plugin.private import fixture_definitions, is_worker
+from pytest_lmeval.plugin.common.report import add_to_report
+from pytest_lmeval.plugin.private.items import fixture_definitions
+from pytest_lmeval.plugin.private.workers import is_worker
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
 from pytest_lmeval.plugin.settings.settings import label_of, spec_of
-from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.text import portable_path
 
 
@@ -112,7 +113,7 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
 
         check_ids(tasks.values(), "--lm-pair-by=id")
     if config.option.lm_update_baseline:
-        from pytest_lmeval.plugin.record.baseline import check_update
+        from pytest_lmeval.plugin.common.baseline import check_update
 
         check_update(config, list(tasks.values()))
 

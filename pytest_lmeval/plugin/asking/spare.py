@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.private import is_worker
+from pytest_lmeval.plugin.private.workers import is_worker
 from pytest_lmeval.plugin.settings.models import SPARES
 from pytest_lmeval.plugin.settings.settings import spec_of
 

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.collect.locate import is_record
-from pytest_lmeval.plugin.private import is_worker, worker_queue
-from pytest_lmeval.plugin.record.waiting import show_waiting, stop_session
+from pytest_lmeval.plugin.common.waiting import show_waiting, stop_session
+from pytest_lmeval.plugin.private.workers import is_worker, worker_queue
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, SPARES, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
 from pytest_lmeval.plugin.settings.settings import (
@@ -69,7 +69,7 @@ def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
     tags = {} if option.lm_think_tags == THINK_TAGS else {"--lm-think-tags": option.lm_think_tags}
     asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats or 1)
     if option.lm_baseline:
-        from pytest_lmeval.plugin.record.baseline import read_baseline
+        from pytest_lmeval.plugin.common.baseline import read_baseline
 
         baseline = read_baseline(config)
     held = _held(config, examples, asking) if option.lm_resume else None
@@ -223,7 +223,7 @@ class RunState:
         """End the run where a conftest file gives what is no adapter: else each example would fail for it."""
         from pytest_lmeval.adapters.own import check_own
         from pytest_lmeval.adapters.resolve import check_adapter
-        from pytest_lmeval.plugin.workers.report import add_to_report
+        from pytest_lmeval.plugin.common.report import add_to_report
 
         try:
             if adapter is None:
@@ -295,7 +295,7 @@ def learn(config: pytest.Config, adapter: Any) -> None:
     from pytest_lmeval.adapters.resolve import secrets_of
 
     if secrets := secrets_of(adapter):
-        from pytest_lmeval.plugin.workers.discretion import be_discreet
+        from pytest_lmeval.plugin.common.discretion import be_discreet
 
         scrubber_of_run(config).learn(secrets)
         be_discreet(config)

@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import pytest
 
-from pytest_lmeval.plugin.private import (
-    begin_logs,
-    check_interaction,
-    end_turn,
-    is_begun,
-    is_worker,
-    shows_logs,
-    worker_input,
-)
+from pytest_lmeval.plugin.private.items import begin_logs, check_interaction, end_turn, is_begun
+from pytest_lmeval.plugin.private.reports import shows_logs
+from pytest_lmeval.plugin.private.workers import is_worker, worker_input
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.item import ScoredItem

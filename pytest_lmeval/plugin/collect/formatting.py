@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.plugin.asking.collector import ItemNames, file_node
 from pytest_lmeval.plugin.collect.collected import collected
-from pytest_lmeval.plugin.collect.collector import ItemNames, file_node
-from pytest_lmeval.plugin.private import worker_input
+from pytest_lmeval.plugin.private.workers import worker_input
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import printable
 

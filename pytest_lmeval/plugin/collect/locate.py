@@ -103,7 +103,7 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
     """Return the task root of ``path`` if it is ours to collect, else None."""
     where, session = places(parent.config), parent.session
     if path in where.named_files and not session.isinitpath(path):
-        from pytest_lmeval.plugin.private import keep_named
+        from pytest_lmeval.plugin.private.items import keep_named
 
         keep_named(session, path)
     return where.root_of(path, is_named=session.isinitpath(path))

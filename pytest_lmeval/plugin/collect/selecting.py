@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.collect.locate import is_example
-from pytest_lmeval.plugin.workers.report import add_to_report
+from pytest_lmeval.plugin.common.report import add_to_report
 
 # What ``-m`` reads as one name.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

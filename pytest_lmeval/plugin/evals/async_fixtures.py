@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.collect.locate import is_function, is_record
-from pytest_lmeval.plugin.private import asker_of, closure_of, fixture_definitions, fixtures_of
+from pytest_lmeval.plugin.private.items import asker_of, closure_of, fixture_definitions, fixtures_of
 from pytest_lmeval.text import portable_path
 
 if TYPE_CHECKING:

@@ -18,10 +18,16 @@ from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, ha
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
+from pytest_lmeval.plugin.asking.collector import ItemNames
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
-from pytest_lmeval.plugin.collect.collector import ItemNames
 from pytest_lmeval.plugin.evals.item import EvalItem, follow
-from pytest_lmeval.plugin.private import arguments_of, fixture_definitions, parameters_of, remade, show_parameters_as
+from pytest_lmeval.plugin.private.items import (
+    arguments_of,
+    fixture_definitions,
+    parameters_of,
+    remade,
+    show_parameters_as,
+)
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.redaction import Scrubber

@@ -15,11 +15,11 @@ from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
-from pytest_lmeval.plugin.private import drop_tmp_path, parameters_of
+from pytest_lmeval.plugin.common.report import add_to_report
+from pytest_lmeval.plugin.common.waiting import stop_session
+from pytest_lmeval.plugin.private.items import drop_tmp_path, parameters_of
 from pytest_lmeval.plugin.record.run_facts import rerun_of
-from pytest_lmeval.plugin.record.waiting import stop_session
 from pytest_lmeval.plugin.settings.models import config_of, of_model
-from pytest_lmeval.plugin.workers.report import add_to_report
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pytest_lmeval.functions.lm import Services
 from pytest_lmeval.functions.loop import LogKeeper, Loop, is_of_this_thread, route_prints, routed, unroute_prints
 from pytest_lmeval.functions.lost import watch_threads
 from pytest_lmeval.plugin.collect.locate import is_function
-from pytest_lmeval.plugin.private import is_capturing, log_handlers, wrap_captured
+from pytest_lmeval.plugin.private.reports import is_capturing, log_handlers, wrap_captured
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.scoring.judge import Judge
 

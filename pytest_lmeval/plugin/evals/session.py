@@ -17,18 +17,12 @@ from pytest_lmeval.functions.loop import sections
 from pytest_lmeval.functions.lost import example_of
 from pytest_lmeval.functions.runner import Outcome, Runner, Running, let_settle
 from pytest_lmeval.functions.task import FailureRule, result_of
+from pytest_lmeval.plugin.common.waiting import show_waiting
 from pytest_lmeval.plugin.evals.process import services_of, shared
 from pytest_lmeval.plugin.evals.startable import Starter
-from pytest_lmeval.plugin.private import (
-    arguments_of,
-    closure_of,
-    crash_of,
-    is_worker,
-    parameters_of,
-    uncaptured,
-    worker_input,
-)
-from pytest_lmeval.plugin.record.waiting import show_waiting
+from pytest_lmeval.plugin.private.items import arguments_of, closure_of, parameters_of
+from pytest_lmeval.plugin.private.reports import crash_of, uncaptured
+from pytest_lmeval.plugin.private.workers import is_worker, worker_input
 from pytest_lmeval.plugin.settings.models import of_model
 from pytest_lmeval.run.run import scrubbed
 from pytest_lmeval.text import own_name

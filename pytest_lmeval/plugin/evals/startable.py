@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.plugin.collect.locate import is_function
-from pytest_lmeval.plugin.private import (
+from pytest_lmeval.plugin.private.items import (
     arguments_of,
     cached_value,
     closure_of,
@@ -20,12 +20,11 @@ from pytest_lmeval.plugin.private import (
     fixtures_of,
     is_of_pytest,
     is_parameter,
-    is_replacement,
-    is_worker,
     new_tmp_path,
     parameters_of,
     set_up_by,
 )
+from pytest_lmeval.plugin.private.workers import is_replacement, is_worker
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import Ahead, RunState

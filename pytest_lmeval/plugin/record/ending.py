@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.plugin.private import is_stepwise_stop, worker_failures
+from pytest_lmeval.plugin.private.workers import is_stepwise_stop, worker_failures
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import Decision

@@ -10,7 +10,8 @@ import pytest
 
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.plugin.asking.item import REFUSED
-from pytest_lmeval.plugin.private import call_when_idle, kept_reports, uncaptured
+from pytest_lmeval.plugin.private.reports import kept_reports, uncaptured
+from pytest_lmeval.plugin.private.workers import call_when_idle
 from pytest_lmeval.report.wording import amount
 from pytest_lmeval.text import printable
 

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collect.locate import is_plain_python
-from pytest_lmeval.plugin.private import is_rerun
-from pytest_lmeval.plugin.workers.report import WorkerReport
+from pytest_lmeval.plugin.common.report import WorkerReport
+from pytest_lmeval.plugin.private.reports import is_rerun
 from pytest_lmeval.types import FAILED, UNSCORED, ExampleResult
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
-from pytest_lmeval.plugin.private import end_capture, is_controller, kept_reports, show_internal_error
+from pytest_lmeval.plugin.common.report import Notes
+from pytest_lmeval.plugin.private.reports import end_capture, kept_reports, show_internal_error
+from pytest_lmeval.plugin.private.workers import is_controller
 from pytest_lmeval.plugin.record.ending import ExitGuard, ctrl_c_in, ending_of
 from pytest_lmeval.plugin.settings.models import COLLECTED
-from pytest_lmeval.plugin.workers.report import Notes
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.record.records import Records
@@ -76,7 +77,7 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        from pytest_lmeval.plugin.workers.report import report_of
+        from pytest_lmeval.plugin.common.report import report_of
 
         report = report_of(node)
         self._notes.add(report)

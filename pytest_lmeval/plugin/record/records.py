@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.private import is_controller
+from pytest_lmeval.plugin.common.report import WorkerReport
+from pytest_lmeval.plugin.private.workers import is_controller
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.run_record import RunRecord
 from pytest_lmeval.plugin.settings.models import by_label, configs
 from pytest_lmeval.plugin.settings.report_dir import SELECTION, folder_of_run, report_dir
 from pytest_lmeval.plugin.settings.settings import with_usage_errors
-from pytest_lmeval.plugin.workers.report import WorkerReport
 from pytest_lmeval.records.boardfile import set_aside_reports
 
 _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
@@ -37,7 +37,7 @@ class Records:
         self.are_several = bool(config.option.lm_models)
         models = configs(config) if self.are_several else [config]
         if self.has_workers:
-            from pytest_lmeval.plugin.record.baseline import check_recording
+            from pytest_lmeval.plugin.common.baseline import check_recording
 
             for one in models:
                 check_recording(one)

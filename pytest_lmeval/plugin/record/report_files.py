@@ -16,7 +16,7 @@ from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.plugin.private import rerunning_plugins, suite_properties
+from pytest_lmeval.plugin.private.reports import rerunning_plugins, suite_properties
 from pytest_lmeval.plugin.settings.models import whole
 from pytest_lmeval.plugin.settings.report_dir import report_dir
 from pytest_lmeval.plugin.settings.settings import label_of, registry_of
@@ -108,7 +108,7 @@ class ReportFiles:
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored, prompts=prompts):
             return "pass", f"baseline {name}: nothing changed"
-        from pytest_lmeval.plugin.record.baseline import baseline_path
+        from pytest_lmeval.plugin.common.baseline import baseline_path
 
         path = baseline_path(self._config)
         if self._try(path, lambda path: write_atomically(path, encode_baseline(board, prompts=prompts))):
@@ -120,7 +120,7 @@ class ReportFiles:
 
         if reason := unfit(board):
             return reason
-        from pytest_lmeval.plugin.record.baseline import tasks_not_run
+        from pytest_lmeval.plugin.common.baseline import tasks_not_run
 
         other = tasks_not_run(self._config, self._baseline, [row.task for row in board.tasks])
         return f"this run has no {', '.join(other)}" if other else ""

@@ -18,7 +18,7 @@ from pytest_lmeval.leaderboard.details import asked_model
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import files_of_run, make_run
 from pytest_lmeval.plugin.collect.collected import collected, remarks_of
-from pytest_lmeval.plugin.private import is_crash
+from pytest_lmeval.plugin.private.reports import is_crash
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.received import Received, failed_besides
 from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate

@@ -17,7 +17,7 @@ from pytest_lmeval.errors import did_you_mean
 from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
 from pytest_lmeval.leaderboard.rows import as_in_data
 from pytest_lmeval.plugin.collect.collected import remarks_of
-from pytest_lmeval.plugin.private import kept_reports
+from pytest_lmeval.plugin.private.reports import kept_reports
 from pytest_lmeval.plugin.record.report_files import UNWRITTEN
 from pytest_lmeval.plugin.settings.checks import SET_ASIDE
 from pytest_lmeval.plugin.settings.models import COLLECTED
@@ -31,9 +31,9 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import OVERALL, ExampleResult
 
 if TYPE_CHECKING:
+    from pytest_lmeval.plugin.common.report import Notes
     from pytest_lmeval.plugin.record.records import Records
     from pytest_lmeval.plugin.record.run_record import RunRecord
-    from pytest_lmeval.plugin.workers.report import Notes
 
 _SHOWN = 20
 _LONG = 200

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_lmeval.arguments import MaxErrors, level
 from pytest_lmeval.errors import UnknownName, did_you_mean
-from pytest_lmeval.plugin.private import ini_keys
+from pytest_lmeval.plugin.private.reports import ini_keys
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.options import GATES
 from pytest_lmeval.plugin.settings.report_dir import picked_by

@@ -157,7 +157,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
     Which examples are in quarantine the ``baseline`` says, where the run is judged by one.
     """
     from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
-    from pytest_lmeval.plugin.private import is_worker, worker_input
+    from pytest_lmeval.plugin.private.workers import is_worker, worker_input
     from pytest_lmeval.run.settings import RunSettings, today
 
     option = config.option

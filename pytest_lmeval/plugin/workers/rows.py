@@ -14,7 +14,8 @@ import pytest
 
 from pytest_lmeval.plugin.collect.collected import Collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_function
-from pytest_lmeval.plugin.private import Worker, parameters_of, send_with_ids, worker_input
+from pytest_lmeval.plugin.private.items import parameters_of
+from pytest_lmeval.plugin.private.workers import Worker, send_with_ids, worker_input
 from pytest_lmeval.records.shards import asks_else, counted
 
 _MARK = "lmeval-contents:"

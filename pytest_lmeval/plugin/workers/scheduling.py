@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.plugin.collect.locate import is_example_id, is_plain_python
-from pytest_lmeval.plugin.private import Worker, expected_workers, output_of, worker_failures
+from pytest_lmeval.plugin.private.workers import Worker, expected_workers, output_of, worker_failures
 from pytest_lmeval.plugin.settings.models import label_in
 from pytest_lmeval.run.plan import plan_batches
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.asking.turn import ALONE, NEEDS, is_listened_to
-from pytest_lmeval.plugin.private import input_of_worker, worker_input
+from pytest_lmeval.plugin.private.workers import input_of_worker, worker_input
 
 _PACKED = "lmeval_packed"
 

@@ -52,7 +52,7 @@ def test_no_style_of_traceback_brings_one_back(project: Project, style: str) -> 
     result = project.run(style)
     result.assert_outcomes(failed=1)
     assert "Traceback" not in result.stdout.str()
-    assert "plugin/collect/collector.py" not in result.stdout.str()
+    assert "plugin/asking/collector.py" not in result.stdout.str()
 
 
 def test_of_a_long_prompt_the_end_is_shown(project: Project) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.plugin.collect.collected import remarks_of
-from pytest_lmeval.plugin.private import output_of, output_to_controller
+from pytest_lmeval.plugin.private.workers import output_of, output_to_controller
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
 from pytest_lmeval.plugin.settings.settings import label_of
 

@@ -22,7 +22,7 @@ from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import places
-from pytest_lmeval.plugin.private import fixtures_of, import_package, is_set_up_once, note_parameter
+from pytest_lmeval.plugin.private.items import fixtures_of, import_package, is_set_up_once, note_parameter
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.plugin.private import change_suites, crash_of, report_sections
+from pytest_lmeval.plugin.private.reports import change_suites, crash_of, report_sections
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import printable

@@ -1,0 +1,303 @@
+"""Items: their fixtures, their names, and the phases of a test."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.plugin.private.reports import kept_reports
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+# Fixtures
+
+
+_NARROW = ("function", "class")
+
+
+def fixtures_of(item: pytest.Item) -> Any:
+    """Return what an item needs of fixtures, for ``fixtureinfo=`` of another item that needs the same.
+
+    Without ``_fixtureinfo`` None: each item finds out for itself, which takes longer than all else in its making.
+    """
+    return getattr(item, "_fixtureinfo", None)
+
+
+def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
+    """Return the definitions of a fixture that an item might get, the one that it gets last.
+
+    Each has ``argnames``, ``func`` and ``scope``. Without ``_fixtureinfo.name2fixturedefs`` none.
+    """
+    definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
+    return definitions.get(name, ())
+
+
+def is_of_pytest(definition: Any) -> bool:
+    """Tell whether a definition of the fixture ``tmp_path`` is pytest's own; without ``_pytest.tmpdir`` none is."""
+    return str(getattr(definition.func, "__module__", "")) == "_pytest.tmpdir"
+
+
+def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
+    """Return a new folder, called as that which pytest's ``tmp_path`` makes for an item."""
+    made: Path = factory.mktemp(re.sub(r"\W", "_", item.name)[:30], numbered=True)
+    return made
+
+
+def drop_tmp_path(item: pytest.Item, path: Path) -> None:
+    """Remove a folder of :func:`new_tmp_path` where pytest would: its item passed, and those that failed are kept.
+
+    Without ``tmppath_result_key`` every folder is kept, as far as pytest keeps what it made.
+    """
+    try:
+        from _pytest.tmpdir import tmppath_result_key
+    except ImportError:
+        return
+    policy = item.config.getini("tmp_path_retention_policy")
+    if policy == "failed" and item.stash.get(tmppath_result_key, {}).get("call", True):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def is_set_up_once(item: pytest.Item) -> bool:
+    """Tell whether no fixture that an item needs is set up for a single item or class.
+
+    Without ``_fixtureinfo.name2fixturedefs`` one may be.
+    """
+    definitions: Mapping[str, Sequence[Any]] | None = getattr(fixtures_of(item), "name2fixturedefs", None)
+    return definitions is not None and all(found[-1].scope not in _NARROW for found in definitions.values())
+
+
+def import_package(package: pytest.Package) -> None:
+    """Import the ``__init__.py`` of a folder of tests, as pytest does when it sets the first of them up.
+
+    Without ``_pytest.python.importtestmodule`` nothing happens yet: each test of the folder is an error then.
+    """
+    try:
+        from _pytest.python import importtestmodule
+    except ImportError:
+        return
+    importtestmodule(package.path / "__init__.py", package.config)
+
+
+def closure_of(item: pytest.Item) -> Sequence[str]:
+    """Return the names of all fixtures that an item needs, those that others of them need included.
+
+    Without ``_fixtureinfo.names_closure`` those that it asks for itself.
+    """
+    found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
+    return found or ()
+
+
+def arguments_of(item: pytest.Item) -> Sequence[str]:
+    """Return the names of the fixtures that a test takes as arguments. Without ``_fixtureinfo.argnames`` none."""
+    return getattr(fixtures_of(item), "argnames", ())
+
+
+def parameters_of(item: Any) -> dict[str, Any]:
+    """Return the parameters of an item by name, those of its row among them. Without ``callspec`` none."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec is not None else {}
+
+
+def asker_of(request: Any) -> pytest.Item | None:
+    """Return the item that a fixture is set up for, whatever its scope. Without ``_pyfuncitem`` None."""
+    return getattr(request, "_pyfuncitem", None)
+
+
+def is_parameter(definition: Any) -> bool:
+    """Return whether this is what pytest puts instead of a fixture to pass a parameter on, by its function's name."""
+    return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
+
+
+def cached_value(definition: Any) -> tuple[bool, object, object]:
+    """Return whether a fixture is set up and did not fail, its value, and what it was parametrized with."""
+    value, key, error = getattr(definition, "cached_result", None) or (None, None, True)
+    return not error, value, key
+
+
+def set_up_by(running: Any, definition: Any, name: str) -> bool:
+    """Set a fixture up on behalf of the item that runs, and tell whether there is a value now.
+
+    Only where that item would get the very same one. Without the fixture manager it is not set up.
+    """
+    manager = getattr(running.session, "_fixturemanager", None)
+    seen = manager.getfixturedefs(name, running) if manager is not None else None
+    request = getattr(running, "_request", None)
+    if not seen or seen[-1] is not definition or request is None or getattr(definition, "params", None):
+        return False
+    try:
+        request.getfixturevalue(name)
+    except Exception:  # pytest has kept it, and raises it when the turn of the item comes that needs the fixture
+        return False
+    return cached_value(definition)[0]
+
+
+def remade(item: Any, kind: type[Any], label: str = "") -> Any:
+    """Return a test function's item as one of another class, with its parameters, fixtures and marks.
+
+    Without a ``label`` an item of pytest's own class becomes one itself: ``kind`` has what it has, and to make a second
+    one takes as long as all else here. What is of a plugin's class, or of several models that of the one with the
+    ``label``, is made anew.
+    """
+    if not label and type(item) in kind.__mro__:
+        item.__class__ = kind
+        return item
+    callspec = getattr(item, "callspec", None)
+    made = kind.from_parent(
+        item.parent,
+        name=f"{item.name}[{label}]" if label else item.name,
+        callspec=callspec,
+        fixtureinfo=fixtures_of(item),
+        keywords=None if callspec is None else {callspec.id: True},
+        originalname=getattr(item, "originalname", None),
+    )
+    if label:
+        made.label = label
+        note_parameter(made, label)
+    return made
+
+
+def show_parameters_as(item: Any, shown: str) -> None:
+    """Have the name of an item, its node id and its keywords say ``shown`` of its parameters.
+
+    The parts that this pytest does not have, such as ``_id`` before 9.2, are left alone.
+    """
+    raw = item.callspec.id
+    name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
+    keywords = getattr(item.keywords, "_markers", {})
+    for before, after in ((raw, shown), (item.name, name)):
+        if keywords.pop(before, None) is not None:
+            keywords[after] = True
+    item.callspec = replace(item.callspec, _idlist=[shown])
+    item.name = name
+    own: Any = getattr(item, "_id", None)
+    if own is not None:
+        item._id = type(own)(path=own.path, names=own.names, params=shown)
+    elif hasattr(item, "_nodeid"):
+        item._nodeid = f"{item.parent.nodeid}::{name}"
+
+
+def note_parameter(item: pytest.Item, label: str) -> None:
+    """Have the structured id of an item end with a parameter, as its name does.
+
+    Without ``_id`` (before pytest 9.2) the node id is made of the name alone.
+    """
+    own: Any = getattr(item, "_id", None)
+    if own is not None:
+        params = label if own.params is None else f"{own.params}][{label}"
+        item._id = type(own)(path=own.path, names=own.names, params=params)
+
+
+# The phases of a test
+
+
+def is_begun(item: pytest.Item) -> bool:
+    """Tell whether an item has what fixtures are asked of, which pytest takes away at its end.
+
+    Without ``_request`` False: pytest runs all phases itself.
+    """
+    return bool(getattr(item, "_request", False))
+
+
+def begin_logs(item: pytest.Item) -> None:
+    """Do what the plugin ``logging-plugin`` does at a set-up; without its key it keeps nothing to be prepared."""
+    from _pytest import logging
+
+    if (key := getattr(logging, "caplog_records_key", None)) is not None:
+        item.stash[key] = {}
+
+
+_PLAIN = {
+    *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
+    *("duration", "start", "stop", "lm_word", "lmeval_alone"),
+}
+"""The attributes of the report of a passed example, where no plugin added one."""
+_OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppath_result_key")
+"""What pytest notes of an item while it runs."""
+
+
+def end_turn(item: Any) -> None:
+    """Let go of what pytest lets go of at the end of an item: its fixtures, its logs, and what says that it runs.
+
+    The terminal keeps, in place of the report of an item that passed, one that asks the item what it says: a report is
+    a kilobyte, and each example has one until the end. Plugins that look at what the terminal keeps find the same. One
+    that somebody added to, or that has output, stays.
+    """
+    # Without ``_storage`` the stash itself, which cannot be cleared.
+    stash = getattr(item.stash, "_storage", item.stash)
+    for key in _keys_of_a_turn():
+        if key in stash:
+            del stash[key]
+    if not stash and isinstance(stash, dict):
+        # An empty dict that once was not is three times as large.
+        stash.clear()
+    item._request = False
+    item.funcargs = None
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+    passed: Any = (kept_reports(item.config) or {}).get("passed")
+    report: Any = passed[-1] if passed else None
+    # Where the item has not passed, the last report is that of another test, which may be none of ours.
+    is_own = report is not None and report.nodeid == item.nodeid and vars(report).keys() <= _PLAIN
+    if is_own and not report.sections and not getattr(report, "lm_word", ""):
+        kind = _report_of_item()
+        kept = passed[-1] = kind.__new__(kind)
+        kept.item, kept.duration, kept.start, kept.stop = item, report.duration, report.start, report.stop
+
+
+@cache
+def _keys_of_a_turn() -> Sequence[Any]:
+    from _pytest import logging, skipping, tmpdir
+
+    modules = (logging, logging, skipping, tmpdir)
+    found = (getattr(module, name, None) for module, name in zip(modules, _OF_A_TURN, strict=True))
+    return [key for key in found if key is not None]
+
+
+@cache
+def _report_of_item() -> Any:
+    import pytest
+
+    of_item: Mapping[str, Callable[[Any], Any]] = {
+        "nodeid": lambda item: item.nodeid,
+        "_id": lambda item: item._id,
+        "location": lambda item: item.location,
+        "keywords": lambda item: dict.fromkeys(item.keywords, 1),
+        "user_properties": lambda item: [*item.user_properties],
+        "sections": lambda item: [],
+    }
+    asking = {name: _of_item(ask) for name, ask in of_item.items()}
+    always = {"outcome": "passed", "when": "call", "longrepr": None, "lm_word": ""}
+    slots = ("item", "duration", "start", "stop")
+    return type("TestReport", (pytest.TestReport,), {"__slots__": slots, **asking, **always})
+
+
+def _of_item(ask: Callable[[Any], Any]) -> property:
+    return property(lambda kept: ask(kept.item))
+
+
+def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
+    """Tell whether pytest would call the hook ``pytest_exception_interact``. Without its own function never."""
+    from _pytest import runner
+
+    check = getattr(runner, "check_interactive_exception", None)
+    return check is not None and bool(check(call, report))
+
+
+# What is collected
+
+
+def keep_named(session: pytest.Session, path: Path) -> None:
+    """Have ``session.isinitpath`` say of a file that the command names it.
+
+    From version 9 pytest forgets a file in a folder that is named, too. Without ``_initialpaths`` it stays forgotten.
+    """
+    known: frozenset[Path] | None = getattr(session, "_initialpaths", None)
+    if known is not None:
+        session._initialpaths = known | {path}

@@ -71,17 +71,19 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
     """Provide what an eval function asks the model with, and scores by: ask, judge, score, step, span, note."""
     from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.evals.item import session_of
     from pytest_lmeval.plugin.evals.process import provide
 
-    yield from provide(request, run_state(request.config).evals, lm_engine, lm_judge)
+    yield from provide(request, session_of(run_state(request.config)), lm_engine, lm_judge)
 
 
 @pytest.fixture(scope="session")
 def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
     """Provide the address of the endpoint for an application's own client; requests need lm.token as their key."""
     from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.evals.item import session_of
 
-    return f"{run_state(pytestconfig).evals.shared.endpoint.root}/v1"
+    return f"{session_of(run_state(pytestconfig)).shared.endpoint.root}/v1"
 
 
 @pytest.fixture

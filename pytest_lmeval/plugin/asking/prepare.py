@@ -21,7 +21,7 @@ from pytest_lmeval.plugin.asking.state import (
     make_user,
 )
 from pytest_lmeval.plugin.collect.collected import Collected
-from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_function, is_mine, is_record
+from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_mine, is_record
 from pytest_lmeval.plugin.common.report import add_to_report
 from pytest_lmeval.plugin.private.items import fixture_definitions
 from pytest_lmeval.plugin.private.workers import is_worker
@@ -61,18 +61,10 @@ def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -
     if collects or not items:
         return
     _check_tasks(items, tasks, config)
-    others = None
-    if len(records) < len(items) and any(map(is_function, items)):
-        from pytest_lmeval.plugin.evals.async_fixtures import instances_of_others
-
-        others = instances_of_others(session.items)
+    others = [begin for prepare in tasks.preparing if (begin := prepare(items, session)) is not None]
     state = config.stash[RUN] = _planned(items, records, config, session, label)
-    if others is not None:
-        from pytest_lmeval.plugin.evals.async_fixtures import AsyncFixtures
-        from pytest_lmeval.plugin.evals.process import EvalHooks
-
-        config.pluginmanager.register(EvalHooks(state.evals), f"lmeval-evals-{state.label}")
-        config.pluginmanager.register(AsyncFixtures(state.evals.shared.loop, others), f"lmeval-async-{state.label}")
+    for begin in others:
+        begin(state)
     _begin(items, records, state, tasks)
 
 

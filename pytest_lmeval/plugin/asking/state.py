@@ -176,7 +176,8 @@ class Ahead:
 class RunState:
     """One process's part of the run of one model, with the ``items`` of its session.
 
-    ``adapter`` and ``judge`` are those that were needed to plan. ``ahead`` and ``answers`` are there once it asks.
+    ``adapter`` and ``judge`` are those that were needed to plan. ``ahead`` and ``answers`` are there once it asks,
+    ``evals`` once an eval function or the fixture ``lm`` needs them.
     ``began_s`` is the CPU time of this thread at the start.
     """
 
@@ -190,6 +191,7 @@ class RunState:
     judge: Any = None
     ahead: Ahead | None = None
     answers: ModelAnswers | None = None
+    evals: EvalSession | None = None
     errors: int = 0
     began_s: float = field(default_factory=thread_time)
 
@@ -198,13 +200,6 @@ class RunState:
         """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
         baseline = self.files.baseline
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
-
-    @cached_property
-    def evals(self) -> EvalSession:
-        """The eval functions of this process."""
-        from pytest_lmeval.plugin.evals.session import EvalSession
-
-        return EvalSession(self)
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
         """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""

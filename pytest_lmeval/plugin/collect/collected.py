@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +18,7 @@ from pytest_lmeval.task import name_fault
 if TYPE_CHECKING:
     from pytest_lmeval.formats.task import LoadedFile, LoadOptions
     from pytest_lmeval.leaderboard.rows import TaskInfo
+    from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.task import Task
 
@@ -34,6 +35,8 @@ class Collected:
         self.not_tasks: dict[str, str] = {}
         self.skipped_evals = 0
         self.wanted = Wanted(config)
+        # Called with the items of each model before its run is planned; what they return is called with the plan.
+        self.preparing: set[Callable[[Sequence[Any], pytest.Session], Callable[[RunState], None] | None]] = set()
         self._config = config
         self._are_task_files: dict[Path, bool] = {}
         self._read_again: dict[tuple[Path, str], Task] = {}
@@ -128,7 +131,7 @@ def remarks_of(config: pytest.Config) -> list[str]:
     """Return what the end of the run says of what this process collected, and of the eval functions it ran."""
     tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
     found = [] if tasks is None else list(tasks.wanted.notes)
-    if state is not None and "evals" in vars(state):
+    if state is not None and state.evals is not None:
         found += state.evals.notes
     return [*map(scrubber_of_run(config).scrub, found)] if found else found
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -20,7 +21,8 @@ from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.asking.collector import ItemNames
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
-from pytest_lmeval.plugin.evals.item import EvalItem, follow
+from pytest_lmeval.plugin.collect.locate import is_function
+from pytest_lmeval.plugin.evals.item import EvalItem, follow, session_of
 from pytest_lmeval.plugin.private.items import (
     arguments_of,
     fixture_definitions,
@@ -33,6 +35,10 @@ from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import node_name, node_path
 from pytest_lmeval.types import Example
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.asking.state import RunState
+    from pytest_lmeval.plugin.evals.async_fixtures import Instance
 
 _ROWS = "lmeval_rows"
 _REPEAT = "__pytest_repeat_step_number"
@@ -112,6 +118,25 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
         return _declared_items(collector, task, function, items, names)
     plain = enumerate(items)
     return [one for place, item in plain for one in _plain(collector, function, item, names, place)]
+
+
+def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunState], None] | None:
+    """Return what begins the eval functions among the ``items`` of a run once it is planned; None without any."""
+    if not any(map(is_function, items)):
+        return None
+    from pytest_lmeval.plugin.evals.async_fixtures import instances_of_others
+
+    return partial(_begin, instances_of_others(session.items))
+
+
+def _begin(others: Mapping[Instance, pytest.Item], state: RunState) -> None:
+    """Register the hooks of the eval functions of a run that is planned."""
+    from pytest_lmeval.plugin.evals.async_fixtures import AsyncFixtures
+    from pytest_lmeval.plugin.evals.process import EvalHooks
+
+    evals, register = session_of(state), state.config.pluginmanager.register
+    register(EvalHooks(evals), f"lmeval-evals-{state.label}")
+    register(AsyncFixtures(evals.shared.loop, others), f"lmeval-async-{state.label}")
 
 
 def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
@@ -286,8 +311,10 @@ def _new_task(
     file.used[name] = task
     floor = spec.min_score if spec is not None else None
     info = replace(info_of(task, place, selected=0), available=available, min_score=floor, scores=task.scores)
+    tasks = collected(collector.config)
+    tasks.preparing.add(_prepare)
     try:
-        collected(collector.config).add(info)
+        tasks.add(info)
     except LmevalError as error:
         _refuse(collector, str(error))
     return task

@@ -83,7 +83,7 @@ class EvalItem(ScoredItem):
     @property
     def evals(self) -> EvalSession:
         """The eval functions of this process."""
-        return self.run_state.evals
+        return session_of(self.run_state)
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
@@ -128,8 +128,8 @@ class EvalItem(ScoredItem):
 
     def runtest(self) -> None:
         """Wait for the function or run it; fail where its result says so."""
-        state = self.run_state
-        evals, run = state.evals, state.run
+        state, evals = self.run_state, self.evals
+        run = state.run
         if other := self._other_adapter():
             evals.let_go(self)
             result = run.unscored(self, other)
@@ -192,6 +192,15 @@ class EvalItem(ScoredItem):
         return explain(result, rerun_of(self), before)
 
 
+def session_of(state: RunState) -> EvalSession:
+    """Return the eval functions of a run, made when they are first asked for."""
+    if state.evals is None:
+        from pytest_lmeval.plugin.evals.session import EvalSession
+
+        state.evals = EvalSession(state)
+    return state.evals
+
+
 def control_of(error: BaseException | None) -> BaseException | None:
     """Return the exception by which a test says that it was not one: a skip or an exit; else None.
 
@@ -243,7 +252,6 @@ class _Follower:
     def __call__(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report that decides it."""
         item: Any = self._item
-        evals = run_state(item.config).evals
         raised = call.excinfo.value if call.excinfo is not None else None
         if call.when == "setup" and report.failed:
             self._attach(report, run_state(item.config).run.unscored(self, f"set-up failed: {describe_any(raised)}"))
@@ -253,6 +261,7 @@ class _Follower:
         if state is None:
             self._attach(report, run_state(item.config).run.unscored(self, f"not scored: {describe_any(raised)}"))
             return
+        evals = session_of(run_state(item.config))
         evals.ended_by_another(item)
         result = evals.result(self, [Outcome(state, raised, call.duration)])
         if result.is_failed and not report.failed and not hasattr(report, "wasxfail"):

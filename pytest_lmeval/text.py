@@ -77,6 +77,15 @@ def item_name(text: str) -> str:
     return text if text.isascii() and text.isidentifier() else _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
+def unique(name: str, taken: set[str]) -> str:
+    """Return ``name``, with a number if it is ``taken``, and take it."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}-{number}", number + 1
+    taken.add(free)
+    return free
+
+
 def own_name(nodeid: str, id: str) -> str:
     """Return the name of an example's item; empty where it follows from the example's id."""
     name = nodeid.partition("::")[2]

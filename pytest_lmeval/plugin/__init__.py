@@ -278,7 +278,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if is_worker(session.config):
-        from pytest_lmeval.plugin.common.report import report_runs
+        from pytest_lmeval.plugin.workers.sending import report_runs
 
         report_runs(session.config)
 

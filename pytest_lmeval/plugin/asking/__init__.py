@@ -1,1 +1,1 @@
-"""Items at their turn: fixtures, the adapter and the engine of one process."""
+"""Items of task files: made, planned with the adapter and the engine of one process, and run at their turn."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,17 +21,15 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
-from pytest_lmeval.plugin.collect.locate import places
+from pytest_lmeval.plugin.collect.locate import file_node, places
 from pytest_lmeval.plugin.private.items import fixtures_of, import_package, is_set_up_once, note_parameter
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.task import Task
-from pytest_lmeval.text import item_name, node_path
+from pytest_lmeval.text import item_name, node_path, unique
 from pytest_lmeval.types import Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
-
-_File = TypeVar("_File", bound=pytest.File)
 
 _LATE = "its format was registered after the first task file was found; register it in a conftest.py above both"
 
@@ -101,7 +99,7 @@ class TaskFile(pytest.Module):
             self._collected.bad_files.append(self.nodeid)
             raise
         self.add_marker("lmeval")
-        names = ItemNames()
+        names = set[str]()
         if len(tasks) == 1:
             self.extra_keyword_matches.update(_words_of(tasks[0]))
         for task in tasks:
@@ -165,10 +163,10 @@ class TaskFile(pytest.Module):
                     init = node_path(f"{package.nodeid}/__init__.py")
                     raise BadTaskFile(f"{init}:1: import_error _module: {_last_line(error)}") from None
 
-    def _items(self, task: Task, names: ItemNames, prefix: str) -> Iterator[ExampleItem]:
+    def _items(self, task: Task, names: set[str], prefix: str) -> Iterator[ExampleItem]:
         fixtureinfo, labels = None, [label for label, _ in self.config.option.lm_models] or [""]
         for example in _selected(task, self.config.option):
-            name = names.unique(prefix + example.id)
+            name = unique(item_name(prefix + example.id), names)
             for label in labels:
                 item = self._item(name, label, fixtureinfo)
                 item.assign(task, example)
@@ -198,33 +196,6 @@ def _last_line(error: BaseException) -> str:
 
 def _words_of(task: Task) -> set[str]:
     return {word for word in (task.name, task.key, task.metric, *getattr(task, "keywords", ())) if word}
-
-
-def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
-    """Return the collector of the file at ``path``; pytest prints its node id and its name as they are."""
-    node: _File = kind.from_parent(parent, path=path)
-    shown = node_path(node.nodeid)
-    if shown == node.nodeid:
-        return node
-    renamed: _File = kind.from_parent(parent, path=path, nodeid=shown, name=node_path(node.name))
-    return renamed
-
-
-class ItemNames:
-    """Item names: the raw id with every character that pytest's own syntax might use replaced, kept unique."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def unique(self, raw: str) -> str:
-        """Return a name for the example with the id ``raw`` that no other item of the file has."""
-        name = base = item_name(raw)
-        number = 2
-        while name in self._taken:
-            name = f"{base}-{number}"
-            number += 1
-        self._taken.add(name)
-        return name
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
+
 from pytest_lmeval.leaderboard.details import (
     CHECKS,
     DURATION,
@@ -22,6 +24,8 @@ from pytest_lmeval.leaderboard.explained import reasons_of, scores_text, shown_o
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.numbers import beside
+from pytest_lmeval.plugin.settings.report_dir import rerun_facts
+from pytest_lmeval.report.wording import rerun_parts, with_item
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -31,13 +35,14 @@ _THOUGHTS_TAIL = 80
 _FOR_PROGRAMS = frozenset({"key", "adapter_key", "prompt_hash"})
 _OF_FUNCTIONS = frozenset({"steps", OUTPUT, "repeats", "majority_score", DURATION, FUNCTION, PASSES, THRESHOLDS, WHY})
 _MARK = "\n    | "
+_RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
 
 
 class ExampleFailed(Exception):
     """Fails an item; its text is all that is shown."""
 
 
-def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = None) -> str:
+def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:
     """Return the prompt's end, what the model said, what was made of it, what was wanted, and how to run it again.
 
     ``before`` is the baseline's result of the same example, if there is one.
@@ -54,8 +59,17 @@ def explain(result: ExampleResult, rerun: str, before: ExampleResult | None = No
     lines += _details(result, number)
     if before is not None and before.predictions:
         lines += _block(f"baseline ({before.status})", before.predictions[0])
-    lines.append(f"  rerun: {printable(rerun, keep='')}")
+    lines.append(f"  rerun: {printable(_rerun_of(item), keep='')}")
     return "\n".join(lines)
+
+
+def _rerun_of(item: pytest.Item) -> str:
+    """Return the command that runs ``item`` again; all but its name is made once for each file."""
+    path = item.parent.nodeid if item.parent is not None else ""
+    made = item.config.stash.setdefault(_RERUN_PARTS, {})
+    if path not in made:
+        made[path] = rerun_parts(rerun_facts(item.config), path)
+    return with_item(made[path], item.name)
 
 
 def _answer(result: ExampleResult, number: int) -> list[str]:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.asking.state import other_adapter
+from pytest_lmeval.plugin.asking.state import other_adapter, stop_session
 from pytest_lmeval.plugin.common.report import add_to_report
-from pytest_lmeval.plugin.common.waiting import stop_session
 from pytest_lmeval.plugin.private.workers import is_worker
-from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name
@@ -182,7 +180,7 @@ class ExampleItem(ScoredItem):
             from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 
             before = state.baseline_results.get((result.task, result.id))
-            raise ExampleFailed(explain(result, rerun_of(self), before))
+            raise ExampleFailed(explain(result, self, before))
 
     def teardown(self) -> None:
         """Let go of what was asked for this example; where it was skipped, nobody has taken it."""

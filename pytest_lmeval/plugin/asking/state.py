@@ -12,7 +12,6 @@ import pytest
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.collect.locate import is_record
-from pytest_lmeval.plugin.common.waiting import show_waiting, stop_session
 from pytest_lmeval.plugin.private.workers import is_worker, worker_queue
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, RUN, SPARES, configs
 from pytest_lmeval.plugin.settings.report_dir import folder_of_run, held_ledger
@@ -24,6 +23,7 @@ from pytest_lmeval.plugin.settings.settings import (
     scrubber_of_run,
     with_usage_errors,
 )
+from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +108,20 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
         Journal(files.report_dir, files.asking, settings.scrubber),
         engines,
     )
+
+
+def stop_session(session: pytest.Session, reason: str) -> None:
+    """Have pytest run no further item; where the board is shown, that says why."""
+    where = "stopped: the reason is under the leaderboard"
+    session.shouldstop = where if session.config.getoption("verbose", 0) >= -1 else printable(reason, keep="")
+
+
+def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:
+    """Say, if it is time to, what the run waits for; by default for the requests of ``engine``."""
+    recorder: Any = config.pluginmanager.getplugin("lmeval-recorder")
+    if recorder is not None:
+        requests = min(len(engine.jobs), engine.policy.concurrency)
+        recorder.waiting(requests if in_flight is None else in_flight, engine.wait)
 
 
 def run_state(config: pytest.Config) -> RunState:

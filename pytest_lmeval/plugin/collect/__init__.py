@@ -1,1 +1,1 @@
-"""Task files as pytest modules, and what a process collected."""
+"""Task files: found, loaded, and selected from."""

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.plugin.asking.collector import ItemNames, file_node
 from pytest_lmeval.plugin.collect.collected import collected
+from pytest_lmeval.plugin.collect.locate import file_node
 from pytest_lmeval.plugin.private.workers import worker_input
 from pytest_lmeval.task import Task
-from pytest_lmeval.text import printable
+from pytest_lmeval.text import item_name, printable, unique
 
 _TAIL = 1200
 
@@ -53,11 +53,11 @@ class FormattingFile(pytest.File):
         hashes, path = formatting_hashes(loaded.tasks), self.root / FILE
         if self._records():
             update_hashes(path, hashes)
-        recorded, names = read_hashes(path), ItemNames()
+        recorded, names = read_hashes(path), set[str]()
         return [
             FormattingItem.from_parent(
                 self,
-                name=names.unique(f"{task.name}.{formatter}"),
+                name=unique(item_name(f"{task.name}.{formatter}"), names),
                 task=task,
                 formatter=formatter,
                 recorded=recorded.get(task.name, {}).get(formatter),

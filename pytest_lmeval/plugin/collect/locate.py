@@ -8,8 +8,13 @@ import shlex
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+from pytest_lmeval.text import node_path
+
+_File = TypeVar("_File", bound=pytest.File)
 
 
 class Places:
@@ -107,6 +112,16 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
 
         keep_named(session, path)
     return where.root_of(path, is_named=session.isinitpath(path))
+
+
+def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
+    """Return the collector of the file at ``path``; pytest prints its node id and its name as they are."""
+    node: _File = kind.from_parent(parent, path=path)
+    shown = node_path(node.nodeid)
+    if shown == node.nodeid:
+        return node
+    renamed: _File = kind.from_parent(parent, path=path, nodeid=shown, name=node_path(node.name))
+    return renamed
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:

@@ -1,1 +1,1 @@
-"""What several rooms of the plugin need."""
+"""The baseline, the report of a worker and the hiding of secrets: several rooms of the plugin need them."""

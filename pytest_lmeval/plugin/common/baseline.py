@@ -10,7 +10,7 @@ import pytest
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.settings.checks import check_baseline_exists
 from pytest_lmeval.plugin.settings.models import whole
-from pytest_lmeval.plugin.settings.report_dir import report_dir
+from pytest_lmeval.plugin.settings.report_dir import report_dir, selection_of
 from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, with_usage_errors
 from pytest_lmeval.records.boardfile import PREVIOUS
 
@@ -72,8 +72,6 @@ def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
     ``infos`` are the tasks that were collected, with the number of their examples that were selected.
     """
     option = config.option
-    from pytest_lmeval.plugin.record.run_facts import selection_of
-
     if selection := selection_of(option, infos):
         counts = selection.pop("tasks").values()
         selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))

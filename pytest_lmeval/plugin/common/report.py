@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any
@@ -11,10 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private.workers import output_of, output_to_controller
-from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
-from pytest_lmeval.plugin.settings.settings import label_of
 
 _PREFIX = "lmeval_"
 
@@ -47,18 +43,6 @@ def add_to_report(config: pytest.Config, **values: Any) -> None:
     output = output_to_controller(config)
     if output is not None:
         output.update({_PREFIX + name: json.dumps(value) for name, value in values.items()})
-
-
-def report_runs(config: pytest.Config) -> None:
-    """Add to the report what only this worker knows of its runs, one for each model."""
-    if COLLECTED in config.stash:
-        runs = {label_of(one): one for one in configs(config)}
-        facts = {label: one.stash[RUN].run.facts() for label, one in runs.items() if RUN in one.stash}
-        remarks = {label: remarks_of(one) for label, one in runs.items()}
-        # Files that are no tasks are the same for all models.
-        add_to_report(config, facts=facts, not_tasks=config.stash[COLLECTED].not_tasks, remarks=remarks)
-        began = [one.stash[RUN].began_s for one in runs.values() if RUN in one.stash]
-        add_to_report(config, cpu_s=time.thread_time() - min(began) if began else 0.0)
 
 
 def report_of(worker: object) -> WorkerReport:

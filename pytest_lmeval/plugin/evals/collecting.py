@@ -19,7 +19,6 @@ from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, ha
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
-from pytest_lmeval.plugin.asking.collector import ItemNames
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.evals.item import EvalItem, follow, session_of
@@ -33,7 +32,7 @@ from pytest_lmeval.plugin.private.items import (
 from pytest_lmeval.plugin.settings.models import labels_of
 from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.redaction import Scrubber
-from pytest_lmeval.text import node_name, node_path
+from pytest_lmeval.text import item_name, node_name, node_path, unique
 from pytest_lmeval.types import Example
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
     if scrubber := scrubber_of_run(collector.config):
         ids = EvalNames(scrubber)
         kept = DataRows(kept.rows, [ids.id(each) for each in kept.ids], kept.path, kept.sha256)
-    names = ItemNames()
-    shown = [names.unique(each) for each in kept.ids]
+    names = set[str]()
+    shown = [unique(item_name(each), names) for each in kept.ids]
     marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
     rows = pytest.mark.parametrize("row", list(kept.rows), ids=shown).mark
     function.pytestmark = [*marks, rows]
@@ -358,7 +357,7 @@ class EvalNames:
 
     def id(self, raw: str) -> str:
         """Return the id of an example: that given, without secrets."""
-        return _unique(self._hide(raw), self._ids)
+        return unique(self._hide(raw), self._ids)
 
     def rename(self, item: Any) -> None:
         """Have an item with parameters called as may be printed, wherever pytest has its name."""
@@ -366,12 +365,4 @@ class EvalNames:
         raw = "" if callspec is None else self._hide(callspec.id)
         shown = raw if raw.isidentifier() or not raw else node_name(raw)
         if callspec is not None and shown != callspec.id:
-            show_parameters_as(item, _unique(shown, self._names))
-
-
-def _unique(text: str, taken: set[str]) -> str:
-    name, number = text, 2
-    while name in taken:
-        name, number = f"{text}-{number}", number + 1
-    taken.add(name)
-    return name
+            show_parameters_as(item, unique(shown, self._names))

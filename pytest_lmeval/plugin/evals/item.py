@@ -14,11 +14,9 @@ from pytest_lmeval.functions.lost import describe
 from pytest_lmeval.functions.runner import Outcome, Running
 from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
-from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
+from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state, stop_session
 from pytest_lmeval.plugin.common.report import add_to_report
-from pytest_lmeval.plugin.common.waiting import stop_session
 from pytest_lmeval.plugin.private.items import drop_tmp_path, parameters_of
-from pytest_lmeval.plugin.record.run_facts import rerun_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
 from pytest_lmeval.types import Example, ExampleResult
 
@@ -189,7 +187,7 @@ class EvalItem(ScoredItem):
         from pytest_lmeval.plugin.asking.failure import explain
 
         before = self.run_state.baseline_results.get((result.task, result.id))
-        return explain(result, rerun_of(self), before)
+        return explain(result, self, before)
 
 
 def session_of(state: RunState) -> EvalSession:
@@ -268,7 +266,7 @@ class _Follower:
             report.outcome = "failed"
             from pytest_lmeval.plugin.asking.failure import explain
 
-            report.longrepr = explain(result, rerun_of(item))
+            report.longrepr = explain(result, item)
         self._attach(report, result)
 
     def _attach(self, report: pytest.TestReport, result: ExampleResult) -> None:

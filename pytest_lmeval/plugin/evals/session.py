@@ -17,7 +17,7 @@ from pytest_lmeval.functions.loop import sections
 from pytest_lmeval.functions.lost import example_of
 from pytest_lmeval.functions.runner import Outcome, Runner, Running, let_settle
 from pytest_lmeval.functions.task import FailureRule, result_of
-from pytest_lmeval.plugin.common.waiting import show_waiting
+from pytest_lmeval.plugin.asking.state import RunState, show_waiting
 from pytest_lmeval.plugin.evals.process import services_of, shared
 from pytest_lmeval.plugin.evals.startable import Starter
 from pytest_lmeval.plugin.private.items import arguments_of, closure_of, parameters_of
@@ -29,7 +29,6 @@ from pytest_lmeval.text import own_name
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.evals.alone import RanAlone
     from pytest_lmeval.plugin.evals.item import EvalItem
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,37 +16,14 @@ import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.settings.checks import FROM_INI
-from pytest_lmeval.plugin.settings.models import ENVIRONMENT, OWN, configs
-from pytest_lmeval.plugin.settings.report_dir import shown_report_dir
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, configs
+from pytest_lmeval.plugin.settings.report_dir import rerun_facts, shown_report_dir
 from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, label_of, resolved_of
 from pytest_lmeval.records.receipt import RUN_ID, named_run
-from pytest_lmeval.redaction import redact, redact_arguments
-from pytest_lmeval.report.wording import rerun_parts, with_item
+from pytest_lmeval.redaction import redact
 from pytest_lmeval.text import printable
 
 _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
-_RERUN = pytest.StashKey[dict[str, Any]]()
-_RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
-OWN.update((_RERUN, _RERUN_PARTS))
-
-
-def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Return which options left which tasks how many of their examples; empty where nothing was left out."""
-    if all(info.selected == info.available for info in infos) and option.lm_shard is None:
-        return {}
-    named = {
-        "limit": option.lm_limit,
-        "sample": option.lm_sample,
-        "seed": None if option.lm_sample is None else option.lm_seed,
-        "keyword": option.keyword or None,
-        "markexpr": option.markexpr or None,
-        "deselect": option.deselect or None,
-        "subjects": option.lm_subject or None,
-        "without_subjects": sorted(info.name for info in infos if info.whole) or None,
-        "shard": "{}/{}".format(*option.lm_shard) if option.lm_shard else None,
-    }
-    counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
-    return {**{name: value for name, value in named.items() if value is not None}, "tasks": counts}
 
 
 def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
@@ -139,30 +116,6 @@ def header(config: pytest.Config, spec: str) -> str:
         if why := why_all_phases(config, config.hook):
             lines.append(f"lmeval: each example runs all of pytest's phases ({why})")
     return "\n".join(printable(line, keep="") for line in lines)
-
-
-def rerun_facts(config: pytest.Config) -> dict[str, Any]:
-    """Return the part of the manifest that the command to run an example again is made of; found out once."""
-    if _RERUN not in config.stash:
-        config.stash[_RERUN] = _rerun_facts(config)
-    return config.stash[_RERUN]
-
-
-def rerun_of(item: pytest.Item) -> str:
-    """Return the command that runs ``item`` again; all but its name is made once for each file."""
-    path = item.parent.nodeid if item.parent is not None else ""
-    made = item.config.stash.setdefault(_RERUN_PARTS, {})
-    if path not in made:
-        made[path] = rerun_parts(rerun_facts(item.config), path)
-    return with_item(made[path], item.name)
-
-
-def _rerun_facts(config: pytest.Config) -> dict[str, Any]:
-    return {
-        "argv": redact_arguments(["pytest", *map(str, config.invocation_params.args)]),
-        "rootdir": Path(os.path.relpath(config.rootpath, config.invocation_params.dir)).as_posix(),
-        "report_dir": shown_report_dir(config),
-    }
 
 
 def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:

@@ -22,10 +22,10 @@ from pytest_lmeval.plugin.private.reports import is_crash
 from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
 from pytest_lmeval.plugin.record.received import Received, failed_besides
 from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
-from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, selection_of, shard_facts
+from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, shard_facts
 from pytest_lmeval.plugin.settings.checks import UNHEEDED
 from pytest_lmeval.plugin.settings.models import RUN, whole
-from pytest_lmeval.plugin.settings.report_dir import held_ledger, report_dir
+from pytest_lmeval.plugin.settings.report_dir import held_ledger, report_dir, selection_of
 from pytest_lmeval.plugin.settings.settings import gate_settings, registry_of, resolved_of, scrubber_of_run, spec_of
 from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.ledger import Ledger, ending

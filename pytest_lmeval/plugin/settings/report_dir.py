@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_lmeval.leaderboard.rows import TaskInfo
 
 SELECTION = "selection"
 """The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
@@ -30,6 +36,17 @@ def shown_report_dir(config: pytest.Config) -> str:
     return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
 
 
+def rerun_facts(config: pytest.Config) -> dict[str, Any]:
+    """Return the part of the manifest that the command to run an example again is made of."""
+    from pytest_lmeval.redaction import redact_arguments
+
+    return {
+        "argv": redact_arguments(["pytest", *map(str, config.invocation_params.args)]),
+        "rootdir": Path(os.path.relpath(config.rootpath, config.invocation_params.dir)).as_posix(),
+        "report_dir": shown_report_dir(config),
+    }
+
+
 def picked_by(config: pytest.Config) -> str:
     """Return the first thing that picks, as the command line has it; "" where nothing does."""
     option = config.option
@@ -41,6 +58,25 @@ def picked_by(config: pytest.Config) -> str:
         "a node id": any("::" in str(argument) for argument in config.args),
     }
     return next((name for name, value in chosen.items() if value), "")
+
+
+def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
+    """Return which options left which tasks how many of their examples; empty where nothing was left out."""
+    if all(info.selected == info.available for info in infos) and option.lm_shard is None:
+        return {}
+    named = {
+        "limit": option.lm_limit,
+        "sample": option.lm_sample,
+        "seed": None if option.lm_sample is None else option.lm_seed,
+        "keyword": option.keyword or None,
+        "markexpr": option.markexpr or None,
+        "deselect": option.deselect or None,
+        "subjects": option.lm_subject or None,
+        "without_subjects": sorted(info.name for info in infos if info.whole) or None,
+        "shard": "{}/{}".format(*option.lm_shard) if option.lm_shard else None,
+    }
+    counts = {info.name: {"available": info.available, "selected": info.selected} for info in infos}
+    return {**{name: value for name, value in named.items() if value is not None}, "tasks": counts}
 
 
 def folder_of_run(config: pytest.Config, examples: int) -> Path:

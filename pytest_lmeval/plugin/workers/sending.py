@@ -1,4 +1,4 @@
-"""What travels between workers and the controller for each example, made small where nobody could tell.
+"""What travels between workers and the controller: of each example, made as small as it may be, and at the end.
 
 Only hooks of pytest and xdist are used. The controller says what it needs when it sets a worker up.
 """
@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import marshal
 import sys
+import time
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from pytest_lmeval.plugin.asking.turn import ALONE, NEEDS, is_listened_to
+from pytest_lmeval.plugin.collect.collected import remarks_of
+from pytest_lmeval.plugin.common.report import add_to_report
 from pytest_lmeval.plugin.private.workers import input_of_worker, worker_input
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
+from pytest_lmeval.plugin.settings.settings import label_of
 
 _PACKED = "lmeval_packed"
 
@@ -27,6 +32,18 @@ def pack_reports(config: pytest.Config) -> None:
     """Pack what this worker reports, if the Python of the controller is the same."""
     if worker_input(config).get(NEEDS, {}).get("python") == sys.version:
         config.pluginmanager.register(Packing(), "lmeval-packing")
+
+
+def report_runs(config: pytest.Config) -> None:
+    """Add to the report what only this worker knows of its runs, one for each model."""
+    if COLLECTED in config.stash:
+        runs = {label_of(one): one for one in configs(config)}
+        facts = {label: one.stash[RUN].run.facts() for label, one in runs.items() if RUN in one.stash}
+        remarks = {label: remarks_of(one) for label, one in runs.items()}
+        # Files that are no tasks are the same for all models.
+        add_to_report(config, facts=facts, not_tasks=config.stash[COLLECTED].not_tasks, remarks=remarks)
+        began = [one.stash[RUN].began_s for one in runs.values() if RUN in one.stash]
+        add_to_report(config, cpu_s=time.thread_time() - min(began) if began else 0.0)
 
 
 class Unpacking:

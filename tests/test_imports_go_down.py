@@ -33,6 +33,11 @@ ROWS = (
     "data file_names judging metrics postprocess sandbox stats templates",
     "types text atomic arguments compact_json errors formatters frozen hashes numbers own_modules pages redaction",
 )
+# The rooms of the plugin, each a row of its own. What only a type checker imports may go up there.
+PLUGIN = (
+    *("__init__", "fixtures", "record", "workers", "evals", "asking", "collect", "common", "settings", "hookspecs"),
+    "private",
+)
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
 BRANCHES = ("interop", "compat", "adapters/ray")
 """What could be a distribution of its own: folders that the rest, the trunk, runs without."""
@@ -127,8 +132,10 @@ def violations(root: Path) -> list[str]:
         module = ("pytest_lmeval", *(parts[:-1] if is_package else parts))
         if len(module) == 1:
             continue  # the package itself names everything, for type checkers and on demand
-        for line, name, _ in imported(path.read_text("utf-8"), module, is_package):
+        for line, name, for_types in imported(path.read_text("utf-8"), module, is_package):
             problem = _problem(module[1], name)
+            if not problem and name[:2] == module[:2] == ("pytest_lmeval", "plugin") and not for_types:
+                problem = _problem_in_the_plugin(module, name)
             if problem:
                 found.append(f"{'/'.join(path.relative_to(root).parts)}:{line}: {problem}")
     return found
@@ -150,6 +157,14 @@ def _problem(room: str, name: tuple[str, ...]) -> str:
     if ROW_OF[target] < ROW_OF[room] or sideways_at_the_top:
         return f"{room} imports {target}"
     return ""
+
+
+def _problem_in_the_plugin(module: tuple[str, ...], name: tuple[str, ...]) -> str:
+    room, target = (each[2] if len(each) > 2 else "__init__" for each in (module, name))
+    for each in (room, target):
+        if each not in PLUGIN:
+            return f"plugin/{each} stands in no row"
+    return f"plugin/{room} imports plugin/{target}" if PLUGIN.index(target) < PLUGIN.index(room) else ""
 
 
 def test_imports_go_down_and_neither_modules_nor_rooms_import_each_other_in_a_circle() -> None:
@@ -196,8 +211,12 @@ def test_the_trunk_imports_no_branch_but_where_a_name_that_users_write_loads_it(
 
 
 def test_every_room_of_the_package_stands_in_a_row() -> None:
-    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert set() == rooms - ROW_OF.keys() - {"__init__"}
+    assert set() == _rooms(PACKAGE) - ROW_OF.keys() - {"__init__"}
+    assert {*PLUGIN} == _rooms(PACKAGE / "plugin")
+
+
+def _rooms(folder: Path) -> set[str]:
+    return {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
 
 
 # The check itself
@@ -235,6 +254,14 @@ def _plant(root: Path, file: str, source: str) -> list[str]:
         ("cli/main.py", "import pytest", "cli imports pytest"),
         ("cli/main.py", "from pytest_lmeval.plugin.settings import options", "cli imports plugin"),
         ("plugin/settings/options.py", "from pytest_lmeval.cli import main", "plugin imports cli"),
+        (
+            "plugin/asking/item.py",
+            "def f():\n    from pytest_lmeval.plugin.evals.session import begin",
+            "plugin/asking imports plugin/evals",
+        ),
+        ("plugin/collect/locate.py", "from ..asking import turn", "plugin/collect imports plugin/asking"),
+        ("plugin/private/items.py", "import pytest_lmeval.plugin", "plugin/private imports plugin/__init__"),
+        ("plugin/asking/item.py", "from pytest_lmeval.plugin.other import a", "plugin/other stands in no row"),
         ("run/run.py", "import importlib\nimportlib.import_module('pytest_lmeval.cli')", "run imports cli"),
         ("formats/x.py", "from pytest_lmeval import Example", "whose room cannot be told"),
         ("formats/x.py", "import pytest_lmeval", "whose room cannot be told"),
@@ -255,7 +282,9 @@ def test_a_violation_names_its_line(tmp_path: Path) -> None:
     ("file", "source"),
     [
         ("plugin/settings/options.py", "import pytest, _pytest.config\nfrom pytest_lmeval.run import run_task"),
-        ("plugin/settings/options.py", "from . import state\nfrom .state import State\nfrom .. import run"),
+        ("plugin/settings/options.py", "from . import state\nfrom .state import State\nfrom .. import private"),
+        ("plugin/settings/models.py", "if TYPE_CHECKING:\n    from pytest_lmeval.plugin.asking.state import RunState"),
+        ("plugin/__init__.py", "from pytest_lmeval.plugin import fixtures"),
         ("cli/main.py", "from pytest_lmeval.run import run_task\nfrom pytest_lmeval.types import Score"),
         ("scoring/evaluate.py", "from pytest_lmeval.leaderboard.rows import TaskRow"),
         ("formats/jsonl.py", "def f():\n    from pytest_lmeval.registry import Registry"),

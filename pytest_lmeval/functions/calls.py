@@ -11,6 +11,7 @@ from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import UsageError, not_one_of
 from pytest_lmeval.functions.example import as_json
 from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.metrics.parts.call import Call
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion
 
@@ -19,23 +20,6 @@ _MODES = ("strict", "unordered", "subset", "superset")
 _WIDEST = 60
 # An assert shows at most 240 characters of a value, and the middle is what it leaves out.
 _LONGEST = 230
-
-
-class Call(tuple[str, Any]):
-    """A call that a model asked for: the pair of name and arguments, and shown as one where an assert compares it."""
-
-    __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """The name of the tool."""
-        return self[0]
-
-    @property
-    def arguments(self) -> dict[str, Any] | str:
-        """The arguments by their names; the text that the model wrote where that is no JSON object."""
-        found: dict[str, Any] | str = self[1]
-        return found
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,8 +42,7 @@ def asked_in(step: Step) -> Iterator[Call]:
     """Yield what the model asked for in its answer to a request; nothing for another step."""
     if step.kind == _REQUEST and isinstance(step.output, str):
         for call in Completion.of_output(step.output).tool_calls:
-            values = call.values
-            yield Call((call.name, call.arguments if values is None else values))
+            yield Call.of(call)
 
 
 def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -> Finding:
@@ -71,21 +54,29 @@ def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -
     """
     if mode not in _MODES:
         raise UsageError(f"match: mode: {not_one_of(mode, _MODES)}")
-    made = _calls("calls: expected lm.calls", calls)
-    wanted = [(each, None) if isinstance(each, str) else each for each in _sequence("expected", expected)]
-    wanted = _calls("expected: expected (name, arguments) pairs or names", wanted)
+    made = [_call("calls: expected lm.calls", each) for each in _listed("calls: expected lm.calls", calls)]
+    wanted = [
+        Call((each, None))
+        if isinstance(each, str)
+        else _call("expected: expected (name, arguments) pairs or names", each)
+        for each in _listed("expected", expected)
+    ]
     if mode == "superset" and not wanted:
         raise UsageError("match: superset: expected at least one call; any calls are a superset of none")
     problem = _out_of_order(made, wanted) if mode == "strict" else _unpaired(made, wanted, mode)
-    shown = f"calls: {', '.join(map(shown_call, made))}" if made else "no tool was called"
     text = problem or f"{len(made)} call{'' if len(made) == 1 else 's'} as expected ({mode})"
-    return Finding(not problem, cut_text(f"{text}; {shown}"))
+    return finding(not problem, text, made)
 
 
-def shown_call(call: Sequence[Any]) -> str:
-    """Return a call as reasons have it: ``search("q": "tea")``; without arguments that are known its name."""
-    name, arguments = call
-    return name if arguments is None else f"{name}({shown_arguments(arguments)})"
+def shown_call(call: Call) -> str:
+    """Return a call as reasons have it: ``search("q": "tea")``."""
+    return f"{call.name}({shown_arguments(call.arguments)})"
+
+
+def finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
+    """Return what was found, with all that was called as the end of its reason."""
+    shown = f"calls: {', '.join(map(shown_call, calls))}" if calls else "no tool was called"
+    return Finding(holds, cut_text(f"{text}; {shown}"))
 
 
 def shown_arguments(value: object) -> str:
@@ -102,35 +93,31 @@ def cut_text(text: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
 
 
-def _calls(wanted: str, given: Any) -> list[tuple[str, Any]]:
-    return [_call(wanted, each) for each in _sequence(wanted, given)]
-
-
-def _sequence(wanted: str, given: Any) -> Sequence[Any]:
+def _listed(wanted: str, given: Any) -> list[Any]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise UsageError(f"match: {wanted}, got {given!r:.80}")
     return [*given]
 
 
-def _call(wanted: str, given: Any) -> tuple[str, Any]:
+def _call(wanted: str, given: Any) -> Call:
     if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str) and given[0]:
         # As steps keep theirs: a tuple has become a list.
         arguments = as_json(given[1])[0]
         if arguments is None or isinstance(arguments, str | dict):
-            return given[0], arguments
+            return Call((given[0], arguments))
     raise UsageError(f"match: {wanted}, got {given!r:.80}")
 
 
-def _out_of_order(made: Sequence[tuple[str, Any]], wanted: Sequence[tuple[str, Any]]) -> str:
+def _out_of_order(made: Sequence[Call], wanted: Sequence[Call]) -> str:
     for number, (one, other) in enumerate(zip(made, wanted, strict=False), 1):
         if not _fits(one, other):
-            return f"call {number} is {shown_call(one)}, not {shown_call(other)}"
+            return f"call {number} is {_shown([one])}, not {_shown([other])}"
     if len(made) < len(wanted):
-        return f"call {len(made) + 1} is missing: {shown_call(wanted[len(made)])}"
-    return f"call {len(wanted) + 1} is not expected: {shown_call(made[len(wanted)])}" if len(made) > len(wanted) else ""
+        return f"call {len(made) + 1} is missing: {_shown(wanted[len(made) :][:1])}"
+    return f"call {len(wanted) + 1} is not expected: {_shown(made[len(wanted) :][:1])}" if made[len(wanted) :] else ""
 
 
-def _unpaired(made: Sequence[tuple[str, Any]], wanted: Sequence[tuple[str, Any]], mode: str) -> str:
+def _unpaired(made: Sequence[Call], wanted: Sequence[Call], mode: str) -> str:
     left, missing = [*made], []
     # A name alone takes what the calls with arguments leave.
     for each in sorted(wanted, key=lambda call: call[1] is None):
@@ -139,10 +126,13 @@ def _unpaired(made: Sequence[tuple[str, Any]], wanted: Sequence[tuple[str, Any]]
             missing.append(each)
         else:
             del left[found]
-    parts = [("not called: ", missing, "subset"), ("not expected: ", left, "superset")]
-    faults = [name + ", ".join(map(shown_call, calls)) for name, calls, free in parts if calls and mode != free]
-    return "; ".join(faults)
+    parts = [("not called", missing, "subset"), ("not expected", left, "superset")]
+    return "; ".join(f"{what}: {_shown(calls)}" for what, calls, free in parts if calls and mode != free)
 
 
-def _fits(made: tuple[str, Any], wanted: tuple[str, Any]) -> bool:
-    return made[0] == wanted[0] and (wanted[1] is None or json_equal(made[1], wanted[1]))
+def _fits(made: Call, wanted: Call) -> bool:
+    return made.name == wanted.name and (wanted[1] is None or json_equal(made[1], wanted[1]))
+
+
+def _shown(calls: Sequence[Call]) -> str:
+    return ", ".join(call.name if call[1] is None else shown_call(call) for call in calls)

@@ -10,7 +10,8 @@ from pytest_lmeval.functions.example import ExampleState, as_json, cut
 from pytest_lmeval.functions.steps import Step
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.calls import Call, Finding
+    from pytest_lmeval.functions.calls import Finding
+    from pytest_lmeval.metrics.parts.call import Call
 
 
 class Traced:

@@ -7,16 +7,15 @@ arguments. A step that carries out what the model asked for is one call with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.functions.calls import Finding, asked_in, cut_text, shown_arguments
+from pytest_lmeval.functions.calls import Finding, asked_in, cut_text, finding, shown_arguments, shown_call
 from pytest_lmeval.functions.example import as_json
 from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.metrics.parts.call import Call
 
 _CALL = "tool"
 
@@ -36,12 +35,12 @@ def called(
         raise UsageError(f"called: times: expected a whole number from 0, got {times!r:.60}")
     what = name if arguments is None else f"{name}({shown_arguments(arguments)})"
 
-    def decide(calls: Sequence[Step]) -> Finding:
-        found = [step for step in calls if step.name == name and _has(step, wanted)]
+    def decide(calls: Sequence[Call]) -> Finding:
+        found = [call for call in calls if call.name == name and (wanted is None or _has(call, wanted))]
         holds = len(found) == times if times is not None else bool(found)
         but = "" if holds or times is None else f", not {_often(times)}"
         text = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
-        return _finding(holds, text, calls)
+        return finding(holds, text, calls)
 
     return _agreed(trace, decide)
 
@@ -53,9 +52,9 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
     """
     _check_names(names)
     calls = _Calls(trace).as_one
-    found = [name for name in names if any(step.name == name for step in calls)]
+    found = [name for name in names if any(call.name == name for call in calls)]
     text = f"{_listed(found)} {_was(found)} called" if found else f"{_listed(names)} {_was(names)} not called"
-    return _finding(not found, text, calls)
+    return finding(not found, text, calls)
 
 
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
@@ -66,13 +65,13 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
     """
     _check_names(names)
 
-    def decide(calls: Sequence[Step]) -> Finding:
+    def decide(calls: Sequence[Call]) -> Finding:
         rest = iter(calls)
-        missed = next((place for place, name in enumerate(names) if not any(step.name == name for step in rest)), None)
+        missed = next((place for place, name in enumerate(names) if not any(call.name == name for call in rest)), None)
         if missed is None:
-            return _finding(True, f"{_listed(names)} {_was(names)} called in this order", calls)
+            return finding(True, f"{_listed(names)} {_was(names)} called in this order", calls)
         after = f" after {names[missed - 1]}" if missed else ""
-        return _finding(False, f"{names[missed]} was not called{after}", calls)
+        return finding(False, f"{names[missed]} was not called{after}", calls)
 
     return _agreed(trace, decide)
 
@@ -99,76 +98,71 @@ class _Calls:
 
     def __init__(self, trace: Iterable[Step]) -> None:
         found = [call for step in trace for call in _calls_of(step)]
-        self._calls = [step for step, _ in found]
+        self._calls = [call for call, _ in found]
         self._steps = [number for number, (_, is_asked) in enumerate(found) if not is_asked]
         self._asked: dict[str, list[int]] = {}
-        for number, (step, is_asked) in enumerate(found):
+        for number, (call, is_asked) in enumerate(found):
             if is_asked:
-                self._asked.setdefault(step.name, []).append(number)
+                self._asked.setdefault(call.name, []).append(number)
         # From a step to what it carries out.
         self._pairs: dict[int, int] = {}
         self._pair(_is_same)
-        # What the application has filled in, and a step that does not tell its arguments.
+        # Arguments that the application has filled in, and a step that does not tell its arguments.
         self._pair(_is_within)
         certain = dict(self._pairs)
         self._pair(lambda asked, step: True)
-        in_doubt = self._pairs.keys() - certain
-        self.doubtful = [(self._calls[self._pairs[step]], self._calls[step]) for step in sorted(in_doubt)]
+        in_doubt = sorted(self._pairs.keys() - certain)
+        self.doubtful = [(self._calls[self._pairs[step]], self._calls[step]) for step in in_doubt]
         self.as_one = self._each_once(self._pairs)
         self.apart = self._each_once(certain)
 
-    def _pair(self, fits: Callable[[Step, Step], bool]) -> None:
-        taken = set(self._pairs.values())
+    def _pair(self, fits: Callable[[Call, Call], bool]) -> None:
         for number in self._steps:
             step = self._calls[number]
-            asked = (each for each in self._asked.get(step.name, ()) if each < number and each not in taken)
-            if number not in self._pairs:
-                found = next((each for each in asked if fits(self._calls[each], step)), None)
-                if found is not None:
-                    self._pairs[number] = found
-                    taken.add(found)
+            left = self._asked.get(step.name, [])
+            asked = (each for each in left if each < number and fits(self._calls[each], step))
+            if number not in self._pairs and (found := next(asked, None)) is not None:
+                self._pairs[number] = found
+                left.remove(found)
 
-    def _each_once(self, pairs: Mapping[int, int]) -> list[Step]:
+    def _each_once(self, pairs: Mapping[int, int]) -> list[Call]:
         carried_out = set(pairs.values())
-        kept = [(number, step) for number, step in enumerate(self._calls) if number not in carried_out]
-        return [self._with_arguments(step, pairs.get(number)) for number, step in kept]
-
-    def _with_arguments(self, step: Step, asked: int | None) -> Step:
-        if asked is None or _arguments(step) is not None:
-            return step
-        return replace(step, input=self._calls[asked].input)
+        kept = [(number, call) for number, call in enumerate(self._calls) if number not in carried_out]
+        # A step that does not tell its arguments has those of what it carries out.
+        return [
+            self._calls[pairs[number]] if number in pairs and call.values is None else call for number, call in kept
+        ]
 
 
-def _calls_of(step: Step) -> Iterator[tuple[Step, bool]]:
+def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
     """Yield the calls of a step, and whether the model asked for them; else it is the application that called."""
     if step.kind == _CALL:
-        yield step, False
-    else:
-        for call in asked_in(step):
-            yield Step(_CALL, *call), True
+        # An empty text tells no arguments.
+        yield Call((step.name, None if step.input == "" else step.input)), False
+    yield from ((call, True) for call in asked_in(step))
 
 
-def _is_same(asked: Step, step: Step) -> bool:
-    one, other = _arguments(asked), _arguments(step)
-    return asked.input == step.input if one is None or other is None else json_equal(one, other)
+def _is_same(asked: Call, step: Call) -> bool:
+    one, other = asked.values, step.values
+    return asked.arguments == step.arguments if one is None or other is None else json_equal(one, other)
 
 
-def _is_within(asked: Step, step: Step) -> bool:
-    one, other = _arguments(asked), _arguments(step)
+def _is_within(asked: Call, step: Call) -> bool:
+    one, other = asked.values, step.values
     return other is None or (one is not None and _has(step, one))
 
 
-def _agreed(trace: Iterable[Step], decide: Callable[[Sequence[Step]], Finding]) -> Finding:
+def _agreed(trace: Iterable[Step], decide: Callable[[Sequence[Call]], Finding]) -> Finding:
     calls = _Calls(trace)
-    finding = decide(calls.as_one)
-    if calls.doubtful and bool(decide(calls.apart)) != bool(finding):
+    found = decide(calls.as_one)
+    if calls.doubtful and bool(decide(calls.apart)) != bool(found):
         asked, step = calls.doubtful[0]
         raise UsageError(
-            f"the model asked for {_call(asked)}, and a step says {_call(step)}: one call or two? Record the step with"
-            " the arguments that the model gave, or under another name; or ask of the steps alone:"
+            f"the model asked for {shown_call(asked)}, and a step says {shown_call(step)}: one call or two?"
+            " Record the step with the arguments that the model gave, or under another name; or ask of the steps alone:"
             " [step for step in lm.trace if step.kind == 'tool']"
         )
-    return finding
+    return found
 
 
 def _check_names(names: Sequence[object]) -> None:
@@ -187,31 +181,9 @@ def _wanted(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return wanted
 
 
-def _has(step: Step, wanted: Mapping[str, Any] | None) -> bool:
-    if wanted is None:
-        return True
-    given = _arguments(step)
+def _has(call: Call, wanted: Mapping[str, Any]) -> bool:
+    given = call.values
     return given is not None and all(name in given and json_equal(given[name], value) for name, value in wanted.items())
-
-
-def _arguments(step: Step) -> Mapping[str, Any] | None:
-    given = step.input
-    if isinstance(given, str):
-        # As models write them.
-        try:
-            given = json.loads(given)
-        except ValueError:
-            return None
-    return given if isinstance(given, Mapping) else None
-
-
-def _finding(holds: bool, text: str, calls: Sequence[Step]) -> Finding:
-    shown = f"calls: {', '.join(map(_call, calls))}" if calls else "no tool was called"
-    return Finding(holds, cut_text(f"{text}; {shown}"))
-
-
-def _call(step: Step) -> str:
-    return f"{step.name}({shown_arguments(step.input)})"
 
 
 def _listed(names: Sequence[str]) -> str:

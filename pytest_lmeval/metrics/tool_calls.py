@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Completion, Score
 
@@ -28,17 +29,22 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
 
     Raises ScoringError for expected calls that are no calls, or are not valid themselves.
     """
-    from pytest_lmeval.metrics.parts.made_call import MadeCall, Rules, in_any_order, in_order, schemas_of, wanted_calls
-    from pytest_lmeval.metrics.parts.tool_schema import unchecked
-    from pytest_lmeval.metrics.parts.wanted_call import LONGEST
+    from pytest_lmeval.metrics.parts.call import LONGEST, Call
+    from pytest_lmeval.metrics.parts.compared_calls import CallComparison
+    from pytest_lmeval.metrics.parts.tool_schema import schema_of, unchecked
+    from pytest_lmeval.metrics.parts.wanted_call import wanted_calls
 
-    schemas = schemas_of(extras.get("tools"))
-    rules = Rules(extras.get("arguments") == "subset", extras.get("text", "exact"))
-    expected = wanted_calls(extras.get("calls"), schemas, rules)
-    made = [MadeCall.of(call, schemas) for call in Completion.of_output(prediction).tool_calls]
-    compare = in_order if extras.get("order") == "exact" else in_any_order
-    difference = compare(expected, made, rules)
-    details: dict[str, Any] = {"expected": [call.shown() for call in expected]}
+    tools = [tool.get("function", tool) for tool in extras.get("tools") or ()]
+    schemas = {str(tool.get("name")): schema_of(tool) for tool in tools}
+    subset = extras.get("arguments") == "subset"
+    try:
+        expected = wanted_calls(extras.get("calls"), schemas, "extras.calls", subset=subset)
+    except RecordRefused as refused:
+        raise ScoringError(f"{refused.field}: {refused.detail}") from None
+    made = [Call.of(call) for call in Completion.of_output(prediction).tool_calls]
+    calls = CallComparison(expected, made, schemas, subset=subset, text=extras.get("text", "exact"))
+    difference = calls.in_order() if extras.get("order") == "exact" else calls.in_any_order()
+    details: dict[str, Any] = {"expected": [call.as_python() for call in expected]}
     if difference:
         details["difference"] = difference[: 4 * LONGEST]
     if passed_over := {word for schema in schemas.values() for word in unchecked(schema)}:

@@ -151,7 +151,7 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
             changed(CALLED, "extras.calls.0.arguments", '{"city": "Riga"}'),
             "bad_type",
             "extras.calls[0].arguments",
-            "an object, got a string",
+            'an object, got \'{"city": "Riga"}\'',
         ),
         (changed(CALLED, "extras.tools", ...), "missing_required", "extras.tools", "needs the tools"),
         (changed(TURNS, "extras.tools", ...), "missing_required", "extras.tools", "what tools answer"),

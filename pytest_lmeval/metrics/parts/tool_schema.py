@@ -1,15 +1,15 @@
-"""Whether the arguments of a call are valid by the JSON Schema of its tool: the same for calls expected and made.
+"""Check the arguments of a call by the JSON Schema of its tool: the same for calls expected and made.
 
 A name that ``properties`` lacks is not valid, unless ``additionalProperties`` or ``patternProperties`` is given: a
-schema that says nothing of other names allows no other. Of keywords that are not looked at,
-:func:`unchecked` returns the names.
+schema that says nothing of other names allows no other. :func:`unchecked` names the keywords that are not looked at.
+The package jsonschema knows neither rule, and runs patterns without a limit: it is not used here.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -20,9 +20,11 @@ from pytest_lmeval.numbers import is_number, is_whole
 Searches = Callable[[str, str], bool]
 """Says whether a regular expression is found in a text; it may raise what it likes if that takes too long."""
 
+_Path = tuple[str, ...]
 _DEEPEST = 50
 _MOST_STEPS = 100_000
 _SHOWN = 80
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
@@ -32,22 +34,45 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, Mapping),
 }
-# What says nothing of a value, or is read with another keyword.
+TYPES = tuple(sorted(_KINDS))
+IN_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+"""The keywords whose value is a list of schemas."""
+BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""The keywords whose value is a mapping of names to schemas."""
+_ALONE = ("items", "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames")
+# Schemas within a schema that speak of the same value as it does.
+_OF_THE_SAME = ("anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas")
+# Words that say nothing of a value, or are read with another keyword.
 _SAY_NOTHING = frozenset(
     {
         *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "strict"),
         *("$schema", "$id", "$comment", "$defs", "definitions"),
     }
 )
-_IN_PLACE = ("anyOf", "oneOf", "allOf")
 
 
-def fault(value: Any, schema: Mapping[str, Any], searches: Searches, *, partial: bool = False) -> str:
+def searches_in_worker(pattern: str, text: str) -> bool:
+    """Tell whether a pattern is found in ``text``; raise TookTooLong where that takes longer than a worker's limit."""
+    from pytest_lmeval.metrics.parts.worker import shared_worker
+
+    # The pattern is one person's and the text another's: the two can take time without end.
+    return bool(shared_worker().ask("pattern", pattern, text))
+
+
+def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of what a tool takes: a tool that says nothing of parameters has none."""
+    found = tool.get("parameters", _NO_PARAMETERS)
+    return found if isinstance(found, Mapping) else _NO_PARAMETERS
+
+
+def fault(
+    value: Any, schema: Mapping[str, Any], searches: Searches = searches_in_worker, *, partial: bool = False
+) -> str:
     """Return the first thing in which ``value`` is not valid by ``schema``, with its place, or "".
 
     Of a ``partial`` value names that are required may be missing at the top.
     """
-    return _Check(searches, schema).of(value, {**schema, "required": []} if partial else schema, ())
+    return _first(_Check(searches, schema).of(value, {**schema, "required": []} if partial else schema, ()))
 
 
 def unchecked(schema: Any, root: Any = None) -> set[str]:
@@ -55,162 +80,153 @@ def unchecked(schema: Any, root: Any = None) -> set[str]:
     if not isinstance(schema, Mapping):
         return set()
     root = schema if root is None else root
-    found = {word for word in schema if word not in _CHECKED and word not in _SAY_NOTHING}
+    found = {word for word in schema if word not in _CHECKED | _SAY_NOTHING}
     if isinstance(pattern := schema.get("pattern"), str) and not _is_pattern(pattern):
         found.add(f"pattern {pattern!r:.80}")
     if "$ref" in schema and _target(root, schema["$ref"]) is None:
         found.add(f"$ref {schema['$ref']!r:.80}")
-    for inner in _within(schema):
-        found |= unchecked(inner, root)
-    return found
+    inner = (unchecked(each, root) for word, _, each in within(schema) if word in _CHECKED | _SAY_NOTHING)
+    return found.union(*inner)
 
 
-def _within(schema: Mapping[str, Any]) -> Iterator[Any]:
-    for word in ("properties", "patternProperties", "$defs", "definitions"):
-        yield from schema[word].values() if isinstance(schema.get(word), Mapping) else ()
-    for word in (*_IN_PLACE, "prefixItems"):
-        yield from schema[word] if isinstance(schema.get(word), list) else ()
-    yield from (schema[word] for word in ("items", "additionalProperties") if word in schema)
+def within(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the schemas within a schema, each after its keyword and its place."""
+    for word in IN_LISTS:
+        if isinstance(schema.get(word), list):
+            yield from ((word, f"{word}[{number}]", each) for number, each in enumerate(schema[word]))
+    yield from ((word, word, schema[word]) for word in _ALONE if word in schema)
+    for word in BY_NAME:
+        if isinstance(schema.get(word), Mapping):
+            yield from ((word, f"{word}.{name}", each) for name, each in schema[word].items())
+
+
+Faults = Iterator[str]
 
 
 class _Check:
-    """Looks at values by the schemas below ``root``; each of its methods returns the first fault, or ""."""
+    """Looks at values by the schemas below ``root``; each of its methods yields faults, of which the first is shown."""
 
     def __init__(self, searches: Searches, root: Mapping[str, Any]) -> None:
         self._searches = searches
         self._root = root
         self._left = _MOST_STEPS
-        self._referred: set[tuple[int, tuple[str, ...]]] = set()
+        self._referred: set[tuple[int, _Path]] = set()
 
-    def of(self, value: Any, schema: Any, path: tuple[str, ...], *, whole: bool = True) -> str:
+    def of(self, value: Any, schema: Any, path: _Path, *, whole: bool = True) -> Faults:
         self._left -= 1
         if len(path) > _DEEPEST or self._left < 0:
-            return _said(path[:1], f"nested deeper than {_DEEPEST}, or too long to be looked at")
-        if isinstance(schema, bool):
-            return "" if schema else _said(path, "no value is allowed")
-        if whole and isinstance(value, Mapping) and (unknown := self._unknown_name(value, schema, path)):
-            return unknown
-        for word in schema:
-            kind, check = _CHECKED.get(word, ("", None))
-            if check is not None and (not kind or _KINDS[kind](value)) and (found := check(self, value, schema, path)):
-                return found
-        return ""
+            yield _placed(path[:1], f"nested deeper than {_DEEPEST}, or too long to be looked at")
+        elif isinstance(schema, bool):
+            yield "" if schema else _placed(path, "no value is allowed")
+        else:
+            if whole and isinstance(value, Mapping):
+                yield from self._unknown_name(value, schema, path)
+            for word, said in schema.items():
+                kind, holds = _HOLDS.get(word, ("", None))
+                if holds is not None and (not kind or _KINDS[kind](value)) and not holds(value, said):
+                    yield _placed(path, _against(word, said, value))
+                kind, look = _LOOKS.get(word, ("", None))
+                if look is not None and (not kind or _KINDS[kind](value)):
+                    yield from look(self, value, schema, path)
 
-    def _unknown_name(self, value: Mapping[str, Any], schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    def _unknown_name(self, value: Mapping[str, Any], schema: Any, path: _Path) -> Faults:
         parts = [*self._parts(schema, set())]
         free = any("additionalProperties" in part or "patternProperties" in part for part in parts)
-        if free or not any("properties" in part for part in parts):
-            return ""
-        known = {name: None for part in parts for name in part.get("properties", ())}
-        unknown = next((name for name in value if name not in known), None)
-        return "" if unknown is None else _no_parameter(unknown, known, path)
+        if not free and any("properties" in part for part in parts):
+            known = {name: None for part in parts for name in part.get("properties", ())}
+            yield from (_no_parameter(name, known, path) for name in value if name not in known)
 
     def _parts(self, schema: Any, seen: set[int]) -> Iterator[Mapping[str, Any]]:
-        """Yield ``schema`` and whatever in it speaks of the same value."""
-        if not isinstance(schema, Mapping) or id(schema) in seen:
-            return
-        seen.add(id(schema))
-        yield schema
-        inner = [each for word in _IN_PLACE for each in schema.get(word, ())]
-        inner += [schema.get(word) for word in ("if", "then", "else")]
-        inner += [*schema.get("dependentSchemas", {}).values(), _target(self._root, schema.get("$ref"))]
-        for each in inner:
-            yield from self._parts(each, seen)
+        """Yield ``schema`` and all in it that speaks of the same value."""
+        if isinstance(schema, Mapping) and id(schema) not in seen:
+            seen.add(id(schema))
+            yield schema
+            inner = [each for word, _, each in within(schema) if word in _OF_THE_SAME]
+            for each in (*inner, _target(self._root, schema.get("$ref"))):
+                yield from self._parts(each, seen)
 
-    def kind(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        if any(_KINDS[kind](value) for kind in kinds if kind in _KINDS):
-            return ""
-        return _said(path, f"expected {' or '.join(map(str, kinds))}, got {_json(value)}")
+    def required(self, value: Any, schema: Any, path: _Path) -> Faults:
+        missing = (name for name in schema["required"] if name not in value)
+        yield from (_placed((*path, name), "it is required, and missing") for name in missing)
 
-    def enum(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if any(json_equal(value, each) for each in schema["enum"]):
-            return ""
-        return _said(path, f"expected one of {', '.join(map(_json, schema['enum']))[:_SHOWN]}, got {_json(value)}")
+    def names(self, value: Any, schema: Any, path: _Path) -> Faults:
+        for name, inner in schema["properties"].items():
+            if name in value:
+                yield from self.of(value[name], inner, (*path, name))
 
-    def const(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        wanted = schema["const"]
-        return "" if json_equal(value, wanted) else _said(path, f"expected {_json(wanted)}, got {_json(value)}")
+    def patterns(self, value: Any, schema: Any, path: _Path) -> Faults:
+        for pattern, inner in schema["patternProperties"].items():
+            for name, each in value.items():
+                if self._finds(pattern, name):
+                    yield from self.of(each, inner, (*path, name))
 
-    def required(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        missing = next((name for name in schema["required"] if name not in value), None)
-        return "" if missing is None else _said((*path, missing), "it is required, and missing")
+    def others(self, value: Any, schema: Any, path: _Path) -> Faults:
+        rest, known = schema["additionalProperties"], schema.get("properties", {})
+        for name in value if rest is not True else ():
+            if name in known or any(self._finds(each, name) for each in schema.get("patternProperties", ())):
+                continue
+            if rest is False:
+                yield _no_parameter(name, known, path)
+            yield from self.of(value[name], rest, (*path, name))
 
-    def names(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        known = schema["properties"]
-        return _first(self.of(value[name], known[name], (*path, name)) for name in known if name in value)
-
-    def patterns(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        return _first(
-            self.of(each, inner, (*path, name))
-            for pattern, inner in schema["patternProperties"].items()
-            for name, each in value.items()
-            if self._finds(pattern, name)
-        )
-
-    def others(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if schema["additionalProperties"] is True:
-            return ""
-        own = [name for name in value if name not in schema.get("properties", {})]
-        left = [
-            name for name in own if not any(self._finds(each, name) for each in schema.get("patternProperties", {}))
-        ]
-        if left and schema["additionalProperties"] is False:
-            return _no_parameter(left[0], schema.get("properties", {}), path)
-        return _first(self.of(value[name], schema["additionalProperties"], (*path, name)) for name in left)
-
-    def items(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    def items(self, value: Any, schema: Any, path: _Path) -> Faults:
         first = len(schema.get("prefixItems", ()))
-        rest = enumerate(value[first:], start=first)
-        return _first(self.of(each, schema["items"], (*path, str(number))) for number, each in rest)
+        for number, each in enumerate(value[first:], start=first):
+            yield from self.of(each, schema["items"], (*path, str(number)))
 
-    def first_items(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        pairs = enumerate(zip(value, schema["prefixItems"], strict=False))
-        return _first(self.of(each, inner, (*path, str(number))) for number, (each, inner) in pairs)
+    def first_items(self, value: Any, schema: Any, path: _Path) -> Faults:
+        for number, (each, inner) in enumerate(zip(value, schema["prefixItems"], strict=False)):
+            yield from self.of(each, inner, (*path, str(number)))
 
-    def unique(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if not schema["uniqueItems"] or len(set(map(json_key, value))) == len(value):
-            return ""
-        return _said(path, f"{_json(value)} is against uniqueItems {_json(schema['uniqueItems'])}")
+    def all_of(self, value: Any, schema: Any, path: _Path) -> Faults:
+        for each in schema["allOf"]:
+            yield from self.of(value, each, path, whole=False)
 
-    def all_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        return _first(self.of(value, each, path, whole=False) for each in schema["allOf"])
+    def any_of(self, value: Any, schema: Any, path: _Path) -> Faults:
+        faults = [self._first(value, each, path) for each in schema["anyOf"]]
+        if "" not in faults:
+            yield _placed(path, f"valid by none of anyOf: {'; '.join(faults)[: 2 * _SHOWN]}")
 
-    def any_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        faults = [self.of(value, each, path, whole=False) for each in schema["anyOf"]]
-        return "" if "" in faults else _said(path, f"valid by none of anyOf: {'; '.join(faults)[: 2 * _SHOWN]}")
-
-    def one_of(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        faults = [self.of(value, each, path, whole=False) for each in schema["oneOf"]]
+    def one_of(self, value: Any, schema: Any, path: _Path) -> Faults:
+        faults = [self._first(value, each, path) for each in schema["oneOf"]]
         fitting, wrong = faults.count(""), "; ".join(filter(None, faults))[: 2 * _SHOWN]
-        return "" if fitting == 1 else _said(path, f"valid by {fitting} of oneOf, expected one: {wrong}")
+        if fitting != 1:
+            yield _placed(path, f"valid by {fitting} of oneOf, expected one: {wrong}")
 
-    def pattern(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if self._finds(schema["pattern"], value):
-            return ""
-        return _said(path, f"{_json(value)} does not match {schema['pattern']!r:.80}")
+    def pattern(self, value: Any, schema: Any, path: _Path) -> Faults:
+        if not self._finds(schema["pattern"], value):
+            yield _placed(path, f"{_json(value)} does not match {schema['pattern']!r:.80}")
 
-    def reference(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    def reference(self, value: Any, schema: Any, path: _Path) -> Faults:
         target = _target(self._root, schema["$ref"])
         key = (id(target), path)
-        if target is None or key in self._referred:  # it leads nowhere, or round in a circle, which asks nothing more
-            return ""
-        self._referred.add(key)
-        found = self.of(value, target, path, whole=False)
-        self._referred.discard(key)
-        return found
+        if target is not None and key not in self._referred:  # a circle asks nothing more
+            self._referred.add(key)
+            found = self._first(value, target, path)
+            self._referred.discard(key)
+            yield found
+
+    def _first(self, value: Any, schema: Any, path: _Path) -> str:
+        return _first(self.of(value, schema, path, whole=False))
 
     def _finds(self, pattern: str, text: str) -> bool:
         return not _is_pattern(pattern) or self._searches(pattern, text)
 
 
-def _bound(word: str, holds: Callable[[Any, Any], bool], kind: str) -> tuple[str, _Look]:
-    def check(_: _Check, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> str:
-        if holds(value if kind == "number" else len(value), schema[word]):
-            return ""
-        return _said(path, f"{_json(value)} is against {word} {_json(schema[word])}")
-
-    return kind, check
+# By the keyword: the kind of value that it speaks of, "" for any, and what looks at it.
+_LOOKS: Mapping[str, tuple[str, Callable[[_Check, Any, Any, _Path], Faults]]] = {
+    "$ref": ("", _Check.reference),
+    "required": ("object", _Check.required),
+    "properties": ("object", _Check.names),
+    "patternProperties": ("object", _Check.patterns),
+    "additionalProperties": ("object", _Check.others),
+    "items": ("array", _Check.items),
+    "prefixItems": ("array", _Check.first_items),
+    "allOf": ("", _Check.all_of),
+    "anyOf": ("", _Check.any_of),
+    "oneOf": ("", _Check.one_of),
+    "pattern": ("string", _Check.pattern),
+}
 
 
 def _is_multiple(value: float, of: float) -> bool:
@@ -220,41 +236,45 @@ def _is_multiple(value: float, of: float) -> bool:
     return not Fraction(str(value)) % Fraction(str(of))
 
 
-_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "minimum": (ge, "number"),
-    "maximum": (le, "number"),
-    "exclusiveMinimum": (gt, "number"),
-    "exclusiveMaximum": (lt, "number"),
-    "multipleOf": (_is_multiple, "number"),
-    "minLength": (ge, "string"),
-    "maxLength": (le, "string"),
-    "minItems": (ge, "array"),
-    "maxItems": (le, "array"),
-    "minProperties": (ge, "object"),
-    "maxProperties": (le, "object"),
+_COUNTED = {"Length": "string", "Items": "array", "Properties": "object"}
+_Holds = Mapping[str, tuple[str, Callable[[Any, Any], bool]]]
+_BOUNDS: _Holds = {
+    "minimum": ("number", ge),
+    "maximum": ("number", le),
+    "exclusiveMinimum": ("number", gt),
+    "exclusiveMaximum": ("number", lt),
+    "multipleOf": ("number", _is_multiple),
+    **{f"min{of}": (kind, lambda value, said: len(value) >= said) for of, kind in _COUNTED.items()},
+    **{f"max{of}": (kind, lambda value, said: len(value) <= said) for of, kind in _COUNTED.items()},
 }
 NUMBERS = tuple(_BOUNDS)
 """The keywords whose value is a number."""
-_Look = Callable[[_Check, Any, Any, tuple[str, ...]], str]
-# By the keyword: the kind of value that it speaks of, "" for any, and what looks at it.
-_CHECKED: Mapping[str, tuple[str, _Look]] = {
-    "$ref": ("", _Check.reference),
-    "type": ("", _Check.kind),
-    "enum": ("", _Check.enum),
-    "const": ("", _Check.const),
-    "required": ("object", _Check.required),
-    "properties": ("object", _Check.names),
-    "patternProperties": ("object", _Check.patterns),
-    "additionalProperties": ("object", _Check.others),
-    "items": ("array", _Check.items),
-    "prefixItems": ("array", _Check.first_items),
-    "uniqueItems": ("array", _Check.unique),
-    "allOf": ("", _Check.all_of),
-    "anyOf": ("", _Check.any_of),
-    "oneOf": ("", _Check.one_of),
-    "pattern": ("string", _Check.pattern),
-    **{word: _bound(word, *bound) for word, bound in _BOUNDS.items()},
+# By the keyword: the kind of value that it speaks of, "" for any, and whether a value is as the keyword says.
+_HOLDS: _Holds = {
+    "type": ("", lambda value, said: any(_KINDS[kind](value) for kind in _listed(said) if kind in _KINDS)),
+    "enum": ("", lambda value, said: any(json_equal(value, each) for each in said)),
+    "const": ("", json_equal),
+    "uniqueItems": ("array", lambda value, said: not said or len({*map(json_key, value)}) == len(value)),
+    **_BOUNDS,
 }
+_CHECKED = {*_LOOKS, *_HOLDS}
+
+
+def _against(word: str, said: Any, value: Any) -> str:
+    if word not in ("type", "enum", "const"):
+        return f"{_json(value)} is against {word} {_json(said)}"
+    kinds, choices = " or ".join(map(str, _listed(said))), ", ".join(map(_json, _listed(said)))[:_SHOWN]
+    expected = {"type": kinds, "enum": f"one of {choices}", "const": _json(said)}
+    return f"expected {expected[word]}, got {_json(value)}"
+
+
+def _listed(said: Any) -> list[Any]:
+    return said if isinstance(said, list) else [said]
+
+
+def _no_parameter(name: str, known: Mapping[str, Any], path: _Path) -> str:
+    choices = f" (choices: {', '.join(known)})" if known else ""
+    return _placed((*path, name), f"there is no parameter {name[:_SHOWN]!r}{nearest(name, known)}{choices}")
 
 
 def _target(root: Any, reference: Any) -> Any:
@@ -262,20 +282,26 @@ def _target(root: Any, reference: Any) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found = root
-    for step in reference[1:].split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
-        elif isinstance(found, Mapping) and name in found:
-            found = found[name]
-        else:
-            return None
+    try:
+        for step in steps_of(reference):
+            found = found[key_in(found, step)]
+    except LookupError:
+        return None
     return found if isinstance(found, Mapping | bool) else None
 
 
-def _no_parameter(name: str, known: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    choices = f" (choices: {', '.join(known)})" if known else ""
-    return _said((*path, name), f"there is no parameter {name[:_SHOWN]!r}{nearest(name, known)}{choices}")
+def steps_of(pointer: str) -> _Path:
+    """Return the steps of a JSON pointer, whose text before the first slash says nothing."""
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+
+
+def key_in(whole: Any, step: str) -> str | int:
+    """Return what a step of a pointer means in an object or a list; raise LookupError if it cannot lead on."""
+    if isinstance(whole, Mapping):
+        return step
+    if isinstance(whole, list) and step.isdecimal() and int(step) < len(whole):
+        return int(step)
+    raise LookupError(step)
 
 
 def _is_pattern(pattern: str) -> bool:
@@ -287,11 +313,11 @@ def _is_pattern(pattern: str) -> bool:
     return True
 
 
-def _first(faults: Iterator[str]) -> str:
+def _first(faults: Iterable[str]) -> str:
     return next(filter(None, faults), "")
 
 
-def _said(path: Sequence[str], what: str) -> str:
+def _placed(path: _Path, what: str) -> str:
     return f"argument {'/'.join(path)[:200]}: {what}" if path else what
 
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.tool_schema import Searches, fault
+from pytest_lmeval.metrics.parts.call import LONGEST, call_text, shown_value
+from pytest_lmeval.metrics.parts.tool_schema import fault, key_in, steps_of
 
-LONGEST = 200
-KEYS = ("name", "arguments", "accept", "optional")
 TEXTS = ("exact", "bfcl")
-Path = tuple[str, ...]
+_KEYS = ("name", "arguments", "accept", "optional")
+_Path = tuple[str, ...]
 _ABSENT = object()
 # What the Berkeley Function Calling Leaderboard leaves out of texts before it compares them.
 _BFCL = str.maketrans("'", '"', " ,./-_*^")
 
 
-def path_of(pointer: str) -> Path:
-    """Return the place that a name at the top, or a JSON pointer (``/filter/unit``), means."""
-    if not pointer.startswith("/"):
-        return (pointer,)
-    return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/"))
+def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: str, *, subset: bool) -> list[WantedCall]:
+    """Return the calls of the list at ``where``; raise RecordRefused for what no call can be."""
+    if not isinstance(given, list):
+        raise RecordRefused("bad_type", where, f"expected an array of calls, got {given!r:.80}")
+    found = [WantedCall.of(call, f"{where}[{number}]") for number, call in enumerate(given)]
+    for number, call in enumerate(found):
+        if schema := schemas.get(call.name):
+            call.check(schema, f"{where}[{number}]", partial=subset)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,124 +38,123 @@ class WantedCall:
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    accept: Mapping[Path, Sequence[Any]] = field(default_factory=dict)
-    optional: frozenset[Path] = frozenset()
+    accept: Mapping[_Path, Sequence[Any]] = field(default_factory=dict)
+    optional: Sequence[_Path] = ()
 
     @classmethod
-    def of(cls, call: Any) -> WantedCall:
-        """Return the call of a record; raise ValueError that says what is no such call."""
-        if not isinstance(call, Mapping) or "name" not in call or call.keys() - {*KEYS}:
-            raise ValueError(f"expected an object of {', '.join(KEYS)}, with a name, got {call!r:.80}")
-        name, arguments = call["name"], call.get("arguments", {})
-        accept, optional = call.get("accept", {}), call.get("optional", [])
-        if not isinstance(name, str) or not isinstance(arguments, Mapping):
-            raise ValueError(f"expected a name, a text, and arguments, an object, got {call!r:.80}")
+    def of(cls, call: Any, where: str) -> WantedCall:
+        """Return the call of a record; raise RecordRefused that says what is no such call."""
+        if not isinstance(call, Mapping) or not isinstance(call.get("name"), str) or call.keys() - {*_KEYS}:
+            detail = f"expected an object of {', '.join(_KEYS)}, with a name, got {call!r:.80}"
+            raise RecordRefused("bad_type", where, detail)
+        arguments, accept, optional = call.get("arguments", {}), call.get("accept", {}), call.get("optional", [])
+        if not isinstance(arguments, Mapping):
+            raise RecordRefused("bad_type", f"{where}.arguments", f"expected an object, got {arguments!r:.80}")
         if not isinstance(accept, Mapping) or not all(isinstance(each, list) and each for each in accept.values()):
-            raise ValueError(
-                f"accept: expected lists of values by the name or JSON pointer of an argument: {accept!r:.80}"
-            )
+            detail = f"accept: expected lists of values by the name or JSON pointer of an argument: {accept!r:.80}"
+            raise RecordRefused("bad_value", where, detail)
         if not isinstance(optional, list) or not all(isinstance(each, str) for each in optional):
-            raise ValueError(f"optional: expected a list of names or JSON pointers of arguments, got {optional!r:.80}")
-        paths = {path_of(pointer): values for pointer, values in accept.items()}
-        found = cls(name, arguments, paths, frozenset(map(path_of, optional)))
+            detail = f"optional: expected a list of names or JSON pointers of arguments, got {optional!r:.80}"
+            raise RecordRefused("bad_value", where, detail)
+        paths = {_path_of(pointer): values for pointer, values in accept.items()}
+        found = cls(call["name"], arguments, paths, tuple(dict.fromkeys(map(_path_of, optional))))
         for path in (*found.accept, *found.optional):
-            found._check_place(path)
+            if wrong := found._misplaced(path):
+                raise RecordRefused("bad_value", where, wrong)
         return found
 
-    def invalid(self, schema: Mapping[str, Any], searches: Searches, *, partial: bool) -> str:
-        """Return the first way in which a call that is right here would not be valid by the schema of its tool."""
-        return next(filter(None, (fault(each, schema, searches, partial=partial) for each in self._right_ones())), "")
+    def check(self, schema: Mapping[str, Any], where: str, *, partial: bool) -> None:
+        """Raise RecordRefused if a call that is right here would not be valid by the schema of its tool."""
+        try:
+            faults = (fault(each, schema, partial=partial) for each in self._right_ones())
+            wrong = next(filter(None, faults), "")
+        except ScoringError as error:  # a pattern that takes time without end
+            wrong = str(error)
+        if wrong:
+            raise RecordRefused("bad_value", f"{where}.arguments", f"not valid by the schema of {self.name}: {wrong}")
 
     def difference(self, values: Mapping[str, Any], *, subset: bool, text: str) -> str:
         """Return the first thing in which the arguments ``values`` of a call are not those wanted, or ""."""
-        names = dict.fromkeys([*self.arguments, *(path[0] for path in self.accept)])
+        names = self._names(self.arguments, ())
         for name in names:
-            wanted = self.arguments.get(name, _ABSENT)
             if name not in values:
                 if (name,) not in self.optional:
                     return f"no argument {name}, expected {self._wanted(name)}"
-            elif not self._fits(wanted, values[name], (name,), text):
+            elif not self._fits(self.arguments.get(name, _ABSENT), values[name], (name,), text):
                 return f"argument {name}: expected {self._wanted(name)}, got {shown_value(values[name])}"
         more = [] if subset else [name for name in values if name not in names]
         return f"an argument too many: {more[0][:LONGEST]}" if more else ""
 
-    def shown(self) -> str:
+    def as_python(self) -> str:
         """Return the call as Python writes one."""
-        names = dict.fromkeys([*self.arguments, *(path[0] for path in self.accept)])
-        return shown_call(self.name, {name: self._wanted(name) for name in names})
+        return call_text(self.name, {name: self._wanted(name) for name in self._names(self.arguments, ())})
 
     def _wanted(self, name: str) -> str:
         own = [self.arguments[name]] if name in self.arguments else []
         return " or ".join(map(shown_value, [*own, *self.accept.get((name,), ())]))[:LONGEST]
 
-    def _fits(self, wanted: Any, given: Any, path: Path, text: str) -> bool:
+    def _names(self, wanted: Mapping[str, Any], path: _Path) -> dict[str, None]:
+        """Return the names of the object at ``path``, of which some may only be accepted."""
+        depth = len(path)
+        return dict.fromkeys([*wanted, *(each[depth] for each in self.accept if each[:depth] == path != each)])
+
+    def _fits(self, wanted: Any, given: Any, path: _Path, text: str) -> bool:
         if any(_equal(each, given, text) for each in self.accept.get(path, ())):
             return True
-        deeper = any(each[: len(path)] == path and len(each) > len(path) for each in (*self.accept, *self.optional))
-        if deeper and isinstance(wanted, Mapping) and isinstance(given, Mapping):
-            return self._fits_within(wanted, given, path, text)
-        if deeper and isinstance(wanted, list) and isinstance(given, list):
+        if isinstance(wanted, Mapping) and isinstance(given, Mapping):
+            names = self._names(wanted, path)
+            return given.keys() <= names.keys() and all(
+                self._fits(wanted.get(name, _ABSENT), given[name], (*path, name), text)
+                if name in given
+                else (*path, name) in self.optional
+                for name in names
+            )
+        if isinstance(wanted, list) and isinstance(given, list):
+            pairs = enumerate(zip(wanted, given, strict=False))
             return len(wanted) == len(given) and all(
-                self._fits(one, other, (*path, str(number)), text)
-                for number, (one, other) in enumerate(zip(wanted, given, strict=True))
+                self._fits(one, other, (*path, str(number)), text) for number, (one, other) in pairs
             )
         return wanted is not _ABSENT and _equal(wanted, given, text)
 
-    def _fits_within(self, wanted: Mapping[str, Any], given: Mapping[str, Any], path: Path, text: str) -> bool:
-        below = [each[len(path)] for each in self.accept if each[: len(path)] == path and len(each) > len(path)]
-        names = {*wanted, *below}
-        missing = [name for name in names if name not in given]
-        return (
-            given.keys() <= names
-            and all((*path, name) in self.optional for name in missing)
-            and all(
-                self._fits(wanted.get(name, _ABSENT), given[name], (*path, name), text)
-                for name in names
-                if name in given
-            )
-        )
-
-    def _check_place(self, path: Path) -> None:
-        where: Any = self.arguments
-        for step in path[:-1]:
-            if isinstance(where, list) and step.isdecimal() and int(step) < len(where):
-                where = where[int(step)]
-            elif isinstance(where, Mapping) and step in where:
-                where = where[step]
-            else:
-                raise ValueError(f"accept, optional: the arguments have no place {'/'.join(path)!r}")
-        if isinstance(where, list) and not (path[-1].isdecimal() and int(path[-1]) < len(where)):
-            raise ValueError(f"accept, optional: the arguments have no place {'/'.join(path)!r}")
-        if path in self.optional and isinstance(where, list):
-            raise ValueError(f"optional: {'/'.join(path)!r} is an element of a list, which cannot be left out")
-        if path in self.optional and path not in self.accept and path[-1] not in where:
-            raise ValueError(f"optional: {'/'.join(path)!r} has no value, neither in arguments nor in accept")
+    def _misplaced(self, path: _Path) -> str:
+        shown = repr("/".join(path))
+        try:
+            holder, key = _holder(self.arguments, path)
+        except LookupError:
+            return f"accept, optional: the arguments have no place {shown}"
+        if path in self.optional and isinstance(holder, list):
+            return f"optional: {shown} is an element of a list, which cannot be left out"
+        if path in self.optional and path not in self.accept and key not in holder:
+            return f"optional: {shown} has no value, neither in arguments nor in accept"
+        return ""
 
     def _right_ones(self) -> Iterator[Any]:
         whole: Any = deepcopy(dict(self.arguments))
         for path, values in self.accept.items():
-            if not _is_in(whole, path):
-                _set(whole, path, values[0])
+            holder, key = _holder(whole, path)
+            if isinstance(holder, dict):
+                holder.setdefault(key, values[0])
         yield whole
-        for path, values in self.accept.items():
-            for value in values:
-                other = deepcopy(whole)
-                _set(other, path, value)
-                yield other
-        for path in self.optional:
+        others = [(path, value) for path, values in self.accept.items() for value in values]
+        for path, value in [*others, *((path, _ABSENT) for path in self.optional)]:
             other = deepcopy(whole)
-            _set(other, path, _ABSENT)
+            holder, key = _holder(other, path)
+            holder[key] = value
+            if value is _ABSENT:
+                del holder[key]
             yield other
 
 
-def shown_call(name: str, arguments: Mapping[str, str]) -> str:
-    """Return a call as Python writes one, of arguments that are written already."""
-    return f"{name}({', '.join(f'{key}={value}' for key, value in arguments.items())})"[: 2 * LONGEST]
+def _path_of(pointer: str) -> _Path:
+    """Return the place that a name at the top, or a JSON pointer (``/filter/unit``), means."""
+    return steps_of(pointer) if pointer.startswith("/") else (pointer,)
 
 
-def shown_value(value: Any) -> str:
-    """Return a value as JSON, its beginning."""
-    return json.dumps(value, ensure_ascii=False)[:LONGEST]
+def _holder(whole: Any, path: _Path) -> tuple[Any, Any]:
+    """Return the object or list that the end of ``path`` is in, and its key there; raise LookupError without one."""
+    for step in path[:-1]:
+        whole = whole[key_in(whole, step)]
+    return whole, key_in(whole, path[-1])
 
 
 def _equal(one: Any, other: Any, text: str) -> bool:
@@ -164,19 +167,3 @@ def _as_bfcl(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _as_bfcl(each) for name, each in value.items()}
     return [_as_bfcl(each) for each in value] if isinstance(value, list) else value
-
-
-def _is_in(whole: Any, path: Path) -> bool:
-    for step in path[:-1]:
-        whole = whole[int(step) if isinstance(whole, list) else step]
-    return isinstance(whole, list) or path[-1] in whole
-
-
-def _set(whole: Any, path: Path, value: Any) -> None:
-    for step in path[:-1]:
-        whole = whole[int(step) if isinstance(whole, list) else step]
-    last = int(path[-1]) if isinstance(whole, list) else path[-1]
-    if value is _ABSENT:
-        del whole[last]
-    else:
-        whole[last] = value

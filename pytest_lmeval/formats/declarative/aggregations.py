@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from pytest_lmeval.errors import ScoringError, nearest
 
 
 class ClassScores(TypedDict):
@@ -22,6 +25,59 @@ class ClassScores(TypedDict):
 
 
 Classes = dict[str, ClassScores]
+Confusion = dict[str, dict[str, int]]
+
+
+class LeftOut(Exception):
+    """Why a metric cannot be worked out from these rows."""
+
+
+@dataclass(slots=True)
+class Scores:
+    """The fields that a scorer found in each row; a metric may add notes, and a table of its classes."""
+
+    scorer: str
+    rows: Sequence[Mapping[str, Any]]
+    notes: dict[str, Any]
+    table: tuple[Classes, Confusion] | None = None
+
+    def note(self, what: str, of: str, value: Any) -> None:
+        """Add to the notes of the task."""
+        self.notes.setdefault(what, {})[of] = value
+
+    def values(self, name: str) -> list[Any]:
+        """Return the values of a field, without those that are null."""
+        for each in self.rows:
+            if name not in each:
+                hint = nearest(name, each, "it has")
+                raise ScoringError(f"a metric takes the field {name!r}, which a row does not have{hint}")
+        values = [each[name] for each in self.rows if each[name] is not None]
+        if not values:
+            raise LeftOut(f"{name} has no value in any row")
+        return values
+
+    def numbers(self, name: str) -> list[float]:
+        """Return the values of a field of numbers and booleans."""
+        values = self.values(name)
+        wrong = next((value for value in values if not isinstance(value, bool | int | float)), None)
+        if wrong is not None:
+            raise ScoringError(f"a metric takes numbers, and the field {name!r} is {wrong!r:.80}")
+        return [float(value) for value in values]
+
+    def labels(self, name: str) -> list[str]:
+        """Return the values of a field as labels."""
+        return [as_label(value) for value in self.values(name)]
+
+    def pairs(self, true: str, predicted: str) -> list[tuple[str, str]]:
+        """Return the labels of two fields, of rows that have both."""
+        self.values(true), self.values(predicted)
+        both = [(each[true], each[predicted]) for each in self.rows]
+        return [(as_label(one), as_label(other)) for one, other in both if one is not None and other is not None]
+
+
+def as_label(value: Any) -> str:
+    """Return a label as text, true and false as YAML writes them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def ratio(part: float, whole: float) -> float:
@@ -39,12 +95,20 @@ def std_dev(values: Sequence[float]) -> float:
     return statistics.stdev(values)
 
 
+NUMBERS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+    "std_dev": std_dev,
+}
+
+
 def frequencies(values: Sequence[str]) -> dict[str, float]:
     """Return the share of each value, the most frequent first."""
     return {value: count / len(values) for value, count in Counter(values).most_common()}
 
 
-def weighted_average(values: Sequence[str], weights: dict[str, float]) -> float:
+def weighted_average(values: Sequence[str], weights: Mapping[str, float]) -> float:
     """Return the mean of the weights of ``values``, each of which has one."""
     return math.fsum(weights[value] for value in values) / len(values)
 

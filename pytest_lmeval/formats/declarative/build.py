@@ -17,15 +17,9 @@ from pytest_lmeval.formats.declarative.datasets import Dataset
 from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.kit import Kit
+from pytest_lmeval.formats.declarative.models.metrics import PythonMetric
 from pytest_lmeval.formats.declarative.models.parameters import TaskConfig
-from pytest_lmeval.formats.declarative.models.scorers import (
-    FieldMetric,
-    Frequency,
-    Metric,
-    PythonMetric,
-    PythonScorer,
-    ScorerBase,
-)
+from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
 from pytest_lmeval.formats.declarative.models.task import (
     DeclarativeFile,
     MultiTurnSolver,
@@ -133,7 +127,7 @@ class Builder:
     def _aggregations(self, key: str, model: ScorerBase, keys: Keys) -> Iterator[Aggregation]:
         """Yield the metrics of a scorer; one that names none has those that its type suggests."""
         if model.metrics is None:
-            yield from (Aggregation(key, metric, name) for metric, name in _usual_metrics(key, model))
+            yield from (Aggregation(key, metric, name) for metric, name in model.usual_metrics(key))
         for number, metric in enumerate(model.metrics or ()):
             snippet: Snippet | None = None
             if isinstance(metric, PythonMetric):
@@ -255,22 +249,6 @@ class _Examples:
             return tuple(self._kit.template(each).render(variables).strip() for each in templates)
         except TemplateFault:
             return ()
-
-
-def _usual_metrics(key: str, model: ScorerBase) -> Iterator[tuple[Metric, str]]:
-    if model.type in ("string_equals", "string_equals_mcqa"):
-        yield FieldMetric(type="mean", field="prediction_is_correct"), "string_equality_mean"
-    elif model.type == "rouge":
-        for name in ("rouge_1", "rouge_2", "rouge_l"):
-            yield FieldMetric(type="mean", field=name), f"{name}_mean"
-    elif model.type == "labeler_via_model":
-        yield Frequency(type="frequency", field="label"), ""
-    elif model.type == "model_as_a_judge_classifier":
-        yield FieldMetric(type="mean", field="is_correct"), f"{key}_mean"
-    elif model.type == "json_schema":
-        yield FieldMetric(type="mean", field="is_valid"), f"{key}_mean"
-    elif model.type != "python":
-        yield FieldMetric(type="mean", field="score"), f"{key}_mean"
 
 
 def _dump(value: Any) -> bytes:

@@ -6,20 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, nearest, not_one_of
+from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats.checks import check_keys
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, is_template
-from pytest_lmeval.formats.declarative.models.scorers import (
-    CountMetric,
-    JudgeBase,
-    JudgeScorer,
-    Labeler,
-    Metric,
-    MetricScorer,
-    StringEqualsMcqa,
-    TextScorer,
-)
+from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
 from pytest_lmeval.formats.declarative.models.task import Definition
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.tools import check_call_extras, names_only
@@ -30,7 +21,6 @@ from pytest_lmeval.types import Metric as Declared
 
 _ROOT: Keys = ("definition",)
 _OF_SOLVER = ("solver_output", "model_output", "messages", "input_prompt")
-_OF_JUDGE = ("labels", "score_min", "score_max", "ground_truth", "material")
 _MARKS = ("{{", "{%", "<<")
 _METHODS = frozenset({"get", "items", "keys", "values"})
 
@@ -54,7 +44,7 @@ def check_parts(definition: Definition, entity: str, registry: Registry) -> Iter
         here: Keys = (*_ROOT, "scorers", number)
         if keys[number] in keys[:number]:
             yield Fault((*here, "key"), "bad_value", f"a second scorer {keys[number]!r}; give it a key of its own")
-        yield from _check_scorer(scorer, here, entity, registry)
+        yield from scorer.check(here, entity, registry)
         if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].takes_calls:
             yield from _check_calls(scorer, here, definition)
         if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].asks_judge:
@@ -66,24 +56,6 @@ def _twice(keys: Sequence[str], at: Keys) -> Iterator[Fault]:
     for number, key in enumerate(keys):
         if key in keys[:number]:
             yield Fault((*at, number, "key"), "bad_value", f"a second action {key!r}")
-
-
-def _check_scorer(scorer: Any, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
-    if isinstance(scorer, TextScorer):
-        if scorer.post_process is not None and scorer.post_process not in registry.rules:
-            detail = not_one_of(scorer.post_process, sorted(registry.rules))
-            yield Fault((*here, "post_process"), "bad_value", detail)
-        if entity == "dataset" and scorer.prediction is None:
-            hint = "prediction: '{{ sample.COLUMN }}'"
-            yield Fault((*here, "prediction"), "missing_required", f"there is no model's answer here; say {hint}")
-    if isinstance(scorer, StringEqualsMcqa) and (scorer.ground_truth is None) == (
-        scorer.ground_truth_choice_field is None
-    ):
-        yield Fault((*here, "ground_truth"), "missing_required", "expected ground_truth or ground_truth_choice_field")
-    if isinstance(scorer, JudgeBase):
-        yield from _check_judge(scorer, here, entity)
-    for number, metric in enumerate(scorer.metrics or ()):
-        yield from _check_metric(metric, (*here, "metrics", number))
 
 
 def _check_calls(scorer: MetricScorer, here: Keys, definition: Definition) -> Iterator[Fault]:
@@ -133,34 +105,6 @@ def _is_filled_in(given: Any) -> bool:
     return _has_mark(given)
 
 
-def _check_judge(scorer: JudgeBase, here: Keys, entity: str) -> Iterator[Fault]:
-    if isinstance(scorer, Labeler) and (scorer.labels is None) == (scorer.valid_labels is None):
-        yield Fault((*here, "labels"), "missing_required", "the field 'labels' is required: what the judge may say")
-    if isinstance(scorer, JudgeScorer) and scorer.score_min >= scorer.score_max:
-        yield Fault((*here, "score_max"), "bad_value", f"expected more than score_min, {scorer.score_min:g}")
-    labels = [*getattr(scorer, "correct_labels", ()), *getattr(scorer, "incorrect_labels", ())]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {twice!r} is listed twice")
-    if entity == "dataset" and scorer.user_prompt is None:
-        yield Fault((*here, "user_prompt"), "missing_required", "the field 'user_prompt' is required without a model")
-
-
-def _check_metric(metric: Metric, here: Keys) -> Iterator[Fault]:
-    if isinstance(metric, CountMetric):
-        by_label = (metric.field_gt, metric.field_pred, metric.positive_answer)
-        wanted = _COUNTS[metric.type]
-        if all(each is not None for each in by_label):
-            return
-        if not all(getattr(metric, name) is not None for name in wanted):
-            detail = f"expected {', '.join(wanted)}; or field_gt, field_pred and positive_answer"
-            yield Fault((*here, wanted[0]), "missing_required", detail)
-
-
-_TRUE, _FALSE, _MISSED = "num_true_positives_field", "num_false_positives_field", "num_false_negatives_field"
-_COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score": (_TRUE, _FALSE, _MISSED)}
-
-
 def check_names(
     definition: Definition, scorers: Sequence[Scorer], columns: Sequence[str], entity: str
 ) -> Iterator[Fault]:
@@ -173,9 +117,8 @@ def check_names(
     for number, scorer in enumerate(scorers):
         here: Keys = (*_ROOT, "scorers", number)
         earlier = {each.key: each.fields for each in scorers[:number]}
-        known = (*of_row, *(_OF_JUDGE if isinstance(scorer.model, JudgeBase) else ()))
         for keys, template in _templates(scorer.model, here):
-            yield from _check_template(keys, template, known, columns, earlier)
+            yield from _check_template(keys, template, (*of_row, *scorer.model.VARIABLES), columns, earlier)
         yield from _check_columns(scorer.model, here, columns)
         yield from _check_fields(scorer, here)
     for number, action in enumerate(definition.actions):

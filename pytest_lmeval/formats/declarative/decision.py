@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.models.scorers import FieldMetric
+from pytest_lmeval.formats.declarative.models.metrics import FieldMetric
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.yaml.document import Keys
 
@@ -153,7 +153,7 @@ def score_of_task(
 def _known_names(aggregations: Sequence[Aggregation]) -> list[str] | None:
     """Return the names of the metrics; None where they are known only after the computation."""
     names = [each.names for each in aggregations]
-    return None if None in names else [name for each in names for name in each or ()]
+    return [name for each in names for name in each] if all(names) else None
 
 
 def _is_share(value: Any) -> bool:

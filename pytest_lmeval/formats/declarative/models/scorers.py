@@ -1,118 +1,21 @@
-"""What a row's answer is worth, what else is found out about it, and what is made of that over all rows."""
+"""The scorers of a task: what a row's answer is worth, and what else is found out about it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from pytest_lmeval.errors import UnknownName
+from pytest_lmeval.errors import UnknownName, not_one_of
 from pytest_lmeval.formats.checks import TURNS
-from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
+from pytest_lmeval.formats.declarative.faults import Fault
+from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Key, Template, TemplateText
+from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric
+from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.leaderboard.details import CHECKS
-
-
-class MetricBase(Block):
-    """One aggregation; ``WORDS`` are the default names of its numbers, such as ``{self.field}_mean``."""
-
-    WORDS: ClassVar[tuple[str, ...]] = ()
-    key: Key | None = Field(default=None, description="What the board calls it, where name does not say.")
-    name: str | None = Field(default=None, min_length=1, max_length=100, description="What the board calls it.")
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The default names of its numbers; empty where they are known only after the computation."""
-        return tuple(word.format(self=self) for word in self.WORDS)
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """The fields of the scorer that it takes, by the key that names each."""
-        named = {key: getattr(self, key) for key in type(self).model_fields if key.startswith("field")}
-        counts = {key: getattr(self, key) for key in type(self).model_fields if key.endswith("_field")}
-        return {key: field for key, field in (named | counts).items() if field is not None}
-
-
-class FieldMetric(MetricBase):
-    """A number over a field of the scores: booleans count as 0 and 1."""
-
-    WORDS = ("{self.field}_{self.type}",)
-    type: Literal["mean", "min", "max", "std_dev"] = Field(description="mean, min, max or std_dev (of a sample).")
-    field: str = Field(description="The field of the scorer.")
-
-
-class Frequency(MetricBase):
-    """The share of each value of a field."""
-
-    type: Literal["frequency"] = Field(description="The share of each value: FIELD_VALUE.")
-    field: str = Field(description="The field of the scorer.")
-
-
-class CountMetric(MetricBase):
-    """Precision, recall or F1, from counts of each row or from labels."""
-
-    WORDS = ("{self.type}",)
-    type: Literal["precision", "recall", "f1_score"] = Field(description="precision, recall or f1_score.")
-    num_true_positives_field: str | None = Field(
-        default=None, description="The field with the true positives of a row."
-    )
-    num_false_positives_field: str | None = Field(default=None, description="The field with its false positives.")
-    num_false_negatives_field: str | None = Field(default=None, description="The field with its false negatives.")
-    field_gt: str | None = Field(default=None, description="The field with the true label, where labels are compared.")
-    field_pred: str | None = Field(default=None, description="The field with the predicted label.")
-    positive_answer: str | bool | int | None = Field(default=None, description="The label that is sought.")
-
-
-class BinaryClassification(MetricBase):
-    """Accuracy, precision, recall, F1 and the confusion matrix of two labels."""
-
-    WORDS = ("accuracy", "precision", "recall", "f1_score")
-    type: Literal["binary_classification", "binary-classification"] = Field(description="Two labels.")
-    field_gt: str = Field(description="The field with the true label.")
-    field_pred: str = Field(description="The field with the predicted label.")
-    positive_answer: str | bool | int = Field(description="The label that is sought.")
-    negative_answer: str | bool | int = Field(description="The other label.")
-
-
-class MulticlassClassification(MetricBase):
-    """Accuracy, macro-averaged precision, recall and F1, and the confusion matrix of labels."""
-
-    WORDS = ("accuracy", "macro_precision", "macro_recall", "macro_f1_score")
-    type: Literal["multiclass_classification", "multiclass-classification"] = Field(description="Labels.")
-    field_gt: str = Field(description="The field with the true label.")
-    field_pred: str = Field(description="The field with the predicted label.")
-
-
-class WeightedAverage(MetricBase):
-    """The mean of the weights of the labels."""
-
-    WORDS = ("{self.field}_weighted_average",)
-    type: Literal["weighted_average"] = Field(description="The mean of the weights of the labels.")
-    field: str = Field(description="The field with the label.")
-    weights: dict[str, float] = Data(min_length=1, description="The weight of each label.")
-
-
-class PythonMetric(MetricBase):
-    """A Python function over all scores."""
-
-    type: Literal["python"] = Field(description="A Python function.")
-    compute_metrics_snippet: str = Field(
-        min_length=1, description="Python with a function compute_metrics(scores), or compute_scores(scores)."
-    )
-    timeout_s: float = Field(default=60.0, gt=0, le=3600, description="Seconds after which it is an error.")
-
-
-Metric = Annotated[
-    FieldMetric
-    | Frequency
-    | CountMetric
-    | BinaryClassification
-    | MulticlassClassification
-    | WeightedAverage
-    | PythonMetric,
-    Field(discriminator="type"),
-]
-
+from pytest_lmeval.registry import Registry
 
 _BUILT_IN_TYPES = (
     "string_equals",
@@ -127,8 +30,10 @@ _BUILT_IN_TYPES = (
 
 
 class ScorerBase(Block):
-    """One scorer."""
+    """One scorer; ``USUAL`` are the fields whose means are its metrics if the file names none, each with its name."""
 
+    USUAL: ClassVar[tuple[tuple[str, str], ...]] = (("score", "{key}_mean"),)
+    VARIABLES: ClassVar[tuple[str, ...]] = ()
     type: str = Field(description="What it does.")
     key: Key | None = Field(default=None, description="What scores.KEY calls it; else its type.")
     purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it is only shown.")
@@ -141,6 +46,15 @@ class ScorerBase(Block):
     )
     threshold: float | None = Field(default=None, ge=0, le=1, description="The score that a row must reach.")
 
+    def usual_metrics(self, key: str) -> Sequence[tuple[Metric, str]]:
+        """Return the metrics of a scorer that names none, each with its name on the board."""
+        return [(FieldMetric(type="mean", field=field), name.format(key=key)) for field, name in self.USUAL]
+
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        """Yield what is wrong with the scorer at ``here``, before any row is looked at."""
+        for number, metric in enumerate(self.metrics or ()):
+            yield from metric.check((*here, "metrics", number))
+
 
 class TextScorer(ScorerBase):
     """A scorer that compares a text."""
@@ -148,10 +62,19 @@ class TextScorer(ScorerBase):
     prediction: TemplateText | None = Template(default=None, description="The text to score; else the model's answer.")
     post_process: str | None = Field(default=None, description="A post-process rule that is applied to it first.")
 
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        if self.post_process is not None and self.post_process not in registry.rules:
+            yield Fault((*here, "post_process"), "bad_value", not_one_of(self.post_process, sorted(registry.rules)))
+        if entity == "dataset" and self.prediction is None:
+            hint = "prediction: '{{ sample.COLUMN }}'"
+            yield Fault((*here, "prediction"), "missing_required", f"there is no model's answer here; say {hint}")
+        yield from super().check(here, entity, registry)
+
 
 class StringEquals(TextScorer):
     """Whether the answer is the expected one, whitespace at both ends aside."""
 
+    USUAL = (("prediction_is_correct", "string_equality_mean"),)
     type: Literal["string_equals"] = Field(description="Whether two texts are equal.")
     ground_truth: TemplateText = Template(description="The expected answer, filled for every row.")
     ignore_case: bool = Field(default=False, description="Whether upper and lower case are the same.")
@@ -160,12 +83,19 @@ class StringEquals(TextScorer):
 class StringEqualsMcqa(TextScorer):
     """Whether the answer is the letter of the right option."""
 
+    USUAL = StringEquals.USUAL
     type: Literal["string_equals_mcqa"] = Field(description="Whether the right option was named.")
     ground_truth_choice_field: str | None = Field(default=None, description="The column with the right option.")
     ground_truth: TemplateText | None = Template(default=None, description="The right option, filled for every row.")
     choices_field: str | None = Field(
         default=None, description="The column with the options to choose from; else A to Z."
     )
+
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        if (self.ground_truth is None) == (self.ground_truth_choice_field is None):
+            detail = "expected ground_truth or ground_truth_choice_field"
+            yield Fault((*here, "ground_truth"), "missing_required", detail)
+        yield from super().check(here, entity, registry)
 
 
 class MetricScorer(TextScorer):
@@ -192,6 +122,7 @@ class MetricScorer(TextScorer):
 class Rouge(TextScorer):
     """ROUGE-1, ROUGE-2 and ROUGE-L."""
 
+    USUAL = (("rouge_1", "rouge_1_mean"), ("rouge_2", "rouge_2_mean"), ("rouge_l", "rouge_l_mean"))
     type: Literal["rouge"] = Field(description="rouge_1, rouge_2 and rouge_l.")
     ground_truth: TemplateText | list[TemplateText] = Template(description="The references, filled for every row.")
 
@@ -199,6 +130,7 @@ class Rouge(TextScorer):
 class JsonSchema(TextScorer):
     """Whether the JSON in the answer fulfils a schema."""
 
+    USUAL = (("is_valid", "{key}_mean"),)
     type: Literal["json_schema"] = Field(description="Whether a JSON Schema is fulfilled.")
     json_schema: dict[str, Any] | str = Template(
         description="The schema: a mapping, or JSON text (!include schema.json), or a template that gives one."
@@ -208,6 +140,7 @@ class JsonSchema(TextScorer):
 class PythonScorer(ScorerBase):
     """A Python function."""
 
+    USUAL = ()
     type: Literal["python"] = Field(description="A Python function.")
     compute_scores_snippet: str = Field(
         min_length=1,
@@ -220,6 +153,7 @@ class PythonScorer(ScorerBase):
 class JudgeBase(ScorerBase):
     """A scorer that asks a model."""
 
+    VARIABLES = ("labels", "score_min", "score_max", "ground_truth", "material")
     model_key: str | None = Field(
         None, min_length=1, description="The judge, as --lm-adapter names it; else --lm-judge."
     )
@@ -233,6 +167,12 @@ class JudgeBase(ScorerBase):
         default=None, description="What a person said of the row; agreement is worked out from it."
     )
 
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        if entity == "dataset" and self.user_prompt is None:
+            detail = "the field 'user_prompt' is required without a model"
+            yield Fault((*here, "user_prompt"), "missing_required", detail)
+        yield from super().check(here, entity, registry)
+
 
 class Labeler(JudgeBase):
     """A label out of a list."""
@@ -242,14 +182,31 @@ class Labeler(JudgeBase):
     valid_labels: list[str] | None = Field(default=None, min_length=1, description="Another name of labels.")
     user_prompt: TemplateText = Template(description="What the judge is asked.")
 
+    def usual_metrics(self, key: str) -> Sequence[tuple[Metric, str]]:
+        return [(Frequency(type="frequency", field="label"), "")]
+
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        if (self.labels is None) == (self.valid_labels is None):
+            detail = "the field 'labels' is required: what the judge may say"
+            yield Fault((*here, "labels"), "missing_required", detail)
+        yield from super().check(here, entity, registry)
+
 
 class JudgeClassifier(JudgeBase):
     """Whether an answer is right, as a judge sees it."""
 
+    USUAL = (("is_correct", "{key}_mean"),)
     type: Literal["model_as_a_judge_classifier"] = Field(description="Right or wrong, as a judge sees it.")
     correct_labels: list[str] = Field(min_length=1, description="The labels that mean right.")
     incorrect_labels: list[str] = Field(min_length=1, description="The labels that mean wrong.")
     ground_truth: TemplateText | None = Template(default=None, description="What the judge may compare with.")
+
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        labels = [*self.correct_labels, *self.incorrect_labels]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {twice!r} is listed twice")
+        yield from super().check(here, entity, registry)
 
 
 class JudgeScorer(JudgeBase):
@@ -259,6 +216,11 @@ class JudgeScorer(JudgeBase):
     score_min: float = Field(default=0.0, description="The worst score there is.")
     score_max: float = Field(default=1.0, description="The best score there is.")
     ground_truth: TemplateText | None = Template(default=None, description="What the judge may compare with.")
+
+    def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
+        if self.score_min >= self.score_max:
+            yield Fault((*here, "score_max"), "bad_value", f"expected more than score_min, {self.score_min:g}")
+        yield from super().check(here, entity, registry)
 
 
 def scorer_types(registry: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest
@@ -45,10 +46,8 @@ def check_parts(definition: Definition, entity: str, registry: Registry) -> Iter
         if keys[number] in keys[:number]:
             yield Fault((*here, "key"), "bad_value", f"a second scorer {keys[number]!r}; give it a key of its own")
         yield from scorer.check(here, entity, registry)
-        if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].takes_calls:
-            yield from _check_calls(scorer, here, definition)
-        if isinstance(scorer, MetricScorer) and registry.metrics[scorer.type].asks_judge:
-            yield from _check_rubric(scorer, here, registry.metrics[scorer.type])
+        if isinstance(scorer, MetricScorer):
+            yield from _check_extras(scorer, here, definition, registry.metrics[scorer.type])
     yield from _twice([action.key for action in definition.actions], (*_ROOT, "actions"))
 
 
@@ -58,39 +57,43 @@ def _twice(keys: Sequence[str], at: Keys) -> Iterator[Fault]:
             yield Fault((*at, number, "key"), "bad_value", f"a second action {key!r}")
 
 
-def _check_calls(scorer: MetricScorer, here: Keys, definition: Definition) -> Iterator[Fault]:
+def _check_extras(scorer: MetricScorer, here: Keys, definition: Definition, metric: Declared) -> Iterator[Fault]:
     tools = [tool.function() for tool in getattr(definition.solver, "tools", ())]
-    if definition.solver is not None and not tools:
+    if metric.takes_calls and definition.solver is not None and not tools:
         detail = (
             f"{scorer.type} scores what a multi_turn_solver with tools lets the model call; there are no tools here"
         )
         yield Fault((*here, "type"), "bad_value", detail)
-    extras = scorer.extras
-    if _has_mark(extras.get("calls")):
+    try:
+        if metric.takes_calls:
+            _check_calls(scorer.extras, tools)
+        if metric.asks_judge:
+            _check_rubric(scorer.extras, metric)
+    except RecordRefused as refused:
+        yield Fault((*here, "extras"), refused.rule, f"{refused.field}: {refused.detail}")
+
+
+def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> None:
+    calls = extras.get("calls")
+    if isinstance(calls, str) and _is_filled_in(calls):
+        return
+    if _has_mark(calls):
         # What is put in for every row is judged when it is there: now only which tools and arguments are named.
         tools = [names_only(tool) for tool in tools]
-    if isinstance(calls := extras.get("calls"), list):
+    if isinstance(calls, list):
         extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}
-    elif isinstance(calls, str) and _is_filled_in(calls):
-        return
-    try:
-        check_call_extras(extras, "extras", tools)
-    except RecordRefused as refused:
-        yield Fault((*here, "extras"), refused.rule, f"{refused.field}: {refused.detail}")
+    check_call_extras(extras, "extras", tools)
 
 
-def _check_rubric(scorer: MetricScorer, here: Keys, metric: Declared) -> Iterator[Fault]:
+def _check_rubric(extras: Mapping[str, Any], metric: Declared) -> None:
     # What is filled in for every row is checked when it is there.
-    given = {name: "filled in" if name == "rubric" else None for name in scorer.extras if name in ("rubric", "levels")}
-    given |= {name: value for name, value in scorer.extras.items() if not _has_mark(value)}
-    try:
-        check_keys(scorer.extras, "extras", (*metric.extras, "not"))
-        if metric.check is not None:
-            metric.check((), given)
-        if not isinstance(given.get("not", False), bool):
-            raise RecordRefused("bad_type", "extras.not", f"expected true or false, got {given['not']!r:.80}")
-    except RecordRefused as refused:
-        yield Fault((*here, "extras"), refused.rule, f"{refused.field}: {refused.detail}")
+    given = {name: "filled in" if name == "rubric" else None for name in extras if name in ("rubric", "levels")}
+    given |= {name: value for name, value in extras.items() if not _has_mark(value)}
+    check_keys(extras, "extras", (*metric.extras, "not"))
+    if metric.check is not None:
+        metric.check((), given)
+    if not isinstance(given.get("not", False), bool):
+        raise RecordRefused("bad_type", "extras.not", f"expected true or false, got {given['not']!r:.80}")
 
 
 def _has_mark(value: Any) -> bool:
@@ -105,25 +108,52 @@ def _is_filled_in(given: Any) -> bool:
     return _has_mark(given)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The names that a template may use: variables, columns of ``sample``, and ``scores`` with their fields."""
+
+    variables: Sequence[str]
+    columns: Sequence[str]
+    scores: Mapping[str, tuple[str, ...] | None]
+
+    def check(self, block: Block, at: Keys) -> Iterator[Fault]:
+        """Yield the names in the templates of a block that lead nowhere."""
+        for keys, template in _templates(block, at):
+            problems = (self._problem(name, template) for name in sorted(template.names))
+            yield from (Fault(keys, "bad_value", problem) for problem in problems if problem)
+
+    def _problem(self, name: tuple[str, ...], template: Template) -> str:
+        root, *path = name
+        if root not in self.variables:
+            return f"unknown variable {root!r}{nearest(root, self.variables, 'there is')}"
+        if not path or path[0] in _METHODS or template.tolerates_missing:
+            return ""
+        if root == "sample":
+            return _no_column(path[0], self.columns)
+        if root == "scores" and path[0] not in self.scores:
+            return f"no scorer {path[0]!r} before this{nearest(path[0], self.scores, 'there is')}"
+        fields = self.scores.get(path[0]) if root == "scores" else None
+        if fields is not None and len(path) > 1 and path[1] not in (*fields, *_METHODS):
+            return f"the scorer {path[0]!r} has no field {path[1]!r}{nearest(path[1], fields, 'there is')}"
+        return ""
+
+
 def check_names(
     definition: Definition, scorers: Sequence[Scorer], columns: Sequence[str], entity: str
 ) -> Iterator[Fault]:
     """Yield the names that lead nowhere: variables and columns in templates, fields of metrics, scores in filters."""
-    fields = {scorer.key: scorer.fields for scorer in scorers}
     if definition.solver is not None:
-        for keys, template in _templates(definition.solver, (*_ROOT, "solver")):
-            yield from _check_template(keys, template, ("sample",), columns, {})
+        yield from _Known(("sample",), columns, {}).check(definition.solver, (*_ROOT, "solver"))
     of_row = ("sample", "scores", *(_OF_SOLVER if entity == "model" else ()))
+    scores: dict[str, tuple[str, ...] | None] = {}
     for number, scorer in enumerate(scorers):
         here: Keys = (*_ROOT, "scorers", number)
-        earlier = {each.key: each.fields for each in scorers[:number]}
-        for keys, template in _templates(scorer.model, here):
-            yield from _check_template(keys, template, (*of_row, *scorer.model.VARIABLES), columns, earlier)
+        yield from _Known((*of_row, *scorer.model.VARIABLES), columns, scores).check(scorer.model, here)
         yield from _check_columns(scorer.model, here, columns)
         yield from _check_fields(scorer, here)
+        scores[scorer.key] = scorer.fields
     for number, action in enumerate(definition.actions):
-        for keys, template in _templates(action, (*_ROOT, "actions", number)):
-            yield from _check_template(keys, template, of_row, columns, fields)
+        yield from _Known(of_row, columns, scores).check(action, (*_ROOT, "actions", number))
 
 
 def _templates(block: Block, keys: Keys) -> Iterator[tuple[Keys, Template]]:
@@ -146,47 +176,15 @@ def _within(value: Any, keys: Keys, marked: bool) -> Iterator[tuple[Keys, Templa
             yield from _within(each, (*keys, name), marked)
 
 
-def _check_template(
-    keys: Keys,
-    template: Template,
-    known: Sequence[str],
-    columns: Sequence[str],
-    scores: Mapping[str, tuple[str, ...] | None],
-) -> Iterator[Fault]:
-    for name in sorted(template.names):
-        problem = _problem(name, template, known, columns, scores)
-        if problem:
-            yield Fault(keys, "bad_value", problem)
-
-
-def _problem(
-    name: tuple[str, ...],
-    template: Template,
-    known: Sequence[str],
-    columns: Sequence[str],
-    scores: Mapping[str, tuple[str, ...] | None],
-) -> str:
-    root, *path = name
-    if root not in known:
-        return f"unknown variable {root!r}{nearest(root, known, 'there is')}"
-    if not path or path[0] in _METHODS or template.tolerates_missing:
-        return ""
-    if root == "sample" and path[0] not in columns:
-        return f"the data set has no column {path[0]!r}{nearest(path[0], columns, 'there is')}"
-    if root == "scores" and path[0] not in scores:
-        return f"no scorer {path[0]!r} before this{nearest(path[0], scores, 'there is')}"
-    fields = scores.get(path[0]) if root == "scores" else None
-    if fields is not None and len(path) > 1 and path[1] not in (*fields, *_METHODS):
-        return f"the scorer {path[0]!r} has no field {path[1]!r}{nearest(path[1], fields, 'there is')}"
-    return ""
-
-
 def _check_columns(model: Any, here: Keys, columns: Sequence[str]) -> Iterator[Fault]:
     for name in ("ground_truth_choice_field", "choices_field"):
         column = getattr(model, name, None)
-        if column is not None and column not in columns:
-            detail = f"the data set has no column {column!r}{nearest(column, columns, 'there is')}"
-            yield Fault((*here, name), "bad_value", detail)
+        if column is not None and (problem := _no_column(column, columns)):
+            yield Fault((*here, name), "bad_value", problem)
+
+
+def _no_column(name: str, columns: Sequence[str]) -> str:
+    return "" if name in columns else f"the data set has no column {name!r}{nearest(name, columns, 'there is')}"
 
 
 def _check_fields(scorer: Scorer, here: Keys) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.declarative.aggregations import Classes, Confusion, LeftOut, Scores
+from pytest_lmeval.formats.declarative.aggregations import Classes, Confusion, NoValue, Scores
 from pytest_lmeval.formats.declarative.decision import ScoreRule, score_of_task
 from pytest_lmeval.formats.declarative.models.metrics import Metric
 from pytest_lmeval.formats.declarative.scoring.judges import judge_notes
@@ -31,11 +31,11 @@ class Aggregation:
         return self.metric.names(self.default_name)
 
     def numbers(self, scores: Scores) -> dict[str, float]:
-        """Return its numbers by their names; raise LeftOut if the rows give none."""
+        """Return its numbers by their names; raise NoValue if the rows give none."""
         if self.snippet is not None:
             return {self.metric.prefixed(name): value for name, value in _computed(self.snippet, scores.rows)}
         if not scores.rows:
-            raise LeftOut("no row was scored")
+            raise NoValue("no row was scored")
         return self.metric.aggregate(scores, self.default_name)
 
 
@@ -77,7 +77,7 @@ def aggregate(
         scores = Scores(aggregation.scorer, fields, found.notes)
         try:
             found.add(aggregation.scorer, aggregation.numbers(scores))
-        except LeftOut as reason:
+        except NoValue as reason:
             name = aggregation.metric.named(aggregation.default_name, aggregation.metric.type)
             scores.note("left_out", f"{aggregation.scorer}.{name}", str(reason))
         # The board has room for one table: that of the first.

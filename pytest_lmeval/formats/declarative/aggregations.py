@@ -28,7 +28,7 @@ Classes = dict[str, ClassScores]
 Confusion = dict[str, dict[str, int]]
 
 
-class LeftOut(Exception):
+class NoValue(Exception):
     """Why a metric cannot be worked out from these rows."""
 
 
@@ -53,7 +53,7 @@ class Scores:
                 raise ScoringError(f"a metric takes the field {name!r}, which a row does not have{hint}")
         values = [each[name] for each in self.rows if each[name] is not None]
         if not values:
-            raise LeftOut(f"{name} has no value in any row")
+            raise NoValue(f"{name} has no value in any row")
         return values
 
     def numbers(self, name: str) -> list[float]:

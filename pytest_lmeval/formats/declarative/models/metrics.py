@@ -52,7 +52,7 @@ class MetricBase(Block):
         yield from ()
 
     def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
-        """Return its numbers by their names; raise LeftOut if the rows give none."""
+        """Return its numbers by their names; raise NoValue if the rows give none."""
         return dict(zip(self.names(default), self.numbers(scores, default), strict=True))
 
     def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
@@ -70,7 +70,7 @@ class FieldMetric(MetricBase):
     def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
         values = scores.numbers(self.field)
         if self.type == "std_dev" and len(values) < 2:
-            raise pure.LeftOut("a standard deviation takes two rows")
+            raise pure.NoValue("a standard deviation takes two rows")
         return (float(pure.NUMBERS[self.type](values)),)
 
 
@@ -83,7 +83,7 @@ class Frequency(MetricBase):
     def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
         shares = pure.frequencies(scores.labels(self.field))
         if len(shares) > _MOST_VALUES:
-            raise pure.LeftOut(f"{len(shares)} values; the shares of at most {_MOST_VALUES} are shown")
+            raise pure.NoValue(f"{len(shares)} values; the shares of at most {_MOST_VALUES} are shown")
         return {f"{self.named(self.field)}_{value}": share for value, share in shares.items()}
 
 
@@ -174,7 +174,7 @@ class WeightedAverage(MetricBase):
         if others:
             scores.note("without_weight", f"{scores.scorer}.{self.names(default)[0]}", dict(sorted(others.items())))
         if not (weighed := [label for label in labels if label in self.weights]):
-            raise pure.LeftOut(f"no weight for any label of {self.field}: {', '.join(sorted(others))[:200]}")
+            raise pure.NoValue(f"no weight for any label of {self.field}: {', '.join(sorted(others))[:200]}")
         return (pure.weighted_average(weighed, self.weights),)
 
 
@@ -203,7 +203,7 @@ Metric = Annotated[
 def _classified(scores: pure.Scores, pairs: list[tuple[str, str]]) -> tuple[float, pure.Classes]:
     """Return the accuracy, and what is known of each label, which the board may show as a table."""
     if not pairs:
-        raise pure.LeftOut("no row has both labels")
+        raise pure.NoValue("no row has both labels")
     true, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     classes = pure.classify(true, predicted)
     scores.table = classes, confusion(true, predicted)

@@ -137,7 +137,7 @@ class _Calls:
 def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
     """Yield the calls of a step, and whether the model asked for them; else it is the application that called."""
     if step.kind == _CALL:
-        # An empty text tells no arguments.
+        # An empty text is a step without known arguments.
         yield Call((step.name, None if step.input == "" else step.input)), False
     yield from ((call, True) for call in asked_in(step))
 

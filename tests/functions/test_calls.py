@@ -111,7 +111,7 @@ def test_calls_are_what_answers_to_requests_ask_for(step: tuple[str, str], expec
 
 AGENT = """
 from pytest_lmeval import Completion, ToolCall, eval_task
-from pytest_lmeval.trajectory import match
+from pytest_lmeval.trajectory import in_order, match
 
 class Model:
     name = "caller.v1"
@@ -132,6 +132,9 @@ async def test_agent(row, lm):
     while (answer := await lm.ask(talk, tools=[{"name": "look"}, {"name": "open"}])).tool_calls:
         talk.append({"role": "assistant", "content": answer.text, "tool_calls": answer.tool_calls})
         talk += [{"role": "tool", "content": "hot", "tool_call_id": call.id} for call in answer.tool_calls]
+    assert answer.text == "It is hot"
+    assert lm.called("look", times=1, arguments={"q": "tea"})
+    assert in_order(lm.trace, "look", "open")
     lm.step("tool", "look", {"q": "tea"}, "hot")
     assert lm.calls == [("look", {"q": row["q"]}), ("open", "{broken")]
     assert ["look", "open"] == [call.name for call in lm.calls]

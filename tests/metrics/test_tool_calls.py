@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -20,7 +19,6 @@ from pytest_lmeval.metrics.tool_calls import tool_calls
 from pytest_lmeval.types import Completion, ToolCall
 from tests.tables import each_row
 
-DATA = Path(__file__).parents[1] / "data" / "bfcl_like.jsonl"
 ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
 SUB = {"name": "sub", "arguments": {"a": 1}}
 
@@ -198,36 +196,3 @@ def test_a_call_is_of_one_type_its_arguments_are_read_once_and_so_are_pointers_i
     core = {path.stem: text for path, text in package.items() if path.parts[-3] in ("metrics", "pytest_lmeval")}
     assert ["tool_schema"] == [name for name, text in core.items() if '"~1"' in text]
     assert not [name for name in ("calls", "trajectory") if "json.loads" in core[name]]
-
-
-# Records in the format of the Berkeley Function Calling Leaderboard
-
-
-def _bfcl() -> list[Any]:
-    return list(_answers())
-
-
-def _answers() -> Iterator[Any]:
-    for line in DATA.read_text("utf-8").splitlines():
-        record = json.loads(line)
-        for answer in record["answers"]:
-            yield pytest.param(record, answer, id=f"{record['id']}-{answer['note']}")
-
-
-def expected_calls(ground_truth: list[dict[str, dict[str, list[Any]]]]) -> list[dict[str, Any]]:
-    """Return the calls of a ground truth: of every argument the values that are right, "" where it may be left out."""
-    return [
-        {
-            "name": name,
-            "accept": {key: [each for each in values if each != ""] for key, values in arguments.items()},
-            "optional": [key for key, values in arguments.items() if "" in values],
-        }
-        for call in ground_truth
-        for name, arguments in call.items()
-    ]
-
-
-@each_row(("record", "answer"), _bfcl())
-def test_records_of_the_four_kinds_are_scored_as_their_checker_does(record: Any, answer: Any) -> None:
-    made = [(name, arguments) for call in answer["calls"] for name, arguments in call.items()]
-    assert answer["right"] == bool(score(made, expected_calls(record["ground_truth"]))[0])

@@ -27,7 +27,6 @@ WITHOUT_LIMIT = {
     "html/examples.py: pattern": ESCAPED,
     "http/options.py: adapter": OWN,
     "parts/patterns.py: pattern text": "the one place",
-    "parts/tool_schema.py: pattern": CHECKED,
     "promptfoo/patterns.py: text": CHECKED,
     "python/claims.py: names": ESCAPED,
     "python/dialogue_task.py: either either": ESCAPED,

@@ -132,8 +132,7 @@ async def test_agent(row, lm):
     while (answer := await lm.ask(talk, tools=[{"name": "look"}, {"name": "open"}])).tool_calls:
         talk.append({"role": "assistant", "content": answer.text, "tool_calls": answer.tool_calls})
         talk += [{"role": "tool", "content": "hot", "tool_call_id": call.id} for call in answer.tool_calls]
-    assert lm.called("look", times=1, arguments={"q": "tea"})
-    assert in_order(lm.trace, "look", "open")
+    assert lm.called("look", times=1) and in_order(lm.trace, "look", "open")
     lm.step("tool", "look", {"q": "tea"}, "hot")
     assert lm.calls == [("look", {"q": row["q"]}), ("open", "{broken")]
     assert ["look", "open"] == [call.name for call in lm.calls]

@@ -8,13 +8,13 @@ The package jsonschema knows neither rule, and runs patterns without a limit: it
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
 from pytest_lmeval.compact_json import json_equal, json_key
 from pytest_lmeval.errors import nearest
+from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.numbers import is_number, is_whole
 
 Searches = Callable[[str, str], bool]
@@ -51,12 +51,9 @@ _SAY_NOTHING = frozenset(
 )
 
 
-def searches_in_worker(pattern: str, text: str) -> bool:
-    """Tell whether a pattern is found in ``text``; raise TookTooLong where that takes longer than a worker's limit."""
-    from pytest_lmeval.metrics.parts.worker import shared_worker
-
-    # The pattern is one person's and the text another's: the two can take time without end.
-    return bool(shared_worker().ask("pattern", pattern, text))
+def searches_for(pattern: str, text: str) -> bool:
+    """Tell whether a pattern is found in ``text``; raise TookTooLong at the limit of time."""
+    return compiled(pattern).search(text)
 
 
 def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -65,9 +62,7 @@ def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else _NO_PARAMETERS
 
 
-def fault(
-    value: Any, schema: Mapping[str, Any], searches: Searches = searches_in_worker, *, partial: bool = False
-) -> str:
+def fault(value: Any, schema: Mapping[str, Any], searches: Searches = searches_for, *, partial: bool = False) -> str:
     """Return the first thing in which ``value`` is not valid by ``schema``, with its place, or "".
 
     Of a ``partial`` value names that are required may be missing at the top.
@@ -307,8 +302,8 @@ def key_in(whole: Any, step: str) -> str | int:
 def _is_pattern(pattern: str) -> bool:
     # JSON Schema's are ECMAScript's, and a few of those are no pattern here.
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
+        compiled(pattern)
+    except ValueError:
         return False
     return True
 

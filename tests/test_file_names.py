@@ -10,7 +10,7 @@ from tests.tables import each_row
 from tests.test_imports_go_down import PACKAGE
 
 # Besides the rule: names of test items, and of the folders that pytest makes for them.
-MAKERS = {"file_names.py", "text.py", "plugin/private.py"}
+MAKERS = {"file_names.py", "text.py", "plugin/private/items.py"}
 
 
 @each_row(

@@ -27,7 +27,7 @@ WITHOUT_LIMIT = {
     "html/examples.py: pattern": ESCAPED,
     "http/options.py: adapter": OWN,
     "parts/patterns.py: pattern text": "the one place",
-    "promptfoo/patterns.py: text": CHECKED,
+    "promptfoo/checks.py: is_template text text": CHECKED,
     "python/claims.py: names": ESCAPED,
     "python/dialogue_task.py: either either": ESCAPED,
     "scoring/texts.py: letters": ESCAPED,

@@ -84,6 +84,8 @@ def _init(kind: type, fields: tuple[Field[Any], ...], *, is_frozen: bool) -> Cal
     known: dict[str, Any] = {"__name__": kind.__module__, "_MADE": _MADE}
     lines = []
     for each in fields:
+        if not each.init:  # __post_init__ sets it
+            continue
         name = value = each.name
         if each.default_factory is not MISSING:
             known[f"_default_{name}"] = each.default_factory
@@ -100,8 +102,9 @@ def _init(kind: type, fields: tuple[Field[Any], ...], *, is_frozen: bool) -> Cal
 
 
 def _parameters(fields: tuple[Field[Any], ...]) -> str:
-    by_name = [_parameter(each) for each in fields if each.kw_only]
-    found = ["self", *(_parameter(each) for each in fields if not each.kw_only)]
+    given = [each for each in fields if each.init]
+    by_name = [_parameter(each) for each in given if each.kw_only]
+    found = ["self", *(_parameter(each) for each in given if not each.kw_only)]
     return ",".join([*found, "*", *by_name] if by_name else found)
 
 

@@ -22,6 +22,7 @@ from pytest_lmeval.text import printable
 __all__ = [
     "FAILED",
     "NOTHING",
+    "NO_POLICY",
     "RESULT_FIELDS",
     "UNSCORED",
     "WITHOUT_SCORE",
@@ -29,6 +30,7 @@ __all__ = [
     "Example",
     "ExampleAnswer",
     "ExampleOutcome",
+    "ExamplePolicy",
     "ExampleQuestion",
     "ExampleResult",
     "Exchange",
@@ -61,6 +63,9 @@ WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
 """The statuses of results whose ``score`` is None."""
 
 
+_set = object.__setattr__
+
+
 class _Nothing(dict[str, Any]):
     """An empty dict that stays empty, so that all values that need one may share it."""
 
@@ -83,13 +88,55 @@ class FewShot:
 
 
 @dataclass(frozen=True, slots=True)
+class ExamplePolicy:
+    """Settings of one example for the run, whatever its metric: gate, repeats and selection.
+
+    ``cluster`` names what the example shares with others, such as a text they all ask about. ``passes`` of its
+    ``repeats`` have to pass; None leaves either to the run. ``threshold`` is None if the metric's applies.
+    """
+
+    cluster: str = ""
+    must_pass: bool = False
+    passes: int | None = None
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+    repeats: int | None = None
+    tags: tuple[str, ...] = ()
+    threshold: float | None = None
+
+
+NO_POLICY = ExamplePolicy(quarantine=NOTHING)
+POLICY_KEYS = tuple(each.name for each in fields_of(ExamplePolicy))
+"""The keys of ``metadata``, or ``extras``, that the run reads of every example, of whatever format."""
+
+
+def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
+    """Return the policy that ``metadata`` sets; ignore values of the wrong type, which files are refused for.
+
+    Repeats are as given: :func:`~pytest_lmeval.run.repeats.check_repeats` refuses them.
+    """
+    if metadata.keys().isdisjoint(POLICY_KEYS):
+        return NO_POLICY
+    quarantine, tags, threshold = map(metadata.get, ("quarantine", "tags", "threshold"))
+    return ExamplePolicy(
+        cluster=str(metadata.get("cluster", "")),
+        must_pass=metadata.get("must_pass") is True,
+        passes=metadata.get("passes"),
+        quarantine=quarantine if isinstance(quarantine, Mapping) else NOTHING,
+        repeats=metadata.get("repeats"),
+        tags=tuple([tag for tag in tags if isinstance(tag, str)]) if isinstance(tags, list) else (),
+        threshold=float(threshold) if isinstance(threshold, int | float) else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One record of a task.
 
     ``metric`` is the file's own word for it. ``metadata`` is whatever else decides the score or describes the
     example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. ``messages`` is the
     whole conversation, few-shots included, of a task that asks in messages; ``prompt`` then is what a reader is shown.
-    ``place`` counts the rows of data before this one, from 0, where several examples are of one line.
+    ``place`` counts the rows of data before this one, from 0, where several examples are of one line. ``policy`` is
+    read from ``metadata`` as the example is made.
     """
 
     id: str
@@ -103,12 +150,10 @@ class Example:
     line: int = 0
     messages: tuple[Message, ...] = ()
     place: int = 0
+    policy: ExamplePolicy = field(init=False, repr=False, compare=False)
 
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The words that the example can be chosen by: those of its ``metadata`` that are text."""
-        tags = self.metadata.get("tags", ())
-        return tuple([tag for tag in tags if isinstance(tag, str)]) if isinstance(tags, list) else ()
+    def __post_init__(self) -> None:
+        _set(self, "policy", policy_of(self.metadata) if self.metadata else NO_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,8 +528,6 @@ class ExampleOutcome:
     metrics: Mapping[str, float] = field(default_factory=dict)
     quarantine: Mapping[str, str] = field(default_factory=dict)
 
-
-_set = object.__setattr__
 
 if TYPE_CHECKING:
 

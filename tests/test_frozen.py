@@ -35,6 +35,10 @@ def _pair(decorator: Decorator, **options: Any) -> Any:
         notes: dict[str, int] = field(default_factory=dict)
         nth: int = field(default=0, compare=False, repr=False)
         twice: float = field(kw_only=True, default=0)
+        half: float = field(init=False, compare=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "half", self.left / 2)
 
     Pair.__qualname__ = "Pair"
     globals()["Pair"] = made = decorator(slots=True, **options)(Pair)

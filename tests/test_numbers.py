@@ -55,7 +55,7 @@ def test_one_function_compares_scores_with_thresholds() -> None:
         if isinstance(node, ast.Compare) and any(isinstance(order, orders) for order in node.ops)
     }
     # A threshold is checked to be a share, and how many repeats passed is counted.
-    no_score = {"0 <= threshold <= 1", "passed_repeats(scores, threshold) >= example.metadata['passes']"}
+    no_score = {"0 <= threshold <= 1", "passed_repeats(scores, threshold) >= policy.passes"}
     assert no_score == {each for each in compared if re.search("threshold|floor|min_score", each)}
 
 

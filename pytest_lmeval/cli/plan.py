@@ -77,9 +77,7 @@ def _suite_at(paths: Sequence[Path]) -> Suite:
         if loaded.errors:
             raise UsageError(f"{loaded.errors[0].at(file.path)}; lmeval validate names all that is wrong")
         for task in loaded.tasks:
-            suite.setdefault(task.name, []).extend(
-                str(example.metadata.get("cluster", "")) for example in task.examples
-            )
+            suite.setdefault(task.name, []).extend(example.policy.cluster for example in task.examples)
     if not any(suite.values()):
         where = " ".join(map(str, paths)) or " ".join(map(str, project.folders))
         raise UsageError(f"no example in {where}; eval functions are counted from a run of theirs: --from LEDGER")

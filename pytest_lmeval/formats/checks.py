@@ -20,7 +20,7 @@ from pytest_lmeval.errors import RecordRefused, UnknownName, nearest, not_one_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.pages import page
-from pytest_lmeval.types import NOTHING, Example
+from pytest_lmeval.types import NOTHING, POLICY_KEYS, Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
@@ -41,9 +41,7 @@ _FILES = (
     (frozenset({"providers"}), "a configuration of promptfoo"),
     (frozenset({"prompts", "tests"}), "a configuration of promptfoo"),
 )
-OF_ANY = ("cluster", "must_pass", "passes", "quarantine", "repeats", "tags", "threshold")
-"""What is read of every example, of whatever format; metrics declare what they read besides."""
-OF_COMPACT = (*OF_ANY, "category", "post_process")
+OF_COMPACT = (*POLICY_KEYS, "category", "post_process")
 """What is read of every compact record."""
 WORDS = frozenset({"difficulty", "passed", "subject"})
 """Words of the schemas, and common ones, that nothing reads: they are no mistake."""
@@ -90,7 +88,7 @@ def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
     """Yield the line of the first record, and a sentence, for each misspelt key of records whose metadata are free."""
 
     def read(example: Example) -> frozenset[str]:
-        return frozenset((*OF_ANY, "timeout_s") if example.metric == "code_exec" else OF_ANY)
+        return frozenset((*POLICY_KEYS, "timeout_s") if example.metric == "code_exec" else POLICY_KEYS)
 
     for line, key, wanted, count in misspelt_keys(examples, read):
         often = f" (in {count} records)" if count > 1 else ""

@@ -117,8 +117,7 @@ class JsonlTask(Task):
 
     def threshold(self, example: Example) -> float | None:
         """Return ``metadata.threshold`` or ``extras.threshold``."""
-        value = example.metadata.get("threshold")
-        return None if value is None else float(value)
+        return example.policy.threshold
 
     def metric_name(self, example: Example) -> str:
         """Return the registry's name: the word ``exact_match`` means another metric in a compact file."""

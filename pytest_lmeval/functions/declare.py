@@ -190,11 +190,12 @@ def _check_text(what: str, given: object) -> None:
 
 
 def _check_metadata(name: str, metadata: Mapping[str, Any]) -> None:
-    from pytest_lmeval.formats.checks import OF_ANY, check_keys, gate_fields
+    from pytest_lmeval.formats.checks import check_keys, gate_fields
+    from pytest_lmeval.types import POLICY_KEYS
 
     try:
         gate_fields(metadata, "metadata")
-        check_keys(metadata, "metadata", OF_ANY)
+        check_keys(metadata, "metadata", POLICY_KEYS)
     except RecordRefused as refused:
         raise UsageError(f"eval_task({name!r}): {refused.field}: {refused.detail}") from None
 

@@ -264,7 +264,7 @@ class ModelAnswers:
         prompt = _as_prompt(render(unit.example))
         requests = self.task(unit).requests(unit.example, prompt)
         self._asked[unit] = prompt, requests
-        repeats = unit.example.metadata.get("repeats", self._repeats)
+        repeats = unit.example.policy.repeats or self._repeats
         if repeats == 1:
             return requests
         return [_repeated(request, number) for number in range(repeats) for request in requests]

@@ -55,7 +55,7 @@ class Early:
 
     def _begin(self, answers: ModelAnswers, unit: Unit, responses: Sequence[Response], tools: Tools) -> bool:
         task = answers.task(unit)
-        groups = answer_groups(responses, unit.example.metadata.get("repeats", self._repeats))
+        groups = answer_groups(responses, unit.example.policy.repeats or self._repeats)
         if tools.judge is not None and _asks(task, unit.example, groups, tools.judge):
             return True
         if runs_code(task, unit.example, answers.plan.registry):

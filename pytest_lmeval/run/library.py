@@ -22,7 +22,7 @@ from pytest_lmeval.run.plan import check_left
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, timestamp, today
 from pytest_lmeval.task import Prompt, Task, complete, name_fault, render
-from pytest_lmeval.types import Example, ExampleResult
+from pytest_lmeval.types import NO_POLICY, Example, ExampleResult
 
 _DEFAULT = RunSettings()
 
@@ -154,7 +154,7 @@ def _run(
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
     own = []
     for unit in units:
-        if "repeats" in (metadata := unit.example.metadata) or "passes" in metadata:
+        if unit.example.policy is not NO_POLICY:
             own.append(unit)
     if own:
         from pytest_lmeval.run.repeats import check_repeats

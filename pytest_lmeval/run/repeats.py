@@ -15,8 +15,9 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
     """Raise UsageError for tasks with other repeats than those ``given`` for the run, and with too few to pass."""
     others: dict[str, int] = {}
     for unit in units:
-        repeats = unit.example.metadata.get("repeats", given or 1)
-        passes = unit.example.metadata.get("passes", 1)
+        policy = unit.example.policy
+        repeats = given or 1 if policy.repeats is None else policy.repeats
+        passes = 1 if policy.passes is None else policy.passes
         for name, count in (("repeats", repeats), ("passes", passes)):
             # Those of a file were checked when it was read.
             if not isinstance(count, int) or count < 1:

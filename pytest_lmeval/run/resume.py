@@ -121,7 +121,7 @@ class Recorded:
 
     def responses(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
         """Return the answers to the requests of a unit, if the earlier run has them."""
-        repeats = unit.example.metadata.get("repeats", self._repeats)
+        repeats = unit.example.policy.repeats or self._repeats
         query = Query(request_hash(requests[: len(requests) // repeats]), self._model.name, repeats, self._model.key)
         held = self._held.responses(unit.task.name, unit.example.id, query)
         if held is None:

@@ -106,7 +106,7 @@ def evaluate(
     scores: Sequence[Score] = ()
     value = None
     try:
-        repeats = example.metadata.get("repeats", rules.repeats)
+        repeats = example.policy.repeats or rules.repeats
         groups = [responses] if repeats == 1 else answer_groups(responses, repeats)
         scores = [
             _checked(_with_what_is_known(score(example, group, rules.tools), group), example.metric) for group in groups
@@ -120,8 +120,8 @@ def evaluate(
         scores = () if status == "error" else scores
     answer = _answer(responses, scores, rules, known=example.targets)
     outcome = _example_outcome(example, scores, (status, value, problem), threshold, answer.outputs)
-    if "passes" in example.metadata and value is not None:
-        counted = {"needed": example.metadata["passes"], "passed": passed_repeats(scores, threshold)}
+    if example.policy.passes is not None and value is not None:
+        counted = {"needed": example.policy.passes, "passed": passed_repeats(scores, threshold)}
         outcome = replace(outcome, details={**outcome.details, PASSES: counted})
     return _result(question, answer, outcome, rules)
 
@@ -184,13 +184,14 @@ def _outcome(
         return ("measured", None, "") if measured == len(scores) else ("error", None, _MIXED)
     value = mean([*map(_VALUE, scores)])
     named = scores[0].thresholds
-    if "passes" in example.metadata:
-        is_passed = passed_repeats(scores, threshold) >= example.metadata["passes"]
+    policy = example.policy
+    if policy.passes is not None:
+        is_passed = passed_repeats(scores, threshold) >= policy.passes
     else:
         is_passed = is_at_least(value, threshold) and not (named and missed(_metrics(scores), named))
     if is_passed:
         return "passed", value, ""
-    decisive = rules.gated or (rules.must_pass_binds and example.metadata.get("must_pass") is True)
+    decisive = rules.gated or (rules.must_pass_binds and policy.must_pass)
     return "failed" if decisive else "below", value, ""
 
 
@@ -213,13 +214,13 @@ def question_of(
         post_process=example.post_process,
         category=example.category,
         request=request_hash(asked) if asked else NOTHING_ASKED,
-        cluster=str(example.metadata.get("cluster", "")),
-        must_pass=example.metadata.get("must_pass") is True,
+        cluster=example.policy.cluster,
+        must_pass=example.policy.must_pass,
         line=example.line,
         item=item,
         scoring_hash=scored,
         place=example.place,
-        tags=example.tags if "tags" in example.metadata else (),
+        tags=example.policy.tags,
     )
 
 
@@ -268,7 +269,6 @@ def _example_outcome(
     threshold: float,
     outputs: tuple[str, ...],
 ) -> ExampleOutcome:
-    own = example.metadata.get("quarantine")
     status, score, error = decided
     predictions = tuple(map(_PREDICTION, scores))
     return ExampleOutcome(
@@ -281,7 +281,7 @@ def _example_outcome(
         error=error,
         details=_details(scores, outputs),
         metrics=_metrics(scores),
-        quarantine=own if isinstance(own, Mapping) else NOTHING,
+        quarantine=example.policy.quarantine,
     )
 
 
@@ -362,26 +362,26 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> Mapping[st
 
 def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:
     """Return the score with what the responses themselves tell: that there is no answer, and the confidence in it."""
-    score = _with_confidence(score, group)
+    only = group[0] if len(group) == 1 else None
+    if isinstance(only, Completion) and (only.confidence is not None or only.logprobs):
+        score = _with_confidence(score, only)
     for one in group:
         if isinstance(one, Completion) and one.has_no_answer:
             return replace(score, unparsed=True)
     return score
 
 
-def _with_confidence(score: Score, group: Sequence[Response]) -> Score:
+def _with_confidence(score: Score, completion: Completion) -> Score:
     """Return the score with the confidence in its only completion among the details, unless the metric gave one.
 
     It is the adapter's ``confidence``, else the probability of the text: e to the sum of its ``logprobs``.
     """
-    if "confidence" in score.details or len(group) != 1 or not isinstance(group[0], Completion):
+    if "confidence" in score.details:
         return score
-    confidence, logprobs = group[0].confidence, group[0].logprobs
-    if confidence is None and not logprobs:
-        return score
+    confidence, logprobs = completion.confidence, completion.logprobs
     numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
     # Those of a reasoning model are of its thoughts, too.
-    if confidence is None and not group[0].thoughts and 0 < len(numbers) == len(logprobs):
+    if confidence is None and not completion.thoughts and 0 < len(numbers) == len(logprobs):
         confidence = math.exp(min(0.0, math.fsum(numbers)))
     return score if confidence is None else replace(score, details={**score.details, "confidence": confidence})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pytest_lmeval.formats.python.completion_task import CompletionTask
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.task import OPTIONAL_MEMBERS, REQUIRED_MEMBERS, Task, complete
-from pytest_lmeval.types import Example, Generate, Score
+from pytest_lmeval.types import NO_POLICY, Example, ExamplePolicy, Generate, Score
 from tests.tables import each_row
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
@@ -54,6 +54,17 @@ class Bare:
 
     def scoring(self, example: Example) -> dict[str, Any]:
         return {}
+
+
+# The example
+
+
+def test_the_policy_of_an_example_is_what_its_metadata_set_and_ignores_a_wrong_type() -> None:
+    given = {"must_pass": True, "threshold": "high", "tags": ["quick", 1], "quarantine": "today", "cluster": 3}
+    example = replace(EXAMPLE, metadata=given)
+    assert ExamplePolicy(must_pass=True, tags=("quick",), cluster="3") == example.policy
+    assert ExamplePolicy(repeats=3, passes=2) == replace(example, metadata={"repeats": 3, "passes": 2}).policy
+    assert EXAMPLE.policy is NO_POLICY is replace(example, metadata={"author": "me"}).policy
 
 
 # The declaration

@@ -117,7 +117,7 @@ class ExampleItem(ScoredItem):
         # item its compact form, 640 bytes.
         self.result = None
         self.position = 0
-        tags = example.tags if "tags" in example.metadata else ()
+        tags = example.policy.tags
         self.extra_keyword_matches.update({example.category, example.metric, *tags} - {""})
         if tags:
             from pytest_lmeval.plugin.collect.selecting import mark_by_tags

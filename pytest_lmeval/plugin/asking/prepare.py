@@ -28,6 +28,7 @@ from pytest_lmeval.plugin.private.workers import is_worker
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
 from pytest_lmeval.plugin.settings.settings import label_of, spec_of
 from pytest_lmeval.text import portable_path
+from pytest_lmeval.types import NO_POLICY
 
 
 def prepare(tasks: Collected, session: pytest.Session) -> None:
@@ -92,7 +93,7 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
         tasks[name] = replace(tasks[name], selected=selected)
     own = []
     for item in items:
-        if "repeats" in (metadata := item.example.metadata) or "passes" in metadata:
+        if item.example.policy is not NO_POLICY:
             own.append(item)
     if own:
         from pytest_lmeval.run.repeats import check_repeats

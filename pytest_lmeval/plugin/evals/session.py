@@ -253,7 +253,7 @@ class EvalSession:
         return Running(
             lambda: function(**given, **{name: fresh(row, note_shared) for name, row in rows.items()}),
             lm,
-            self._new_states(item, item.example.metadata.get("repeats", self._state.run.settings.repeats)),
+            self._new_states(item, item.example.policy.repeats or self._state.run.settings.repeats),
             timeout,
             # Only from beside can a function be cancelled when its time is over.
             in_thread=spec is not None and not spec.is_async and (item.in_thread or timeout is not None),

@@ -48,9 +48,9 @@ FIELDS: dict[str, int] = {}
 # Names of two or more classes.
 TWICE = ""
 # Reads of an example's metadata by key: the payload of a format or a metric; types.policy_of reads all else.
-READS = 16
+READS = 6
 # Comparisons of a metric's name with that of turns or of checks.
-COMPARED = 18
+COMPARED = 3
 
 
 @cache

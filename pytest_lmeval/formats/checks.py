@@ -48,6 +48,7 @@ WORDS = frozenset({"difficulty", "passed", "subject"})
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 TURNS = "turns"
+_OF_RECORDS: Mapping[str, str] = MappingProxyType({TURNS: "a prompt", CHECKS: "a metric"})
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
 """The metric names of a compact file that mean another metric of the registry: it ignores case and spacing."""
 
@@ -273,12 +274,11 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
     """Return the word of a file for a metric; raise RecordRefused for one that there is not, and for that of turns."""
     metric = string(value, field)
     if RENAMED.get(metric, metric) not in registry.metrics:
-        choices = registry.metrics.keys() - {TURNS, CHECKS}
+        choices = registry.metrics.keys() - _OF_RECORDS.keys()
         raise RecordRefused("bad_value", field, str(UnknownName("metric", metric, choices)))
-    if metric == TURNS:
-        raise RecordRefused("bad_value", field, "turns is the metric of a record that has turns instead of a prompt")
-    if metric == CHECKS:
-        raise RecordRefused("bad_value", field, "checks is the metric of a record that has checks instead of a metric")
+    if metric in _OF_RECORDS:
+        detail = f"{metric} is the metric of a record that has {metric} instead of {_OF_RECORDS[metric]}"
+        raise RecordRefused("bad_value", field, detail)
     return metric
 
 

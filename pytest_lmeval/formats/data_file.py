@@ -27,7 +27,7 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.data_shape import PROMPT, Shape, shape_of
-from pytest_lmeval.formats.jsonl import JsonlTask
+from pytest_lmeval.formats.jsonl import KINDS, JsonlTask
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
 from pytest_lmeval.formatters import concatenation
@@ -108,12 +108,12 @@ class _Maker:
 
     def task(self, name: str, prompt: RowTemplate | ChatPrompt) -> JsonlTask:
         """Return the task of the prompt ``name``, "" where there is only one."""
-        source = self._source
-        return JsonlTask(
+        source, metric = self._source, self._shape.metric or CHECKS
+        return KINDS.get(metric, JsonlTask)(
             name=f"{source.name}@{name}" if name else source.name,
             path=source.path,
             sha256=self._sha256,
-            metric=self._shape.metric or CHECKS,
+            metric=metric,
             examples=self._examples(prompt),
             strict=False,
             registry=self._registry,

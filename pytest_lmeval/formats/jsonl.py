@@ -6,13 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import LINE_OPTION, MAX_LINE_BYTES, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.checks import RENAMED, TURNS, unread_keys
+from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, unread_keys
 from pytest_lmeval.formats.compact import check_compact_record
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.frozen import dataclass
@@ -21,25 +20,25 @@ from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.postprocess import apply_metric, given_of, predicted
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
-from pytest_lmeval.types import Completion, Example, Generate, RecordError, Request, Response, Score
+from pytest_lmeval.types import Completion, Example, Generate, Metric, RecordError, Request, Response, Score
 
 if TYPE_CHECKING:
+    from pytest_lmeval.formats.checked import AnswerCheck
     from pytest_lmeval.formats.defaults import Defaults
     from pytest_lmeval.judging.graded import Graded
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
 # Of metadata and extras, what describes an example without deciding its score.
-_DESCRIPTIVE = frozenset(
-    {"threshold", "must_pass", "cluster", "category", "tags", "difficulty", "post_process", "quarantine"}
-)
-
-
+_DESCRIPTIVE = frozenset({*OF_COMPACT, "difficulty"} - {"passes", "repeats"})
 _LARGEST_DOCUMENT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class JsonlTask(Task):
-    """A task whose examples are lines: ask for one completion, post-process it, apply the metric."""
+    """A task whose examples are lines: ask for one completion, post-process it, apply the metric.
+
+    Records with checks or turns have a class of their own, chosen once out of KINDS.
+    """
 
     name: str
     path: Path
@@ -56,64 +55,30 @@ class JsonlTask(Task):
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion."""
         # Of a record's own extras the tools are the metric's business, unless it is asked with them.
-        if "tools" in example.metadata and not self.strict and self._takes_calls(example):
+        if "tools" in example.metadata and not self.strict and self._metric(example).takes_calls:
             from pytest_lmeval.formats.turns import tools_in
 
             return (Generate(prompt, self.name, example.id, **tools_in(example)),)
         return (Generate(prompt, self.name, example.id),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the metric's score of the post-processed completion."""
+        """Return the score of the completion."""
         (completion,) = responses
         assert isinstance(completion, Completion)
-        if example.metric == TURNS:
-            from pytest_lmeval.formats.turns import score_turns
-
-            return score_turns(example, completion, self.registry)
-        if example.metric == CHECKS:
-            from pytest_lmeval.formats.checked import score_checks
-
-            return score_checks(example, completion, self.registry, tools, partial(self._graded, example, tools))
-        metric = self.registry.metric(self.metric_name(example))
-        prediction = predicted(completion, self.registry.rule(example.post_process), metric)
-        if metric.asks_judge or "not" in example.metadata:
-            prediction = given_of(prediction, completion)
-        helper = self._graded(example, tools) if metric.asks_judge else tools.sandbox
-        return apply_metric(metric, prediction, example.targets, self._extras(example), helper)
+        return self._scored(example, completion, tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the run's judge where the metric, or a check's, asks one."""
-        if example.metric == CHECKS:
-            from pytest_lmeval.formats.checked import has_judged
-
-            return ("",) if has_judged(example, self.registry) else ()
+        """Return the run's judge if the metric asks one."""
         metric = None if self.strict else self.registry.metrics.get(self.metric)
         return ("",) if metric is not None and metric.asks_judge else ()
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the first question to the judge where the metric asks one, or each check's does."""
+        """Return the first question of each metric that asks the judge."""
         if not self.judges(example):
             return None
         (completion,) = responses
         assert isinstance(completion, Completion)
-        if example.metric == CHECKS:
-            from pytest_lmeval.formats.checked import questions
-
-            return questions(example, completion, self.registry, self._graded(example, Tools()))
-        metric = self.registry.metric(self.metric_name(example))
-        prediction = given_of(predicted(completion, self.registry.rule(example.post_process), metric), completion)
-        if not prediction.found:
-            return ()
-        graded = self._graded(example, Tools())
-        return [graded.question(prediction.text, example.targets, example.metadata).first]
-
-    def conversation(self, example: Example) -> FollowUp | None:
-        """Return what follows the first request of a record with turns."""
-        if example.metric != TURNS:
-            return None
-        from pytest_lmeval.formats.turns import script_of
-
-        return script_of(example).next_request
+        return self._questions(example, completion, self._graded(example, Tools()))
 
     def threshold(self, example: Example) -> float | None:
         """Return ``metadata.threshold`` or ``extras.threshold``."""
@@ -125,36 +90,95 @@ class JsonlTask(Task):
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return the extras that decide the score, the time limit of code always among them."""
-        scoring = {key: value for key, value in self._extras(example).items() if key not in _DESCRIPTIVE}
+        extras = self._metadata_read(example) if self.strict else example.metadata
+        scoring = {key: value for key, value in extras.items() if key not in _DESCRIPTIVE}
         if example.metric == "code_exec":
             from pytest_lmeval.metrics.parts.code_plan import timeout_of
 
             scoring["timeout_s"] = timeout_of(example.metadata, "metadata" if self.strict else "extras")
-        if example.metric == CHECKS:
-            from pytest_lmeval.formats.checked import scored_by
-
-            scoring[CHECKS] = scored_by(example)
         return scoring
 
-    def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the metrics of the checks, where an example has several."""
-        if example.metric != CHECKS:
+    def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
+        metric = self.registry.metric(self.metric_name(example))
+        prediction = predicted(completion, self.registry.rule(example.post_process), metric)
+        if metric.asks_judge or "not" in example.metadata:
+            prediction = given_of(prediction, completion)
+        helper = self._graded(example, tools) if metric.asks_judge else tools.sandbox
+        extras = self._metadata_read(example) if self.strict else example.metadata
+        return apply_metric(metric, prediction, example.targets, extras, helper)
+
+    def _questions(self, example: Example, completion: Completion, graded: Graded) -> Sequence[Generate]:
+        metric = self._metric(example)
+        prediction = given_of(predicted(completion, self.registry.rule(example.post_process), metric), completion)
+        if not prediction.found:
             return ()
-        return [RENAMED.get(check["metric"], check["metric"]) for check in example.metadata[CHECKS]]
+        return [graded.question(prediction.text, example.targets, example.metadata).first]
 
     def _graded(self, example: Example, tools: Tools) -> Graded:
         from pytest_lmeval.judging.graded import Graded
 
         return Graded(self.name, example.id, example.prompt, tools.judge)
 
-    def _takes_calls(self, example: Example) -> bool:
-        return example.metric in (TURNS, CHECKS) or self.registry.metric(self.metric_name(example)).takes_calls
+    def _metric(self, example: Example) -> Metric:
+        return self.registry.metric(self.metric_name(example))
 
-    def _extras(self, example: Example) -> Mapping[str, Any]:
-        if not self.strict:
-            return example.metadata
+    def _metadata_read(self, example: Example) -> Mapping[str, Any]:
         # A spec record's metadata is the author's own: of it, only the time limit reaches the metric.
-        return {"timeout_s": example.metadata["timeout_s"]} if "timeout_s" in example.metadata else {}
+        return {key: value for key, value in example.metadata.items() if key == "timeout_s"}
+
+
+class ChecksTask(JsonlTask):
+    """A task whose examples have several checks each: all of them have to pass."""
+
+    __slots__ = ()
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the run's judge if a check asks one."""
+        return ("",) if any(check.metric.asks_judge for check in self._checks(example)) else ()
+
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return the extras that decide the score, and of each check what decides its."""
+        return {**super().scoring(example), CHECKS: [check.scoring() for check in self._checks(example)]}
+
+    def further_metrics(self, example: Example) -> Sequence[str]:
+        """Return the metrics of the checks."""
+        return [check.metric.name for check in self._checks(example)]
+
+    def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
+        from pytest_lmeval.formats.checked import score_checks
+
+        rule = self.registry.rule(example.post_process)
+        return score_checks(self._checks(example), completion, rule, tools.sandbox, self._graded(example, tools))
+
+    def _questions(self, example: Example, completion: Completion, graded: Graded) -> Sequence[Generate]:
+        found = (check.question(completion, graded) for check in self._checks(example))
+        return [question for question in found if question is not None]
+
+    def _checks(self, example: Example) -> Sequence[AnswerCheck]:
+        from pytest_lmeval.formats.checked import checks_of
+
+        return checks_of(example, self.registry)
+
+
+class TurnsTask(JsonlTask):
+    """A task whose examples are conversations of several turns."""
+
+    __slots__ = ()
+
+    def conversation(self, example: Example) -> FollowUp:
+        """Return what follows the first request."""
+        from pytest_lmeval.formats.turns import script_of
+
+        return script_of(example).next_request
+
+    def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
+        from pytest_lmeval.formats.turns import score_turns
+
+        return score_turns(example, completion, self.registry)
+
+
+KINDS: Mapping[str, type[JsonlTask]] = {CHECKS: ChecksTask, TURNS: TurnsTask}
+"""The classes of tasks whose records have something in place of a metric, by the metric of their examples."""
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
@@ -171,11 +195,12 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
         reason = "" if source.is_named else rows_of_others(source.path, source.data)
         return LoadedFile(no_task=reason) if reason else LoadedFile((), _errors_of_file(source.data) or errors)
     metrics = {example.metric for example in examples}
-    task = JsonlTask(
+    metric = metrics.pop() if len(metrics) == 1 else "mixed"
+    task = KINDS.get(metric, JsonlTask)(
         name=source.name,
         path=source.path,
         sha256=hashlib.sha256(source.data).hexdigest(),
-        metric=metrics.pop() if len(metrics) == 1 else "mixed",
+        metric=metric,
         examples=examples,
         strict=strict,
         registry=registry,

@@ -123,12 +123,11 @@ def script_of(example: Example) -> Script:
 
 def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
     """Return the share of the scored turns that pass, and every turn in the details."""
-    script = script_of(example)
-    talk = by_turn(response.exchanges)
-    turns = example.metadata["turns"]
+    extras, script = example.metadata, script_of(example)
+    talk, turns = by_turn(response.exchanges), extras["turns"]
     if len(talk) != len(turns):
         raise ScoringError(f"{len(talk)} of {len(turns)} turns were asked")
-    tools = {"tools": example.metadata["tools"]} if "tools" in example.metadata else {}
+    tools = {"tools": extras["tools"]} if "tools" in extras else {}
     found = [_turn(turn, exchanges, script, registry, tools) for turn, exchanges in zip(turns, talk, strict=True)]
     passed = [each["passed"] for each in found if "passed" in each]
     predictions = [each["prediction"] for each in found if "prediction" in each]

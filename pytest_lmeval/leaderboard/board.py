@@ -24,9 +24,8 @@ from pytest_lmeval.leaderboard.aggregations import (
     spent,
 )
 from pytest_lmeval.leaderboard.details import (
-    CHECKS,
+    GRADED,
     METRIC,
-    RUBRIC,
     Trace,
     is_function,
     named_scores,
@@ -274,7 +273,7 @@ def _rows(
 
             info = with_floors(info, floors, known)
         made = aggregates.get(name, {})
-        if not made and own and (name in graded or own[0].question.metric in (RUBRIC, CHECKS)):
+        if not made and own and (name in graded or own[0].question.metric in GRADED):
             from pytest_lmeval.leaderboard.judged import judged
 
             made = judged(own)

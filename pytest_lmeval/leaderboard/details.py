@@ -22,6 +22,8 @@ WHY = "why"
 """The detail that has the reasons of scores, by name."""
 RUBRIC = "rubric"
 """The metric of examples that a judge grades."""
+GRADED = frozenset((RUBRIC, CHECKS))
+"""The metrics that may ask the run's judge."""
 NO_ROW = "{}"
 """Represents the row of a function without data."""
 FUNCTION = "function"

@@ -66,7 +66,7 @@ def reasons_of(result: ExampleResult) -> str:
     if is_function(result):
         return "\n".join(verdicts_in(found[_worst(result, len(found))]))
     own = found[min(shown_response(result), len(found) - 1)]
-    if result.metric == CHECKS:
+    if CHECKS in own:
         return "; ".join(_judged(own.get(CHECKS)))
     return str(own.get("reason") or "") if "judge" in own else ""
 

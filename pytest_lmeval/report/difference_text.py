@@ -10,6 +10,7 @@ from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.details import (
     CHECKS,
+    first_details,
     is_function,
     shown_response,
 )
@@ -123,7 +124,7 @@ def _one_flip(flip: Flip) -> list[str]:
     for name, prompt in _prompts(flip):
         lines += _block(name, prompt if len(prompt) <= _PROMPT_TAIL else f"...{prompt[-_PROMPT_TAIL:]}")
     if wanted := wanted_text(flip.new):
-        of = "targets" if flip.new.targets or flip.new.metric == CHECKS else "expected calls"
+        of = "targets" if flip.new.targets or CHECKS in first_details(flip.new) else "expected calls"
         lines += _block(of, wanted)
     for name, result in (("old", flip.old), ("new", flip.new)):
         lines += _block(f"{name} ({score_text(result.score)})", _output(result))

@@ -13,7 +13,6 @@ from typing import Any
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import NOTHING_ASKED, hashes_of, rendered, request_hash, scoring_hash_of
-from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of
@@ -145,12 +144,10 @@ def failed_result(
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     """Tell whether to score the example is to run what the model wrote."""
-    metric = registry.metrics.get(task.metric_name(example))
-    if example.metric == CHECKS and metric is not None:
-        return any(
-            (known := registry.metrics.get(name)) and known.needs_sandbox for name in task.further_metrics(example)
-        )
-    return metric is not None and metric.needs_sandbox
+    for name in (task.metric_name(example), *task.further_metrics(example)):
+        if (metric := registry.metrics.get(name)) is not None and metric.needs_sandbox:
+            return True
+    return False
 
 
 def content_hash(task: Task, example: Example, prompt: Prompt) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.leaderboard.passing import missed
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task, Tools
@@ -71,9 +70,9 @@ def has_labels(example: Example) -> bool:
 
 def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
     """Tell whether a text alone can be scored: no program has to run, and the metric is of the registry."""
-    names = [task.metric_name(example), *(task.further_metrics(example) if example.metric == CHECKS else ())]
+    names = (task.metric_name(example), *task.further_metrics(example))
     found = [registry.metrics.get(name) for name in names]
-    return not any(metric is None or metric.needs_sandbox for metric in found)
+    return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)
 
 
 def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, check_keys, known_metric
 from pytest_lmeval.formats.metric_fields import check_metric, check_read_extras
-from pytest_lmeval.formats.tools import check_call_extras
+from pytest_lmeval.formats.turns import check_calls
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
@@ -38,10 +38,7 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
     """Return the name of a check; raise RecordRefused for the first thing wrong with it."""
     if not isinstance(check, dict):
         raise RecordRefused("bad_type", field, f"expected an object with metric, got {checks.type_name(check)}")
-    for key in check:
-        if key not in _OF_CHECKS:
-            hint = nearest(key, _OF_CHECKS, "expected one of")
-            raise RecordRefused("unknown_field", f"{field}.{key}", f"unknown field {key!r}{hint}")
+    checks.check_names(check, _OF_CHECKS, f"{field}.")
     if "metric" not in check:
         raise RecordRefused("missing_required", f"{field}.metric", "a check has the metric that it is made by")
     metric = known_metric(check["metric"], f"{field}.metric", registry)
@@ -52,10 +49,7 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
     extras = checks.optional_object(check, "extras", field)
     _check_extras_of_check(extras, f"{field}.extras", known, registry)
     if known.takes_calls:
-        if not tools:
-            detail = f"{field} has the metric {metric}, and there are no tools"
-            raise RecordRefused("missing_required", "extras.tools", detail)
-        check_call_extras(extras, f"{field}.extras", tools)
+        check_calls(extras, field, metric, tools)
     try:
         check_metric(known, metric, targets, extras, "extras")
         checks.reachable(targets, metric)

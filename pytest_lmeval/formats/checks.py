@@ -155,11 +155,19 @@ def check_fields(
             foreign = foreign_record(record.keys())
             hint = misspelt(name, record, known) or (foreign and f"; {foreign}")
             raise RecordRefused("missing_required", name, f"required: {', '.join(required)}{hint}")
-    for name in record:
+    if not record.keys() <= {*known}:
+        check_names(record, known, elsewhere=elsewhere)
+    return record
+
+
+def check_names(
+    holder: Mapping[str, Any], known: Collection[str], within: str = "", elsewhere: Mapping[str, str] = _NOTHING
+) -> None:
+    """Raise RecordRefused for a field of ``holder``, which is at ``within``, that is not ``known``."""
+    for name in holder:
         if name not in known:
             hint = f";{elsewhere[name]}" if name in elsewhere else nearest(name, known, "expected one of")
-            raise RecordRefused("unknown_field", name, f"unknown field {name!r}{hint}")
-    return record
+            raise RecordRefused("unknown_field", f"{within}{name}", f"unknown field {name!r}{hint}")
 
 
 def string(value: object, field: str) -> str:

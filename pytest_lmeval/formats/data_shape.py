@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, did_you_mean, nearest
+from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.checks import known_metric
@@ -71,11 +71,7 @@ class Shape:
 
 def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
     """Return what a data file says, but for its rows; raise RecordRefused for the first thing wrong."""
-    for name in document:
-        if name not in _KEYS:
-            raise RecordRefused(
-                "unknown_field", name, f"unknown field {name!r}{nearest(name, _KEYS, 'expected one of')}"
-            )
+    checks.check_names(document, _KEYS)
     if "data" in document and "rows" in document:
         raise RecordRefused("bad_value", "rows", "there is 'data', too: a data file has one of both")
     if document.keys().isdisjoint(("metric", CHECKS)):

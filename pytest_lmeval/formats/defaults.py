@@ -61,10 +61,7 @@ def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
         if name != DEFAULTS:
             raise RecordRefused("unknown_field", name, "a line with defaults has nothing else: records follow it")
     given = checks.optional_object(record, DEFAULTS)
-    for name in given:
-        if name not in _KEYS:
-            hint = nearest(name, _KEYS, "expected one of")
-            raise RecordRefused("unknown_field", f"{DEFAULTS}.{name}", f"unknown field {name!r}{hint}")
+    checks.check_names(given, _KEYS, f"{DEFAULTS}.")
     metric = known_metric(given["metric"], f"{DEFAULTS}.metric", registry) if "metric" in given else None
     extras = RowValue.of(common_extras(given, registry, DEFAULTS), f"{DEFAULTS}.extras")
     return Defaults(metric, extras, _prompt(given), _columns(given))

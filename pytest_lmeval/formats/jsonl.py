@@ -291,12 +291,10 @@ class _RecordReader:
     def _check(self, record: Any, number: int) -> Example:
         if self.strict is None and isinstance(record, dict):
             self.strict = not _SPEC_KEYS.isdisjoint(record)
-            if self.strict:
-                from pytest_lmeval.formats.spec import check_spec_record
-
-                self._check_strict = check_spec_record
         if self.strict:
-            return self._check_strict(record, number)
+            from pytest_lmeval.formats.spec import check_spec_record
+
+            return check_spec_record(record, number)
         if self._defaults is not None:
             record = self._defaults.filled_in(record)
         return check_compact_record(record, number, self.registry)

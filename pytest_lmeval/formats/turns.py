@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
 from pytest_lmeval.formats.metric_fields import check_metric
@@ -71,20 +71,22 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
-        if not tools:
-            raise RecordRefused(
-                "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
-            )
-        check_call_extras(extras, f"{field}.extras", tools)
+        check_calls(extras, field, metric, tools)
+
+
+def check_calls(extras: Mapping[str, Any], field: str, metric: str, tools: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RecordRefused for a turn or a check at ``field`` whose metric compares calls, and can compare none."""
+    if not tools:
+        raise RecordRefused(
+            "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
+        )
+    check_call_extras(extras, f"{field}.extras", tools)
 
 
 def _check_turn_fields(turn: Any, field: str) -> None:
     if not isinstance(turn, dict):
         raise RecordRefused("bad_type", field, f"expected an object with user, got {checks.type_name(turn)}")
-    for name in turn:
-        if name not in _OF_TURNS:
-            hint = nearest(name, _OF_TURNS, "expected one of")
-            raise RecordRefused("unknown_field", f"{field}.{name}", f"unknown field {name!r}{hint}")
+    checks.check_names(turn, _OF_TURNS, f"{field}.")
     if "user" not in turn:
         raise RecordRefused("missing_required", f"{field}.user", "a turn begins with what the user says")
     checks.string(turn["user"], f"{field}.user")
@@ -109,8 +111,6 @@ def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def tools_in(example: Example) -> dict[str, Any]:
     """Return the tools of a record, and how they are to be chosen, as a request takes them."""
     extras = example.metadata
-    if "tools" not in extras:
-        return {}
     return {"tools": tools_of(extras["tools"], "extras.tools"), "tool_choice": extras.get("tool_choice", "")}
 
 

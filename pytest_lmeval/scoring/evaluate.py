@@ -150,13 +150,11 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     return False
 
 
-def content_hash(task: Task, example: Example, prompt: Prompt) -> str:
-    """Return a SHA-256 over everything but the model that decides the example's score."""
-    return hashes(task, example, prompt)[0]
-
-
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
-    """Return the content hash of an example and its scoring hash: of everything in the first but the prompt."""
+    """Return the content hash of an example and its scoring hash.
+
+    The first is over everything but the model that decides the score, the second over all of that but the prompt.
+    """
     parts = (example.targets, task.metric_name(example), example.post_process)
     asked = prompt if isinstance(prompt, str) else rendered(prompt)
     content, scored = hashes_of(asked, *parts, task.scoring(example))

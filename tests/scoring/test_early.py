@@ -27,6 +27,9 @@ class Program:
     def metric_name(self, example: Example) -> str:
         return example.metric
 
+    def further_metrics(self, _: Example) -> tuple[str, ...]:
+        return ()
+
     def score(self, example: Example, *_: Any) -> Score:
         return Score(1.0)
 

@@ -31,7 +31,6 @@ from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.scoring.evaluate import (
     ScoringRules,
     Thresholds,
-    content_hash,
     evaluate,
     failed_result,
     hashes,
@@ -92,7 +91,7 @@ def test_a_result_knows_everything_of_its_example(load: Load, registry: Registry
         score=1.0,
         threshold=1.0,
         metric="exact_match",
-        hash=content_hash(task, task.examples[0], "2 + 3 ="),
+        hash=hashes(task, task.examples[0], "2 + 3 =")[0],
         prompt="2 + 3 =",
         outputs=(" 5 \nI think",),
         predictions=("5",),
@@ -161,7 +160,7 @@ def test_an_example_without_a_response_has_no_score(
         result.predictions,
         result.error,
     )
-    assert content_hash(task, task.examples[0], "2 + 3 =") == result.hash
+    assert hashes(task, task.examples[0], "2 + 3 =")[0] == result.hash
     assert "retries" not in result.usage
 
 
@@ -262,7 +261,7 @@ def test_a_record_beats_its_metric(load: Load, registry: Registry) -> None:
 
 
 def _hash(task: Task, prompt: Any = None) -> str:
-    return content_hash(task, task.examples[0], task.examples[0].prompt if prompt is None else prompt)
+    return hashes(task, task.examples[0], task.examples[0].prompt if prompt is None else prompt)[0]
 
 
 def test_the_hash_is_a_sha256(load: Load) -> None:

@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.core import CoreTask
 from pytest_lmeval.formats.loglikelihood import log_probs_of
-from pytest_lmeval.scoring.evaluate import content_hash
+from pytest_lmeval.scoring.evaluate import hashes
 from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Completion, Example, Generate, LogLikelihood, LogProb, Message, Score
 
@@ -145,8 +145,8 @@ def test_the_hash_tells_what_is_compared(tmp_path: Path, kind: str) -> None:
     task = task_of(tmp_path, kind)
     example = task.examples[0]
 
-    def hashes(changes: Sequence[dict[str, Any]]) -> set[str]:
+    def different(changes: Sequence[dict[str, Any]]) -> set[str]:
         changed = [replace(example, metadata={**example.metadata, **change}) for change in changes]
-        return {content_hash(task, one, "prompt") for one in changed}
+        return {hashes(task, one, "prompt")[0] for one in changed}
 
-    assert 4 == len(hashes([{}, {"gold": 7}, {"continuations": ("x",)}, {"contexts": ("x",)}]))
+    assert 4 == len(different([{}, {"gold": 7}, {"continuations": ("x",)}, {"contexts": ("x",)}]))

@@ -81,13 +81,12 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
 
 
 def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
-    """Return what ``metric`` sees of a completion: its text after the rule, or its output with the tool calls."""
-    return Extraction(completion.output, True) if metric.takes_calls else rule(completion.text)
+    """Return what ``metric`` sees of a completion: its text after the rule, or its output with the tool calls.
 
-
-def given_of(prediction: Extraction, completion: Completion) -> Extraction:
-    """Return what is scored: thoughts without an answer are nothing that could be right, or not wrong."""
-    return Extraction(prediction.text, prediction.found and not completion.has_no_answer)
+    Thoughts without an answer are nothing that could be right, or not wrong.
+    """
+    text, found = (completion.output, True) if metric.takes_calls else rule(completion.text)
+    return Extraction(text, found and not completion.has_no_answer)
 
 
 def apply_metric(

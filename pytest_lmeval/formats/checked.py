@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_lmeval.formats.checks import RENAMED
 from pytest_lmeval.judging.question import total
 from pytest_lmeval.leaderboard.details import CHECKS
-from pytest_lmeval.postprocess import Extraction, Rule, apply_metric, given_of, predicted, share_of
+from pytest_lmeval.postprocess import Rule, apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import Completion, Example, Generate, Metric, Score
@@ -46,7 +46,7 @@ class AnswerCheck(NamedTuple):
 
     def question(self, completion: Completion, graded: Graded) -> Generate | None:
         """Return the first question to the judge; None if there is none."""
-        prediction = self._prediction(completion)
+        prediction = predicted(completion, self.rule, self.metric)
         if not (self.metric.asks_judge and prediction.found):
             return None
         return replace(graded, scorer=self.name).question(prediction.text, self.targets, self.extras).first
@@ -54,10 +54,8 @@ class AnswerCheck(NamedTuple):
     def score(self, completion: Completion, sandbox: Any, graded: Graded) -> Score:
         """Return the score of a completion."""
         helper = replace(graded, scorer=self.name) if self.metric.asks_judge else sandbox
-        return apply_metric(self.metric, self._prediction(completion), self.targets, self.extras, helper)
-
-    def _prediction(self, completion: Completion) -> Extraction:
-        return given_of(predicted(completion, self.rule, self.metric), completion)
+        prediction = predicted(completion, self.rule, self.metric)
+        return apply_metric(self.metric, prediction, self.targets, self.extras, helper)
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:

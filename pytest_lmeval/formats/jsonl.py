@@ -17,7 +17,7 @@ from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
-from pytest_lmeval.postprocess import apply_metric, given_of, predicted
+from pytest_lmeval.postprocess import apply_metric, predicted
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, Generate, Metric, RecordError, Request, Response, Score
@@ -101,15 +101,13 @@ class JsonlTask(Task):
     def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
         metric = self.registry.metric(self.metric_name(example))
         prediction = predicted(completion, self.registry.rule(example.post_process), metric)
-        if metric.asks_judge or "not" in example.metadata:
-            prediction = given_of(prediction, completion)
         helper = self._graded(example, tools) if metric.asks_judge else tools.sandbox
         extras = self._metadata_read(example) if self.strict else example.metadata
         return apply_metric(metric, prediction, example.targets, extras, helper)
 
     def _questions(self, example: Example, completion: Completion, graded: Graded) -> Sequence[Generate]:
         metric = self._metric(example)
-        prediction = given_of(predicted(completion, self.registry.rule(example.post_process), metric), completion)
+        prediction = predicted(completion, self.registry.rule(example.post_process), metric)
         if not prediction.found:
             return ()
         return [graded.question(prediction.text, example.targets, example.metadata).first]

@@ -163,7 +163,7 @@ def _turn(
         "score": value,
         "passed": passed,
     }
-    unparsed = {"unparsed": True} if score.unparsed or answer.has_no_answer else {}
+    unparsed = {"unparsed": True} if score.unparsed else {}
     return {**shown, **fields, **unparsed, **({"details": dict(score.details)} if score.details else {})}
 
 

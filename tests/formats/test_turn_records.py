@@ -224,6 +224,12 @@ def test_turns_are_asked_one_after_another_with_the_models_own_answers_and_no_th
     assert ["hm"] * 3 == [each["thoughts"] for each in result.exchanges]
 
 
+def test_thoughts_without_an_answer_pass_no_turn_that_asks_for_an_absence(tmp_path: Path) -> None:
+    turn = {"user": "1?", "targets": ["1"], "metric": "contains_any", "extras": {"not": True}}
+    (result,) = run(tmp_path, {"id": "a", "turns": [turn]}, model=Scripted(lambda _: Completion("", thoughts="hm")))
+    assert (0.0, True) == (result.score, result.unparsed)
+
+
 def test_the_next_turn_of_all_examples_of_a_batch_is_one_call(tmp_path: Path) -> None:
     model = Scripted(echo)
     said = [{"user": "1?", "targets": ["1"]}, {"user": "2?"}]

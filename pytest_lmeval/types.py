@@ -89,7 +89,7 @@ class FewShot:
 
 @dataclass(frozen=True, slots=True)
 class ExamplePolicy:
-    """Settings of one example for the run, whatever its metric: gate, repeats and selection.
+    """Settings of one example for the run: gate, repeats and selection.
 
     ``cluster`` names what the example shares with others, such as a text they all ask about. ``passes`` of its
     ``repeats`` have to pass; None leaves either to the run. ``threshold`` is None if the metric's applies.
@@ -106,14 +106,11 @@ class ExamplePolicy:
 
 NO_POLICY = ExamplePolicy(quarantine=NOTHING)
 POLICY_KEYS = tuple(each.name for each in fields_of(ExamplePolicy))
-"""The keys of ``metadata``, or ``extras``, that the run reads of every example, of whatever format."""
+"""The keys of ``metadata``, or ``extras``, that the run reads of every example, in any format."""
 
 
 def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
-    """Return the policy that ``metadata`` sets; ignore values of the wrong type, which files are refused for.
-
-    Repeats are as given: :func:`~pytest_lmeval.run.repeats.check_repeats` refuses them.
-    """
+    """Return the policy that ``metadata`` sets; ignore values of the wrong type, but for repeats, which are checked."""
     if metadata.keys().isdisjoint(POLICY_KEYS):
         return NO_POLICY
     quarantine, tags, threshold = map(metadata.get, ("quarantine", "tags", "threshold"))

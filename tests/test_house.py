@@ -51,7 +51,7 @@ TWICE = ""
 # Where an example's metadata are read by key, the payload of a format or a metric: types.policy_of reads all else. Then
 # where the name of a metric is compared with that of turns or of checks, whose tasks are of classes of their own.
 PLACES = {
-    r"example\.metadata(?:\[|\.get\()|\" in [\w.]*example\.metadata\b": 4,
+    r"example\.metadata(?:\[|\.get\()|\" in [\w.]*example\.metadata\b": 6,
     r"[!=]= (?:TURNS|CHECKS)\b|\b(?:TURNS|CHECKS) [!=]=|\bin \([^)]*\b(?:TURNS|CHECKS)\b": 3,
 }
 

@@ -45,7 +45,7 @@ class AnswerCheck(NamedTuple):
         return scoring
 
     def question(self, completion: Completion, graded: Graded) -> Generate | None:
-        """Return the first question to the judge; None if there is none."""
+        """Return the first question to the judge, or None."""
         prediction = predicted(completion, self.rule, self.metric)
         if not (self.metric.asks_judge and prediction.found):
             return None

@@ -114,7 +114,7 @@ class HarnessTask(Task):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the requests of one document, in the order in which its metrics want their answers."""
-        kind, pairs = self.config_of.output_type, _pairs(example)
+        kind, pairs = self.config_of.output_type, example.metadata["pairs"]
         of = (self.name, example.id)
         if kind == "generate_until":
             repeats = range(self.config_of.get("repeats", 1))
@@ -155,7 +155,7 @@ class HarnessTask(Task):
         kind = self.config_of.output_type
         if kind == "generate_until":
             return [[each.text for each in responses if isinstance(each, Completion)]], {}
-        pairs = [tuple(pair) for pair in _pairs(example)]
+        pairs = [tuple(pair) for pair in example.metadata["pairs"]]
         found = ranked(responses, [continuation for _, continuation in pairs], pairs)
         if any(math.isnan(total) for total in found.totals):
             raise ScoringError(f"log-probabilities {found.totals!r:.200}: expected numbers")
@@ -198,15 +198,11 @@ class HarnessTask(Task):
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return all that decides the score besides the prompt: keys of the task, functions, the document's pairs."""
-        return {**self.facts, "pairs": _pairs(example)}
+        return {**self.facts, "pairs": example.metadata["pairs"]}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the document: what pairs by id share with a run that the harness itself made."""
         return {"document": self.rows[example.place]}
-
-
-def _pairs(example: Example) -> Any:
-    return example.metadata["pairs"]
 
 
 def _of_all_documents(*_: Any) -> float:

@@ -67,7 +67,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lmeval-page-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         pages = [_empty(folder), *(_written(folder, *size) for size in (QUICK if options.quick else RUNS))]
-        with running_browser(program, folder / "profile") as browser:
+        with running_browser(program) as browser:
             for _ in range(options.rounds):
                 for page in pages:
                     _measure(browser, page)

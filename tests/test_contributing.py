@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.report.tables import HEADINGS
 from tests import needs
+from tests.report.html.browser import find_chromium, running_browser
 
 ROOT = Path(__file__).parents[1]
 SECTION = re.search(r"## What a change touches\n(.*?)\n## ", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL)
@@ -26,11 +26,13 @@ FILES = {"metric": 1, "adapter": 2, "file format": 2, "gate option": 3, "column 
 PROGRAM = """
 import json, sys
 import pytest_lmeval as lm
+from pytest_lmeval.report.html import write_report
 from pytest_lmeval.report.markdown import markdown
 from pytest_lmeval.report.tables import terminal_table
 registry = lm.default_registry(entry_points=False)
 path, spec = sys.argv[1:]
 board = lm.run_leaderboard(lm.load_tasks(path, registry=registry), lm.make_adapter(spec, registry), registry=registry)
+write_report("page.html", board.to_json(), [])
 print(json.dumps([lm.__file__, board.to_json(), terminal_table(board), markdown(board)]))
 """
 END = "\n===== end of a run\n"
@@ -123,8 +125,15 @@ def _gate_option(copy: Copy) -> None:
 def _column(copy: Copy) -> None:
     board, table, markdown = copy.run("t.jsonl", json.dumps(SUM))
     assert board["tasks"][0]["latency_ms"] == board["tasks"][0]["slowest_ms"]
-    assert [*HEADINGS, "slowest"] == re.split(r"  +", table[0])
-    assert "| slowest |" in markdown
+    assert ["ms", "slowest"] == table[0].split()[-2:]
+    assert "| ms | slowest |" in markdown
+    page = copy.folder / "page.html"
+    assert '"title":"Slowest"' in page.read_text()
+    if program := find_chromium():
+        with running_browser(program) as browser:
+            browser.open(page)
+            assert "Slowest" == browser.texts(".scores thead th")[-1]
+            assert browser.texts(".scores tbody td")[-1].endswith("s")
     schema = json.loads((copy.folder / "pytest_lmeval/schemas/leaderboard.json").read_text())
     jsonschema = needs.module("jsonschema")
     jsonschema.validate(board, schema)

@@ -7,7 +7,6 @@ import re
 import runpy
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -104,9 +103,7 @@ def test_the_site_is_built_strictly_and_can_be_searched_from_the_disk(tmp_path: 
     build = [sys.executable, str(ROOT / "website" / "build.py"), str(tmp_path / "site")]
     done = subprocess.run(build, capture_output=True, text=True, timeout=300)
     assert (0, "") == (done.returncode, done.stderr)
-    # Its sockets need a short path: see html/conftest.py.
-    short = tempfile.TemporaryDirectory(prefix="lmeval-", dir="/tmp", ignore_cleanup_errors=True)
-    with short as profile, running_browser(chromium, Path(profile)) as browser:
+    with running_browser(chromium) as browser:
         browser.call("Page.navigate", url=(tmp_path / "site" / "search.html").as_uri() + "?q=quarantine")
         browser.wait_for("[...document.querySelectorAll('ul.search li a')].some(a => a.textContent == 'The gate')")
         asked = [

@@ -205,7 +205,7 @@ def photograph(source: Path, picture: Path, size: tuple[int, int], question: Que
     program = find_chromium()
     if program is None:
         raise SystemExit("no Chromium found; LMEVAL_TEST_CHROMIUM names one")
-    with tempfile.TemporaryDirectory() as profile, running_browser(program, Path(profile)) as browser:
+    with running_browser(program) as browser:
         browser.size(*size)
         browser.call("Emulation.setScrollbarsHidden", hidden=True)
         browser.open(source)

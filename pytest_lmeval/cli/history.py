@@ -8,14 +8,12 @@ from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import add_format, show, show_json
-from pytest_lmeval.compare.history import History, HistoryPoint, history
+from pytest_lmeval.compare.history import History, history
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.records.folders import BOARD, find_runs
 from pytest_lmeval.report.markdown import table
-from pytest_lmeval.report.tables import columns, interval_text, score_text
+from pytest_lmeval.report.tables import HISTORY, columns, history_row, text_table
 from pytest_lmeval.text import escape_markdown, printable
-
-_HEADINGS = ("run", "model", "score", "95 % interval", "examples", "note")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,15 +64,9 @@ def _write(path: Path, found: History) -> None:
 
 def _lines(found: History, *, is_markdown: bool) -> Iterator[str]:
     for task, points in found.series.items():
-        rows = [_cells(point) for point in points]
+        shown = text_table(HISTORY, [*map(history_row, points)])
         if is_markdown:
-            yield from (f"## {escape_markdown(task)}", "", *table(_HEADINGS, rows, texts=2))
+            yield from (f"## {escape_markdown(task)}", "", *table(*shown))
         else:
-            yield from (printable(task, keep=""), *columns(_HEADINGS, rows, texts=2), "")
+            yield from (printable(task, keep=""), *columns(*shown), "")
     yield from (f"- {escape_markdown(note)}" if is_markdown else printable(note, keep="") for note in found.notes)
-
-
-def _cells(point: HistoryPoint) -> list[str]:
-    notes = [*(["the suite changed"] if point.changed else []), *point.notes]
-    interval = interval_text(point.interval) if point.interval else ""
-    return [point.timestamp, point.model, score_text(point.score), interval, str(point.examples), ", ".join(notes)]

@@ -17,9 +17,8 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.folders import find_runs
 from pytest_lmeval.records.runfile import board_of, examples_of
 from pytest_lmeval.report.markdown import table
-from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, ranking_remarks, standing_cells
-from pytest_lmeval.report.tables import columns, score_text
-from pytest_lmeval.report.wording import cost_cell
+from pytest_lmeval.report.ranking_text import ranking_remarks, standing_row
+from pytest_lmeval.report.tables import RANKING, Column, Row, TextTable, columns, text_table
 from pytest_lmeval.text import escape_markdown, printable
 
 
@@ -68,13 +67,13 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         show_json({"decision": said, **ranking, "notes": notes})
         return 0
-    headings, rows = _table(ranking)
+    headings, rows, texts = _table(ranking)
     remarks = [*ranking_remarks(ranking, is_selection=bool(selected)), *notes]
     if options.format == "markdown":
-        lines = table([escape_markdown(heading) for heading in headings], rows, texts=1)
+        lines = table([escape_markdown(heading) for heading in headings], rows, texts)
         show([f"**{escape_markdown(said)}**", "", *lines, *(f"- {escape_markdown(each)}" for each in remarks)])
     else:
-        show([said, "", *columns(headings, rows, texts=1), "", *(printable(each, keep="") for each in remarks)])
+        show([said, "", *columns(headings, rows, texts), "", *(printable(each, keep="") for each in remarks)])
     return 0
 
 
@@ -95,20 +94,17 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
         raise UsageError(f"--html {path}: cannot be written: {error.strerror or error}") from None
 
 
-def _table(ranking: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows: time and cost where some model has them, tasks where there are several."""
-    standings = ranking["standings"]
-    spent = {"p95 ms": "p95_ms", "cost": "cost"}
-    spent = {head: name for head, name in spent.items() if any(one[name] is not None for one in standings)}
+def _table(ranking: Mapping[str, Any]) -> TextTable:
+    """Return headings, rows and how many columns are text: time and cost if known, tasks if there are several."""
     tasks = list(ranking["examples"]) if len(ranking["examples"]) > 1 else []
-    rows = [
-        [
-            one["name"],
-            score_text(one["score"]),
-            *standing_cells(one, one["scored"]),
-            *(cost_cell(one[name], is_least=name == "cost" and one["cost_is_least"]) for name in spent.values()),
-            *(score_text(one["tasks"][task]) for task in tasks),
-        ]
-        for one in standings
-    ]
-    return ["model", "mean", *STANDING_HEADINGS, *spent, *tasks], rows
+    of_tasks = [Column(f"task {task}", task, "score") for task in tasks]
+    return text_table([*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]])
+
+
+def _row(standing: Mapping[str, Any]) -> Row:
+    cost = standing["cost"]
+    return {
+        **standing_row(standing),
+        "cost": None if cost is None else (cost, standing["cost_is_least"]),
+        **{f"task {task}": score for task, score in standing["tasks"].items()},
+    }

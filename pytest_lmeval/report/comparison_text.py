@@ -7,20 +7,19 @@ from typing import Any
 
 from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.report.markdown import COMMENT_BYTES, table
-from pytest_lmeval.report.ranking_text import STANDING_HEADINGS, comparison_remarks, standing_cells
-from pytest_lmeval.report.tables import columns, cut_to, score_text
-from pytest_lmeval.report.wording import cost_cell
+from pytest_lmeval.report.ranking_text import comparison_remarks, standing_row
+from pytest_lmeval.report.tables import MODELS, Row, columns, cut_to, score_text, text_table
 from pytest_lmeval.text import escape_markdown
 
-_HEADINGS = ("model", "verdict", "score", *STANDING_HEADINGS, "p95 ms", "cost")
 _REASONS = 20
 _ACROSS = 8
+_OF_RANKED = ("ci95", "win_rate", "difference", "difference_ci95", "p_adjusted")
 _BEST = "*: best of its task"
 
 
 def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
     """Return the lines for a terminal: the decision, a row per model, the best first, and the tasks by model."""
-    lines = [comparison["decision"], "", *columns(_HEADINGS, _rows(comparison), texts=2), ""]
+    lines = [comparison["decision"], "", *columns(*text_table(MODELS, model_rows(comparison))), ""]
     for labels in _blocks(order_of(comparison)) if _has_tasks(comparison) else ():
         rows = [_task_row(task, labels, mark="*") for task in comparison["tasks"]]
         lines += [*columns(("task", *labels, "n"), rows, texts=1), ""]
@@ -32,7 +31,8 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
     """Return the comparison as Markdown."""
     labels, tasks = order_of(comparison), comparison["tasks"]
     lines = [f"# Comparison: {escape_markdown(headline(comparison))}", ""]
-    lines += [f"**{escape_markdown(comparison['decision'])}**", "", *table(_HEADINGS, _rows(comparison), texts=2)]
+    lines += [f"**{escape_markdown(comparison['decision'])}**", ""]
+    lines += table(*text_table(MODELS, model_rows(comparison)))
     if _has_tasks(comparison):
         rows = [_task_row(task, labels) for task in tasks]
         best = [
@@ -101,18 +101,22 @@ def order_of(comparison: Mapping[str, Any]) -> list[str]:
     return [*standings, *(model["label"] for model in comparison["models"] if model["label"] not in standings)]
 
 
-def _rows(comparison: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def model_rows(comparison: Mapping[str, Any]) -> list[Row]:
+    """Return what tables show of each model, the best first."""
     models = {model["label"]: model for model in comparison["models"]}
     standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
-    return [_row(models[label], standings.get(label)) for label in order_of(comparison)]
+    return [_model_row(models[label], standings.get(label)) for label in order_of(comparison)]
 
 
-def _row(model: Mapping[str, Any], standing: Mapping[str, Any] | None) -> tuple[str, ...]:
-    scored, took = model["counts"]["scored"], model["spent"]
-    score = model["overall_score"] if standing is None else standing["score"]
-    place = ("-", str(scored), "-", "-", "-", "-") if standing is None else standing_cells(standing, scored)
-    spent = (
-        cost_cell(took.get("p95_ms"), is_least=False),
-        cost_cell(took.get("cost"), is_least="cost_known" in took),
-    )
-    return (model["label"], verdict_of(model), score_text(score), *place, *spent)
+def _model_row(model: Mapping[str, Any], standing: Row | None) -> Row:
+    place = {} if standing is None else standing_row(standing)
+    took = model["spent"]
+    return {
+        "label": model["label"],
+        "verdict": verdict_of(model),
+        "score": place.get("score", model["overall_score"]),
+        **{name: place.get(name) for name in _OF_RANKED},
+        "scored": model["counts"]["scored"],
+        "p95_ms": took.get("p95_ms"),
+        "cost": (took["cost"], "cost_known" in took) if took.get("cost") is not None else None,
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from pytest_lmeval.compare.changes import TaskChange
 from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.details import (
@@ -16,13 +15,24 @@ from pytest_lmeval.leaderboard.details import (
 )
 from pytest_lmeval.leaderboard.explained import answers_in, explanation_of, reasons_of, shown_output, wanted_text
 from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, table
-from pytest_lmeval.report.tables import change_cells, columns, cut_to, head, may_be_line, score_text, signed, tail
+from pytest_lmeval.report.tables import (
+    DIFFERENCE,
+    SCORE_CHANGES,
+    Row,
+    TextTable,
+    change_row,
+    columns,
+    cut_to,
+    head,
+    may_be_line,
+    score_text,
+    tail,
+    text_table,
+)
 from pytest_lmeval.report.words import word_diff
 from pytest_lmeval.text import escape_markdown, printable
 from pytest_lmeval.types import ExampleResult
 
-_HEADINGS = ("task", "verdict", "examples", "old", "new", "change", "interval", "p", "worse", "better")
-_TEXTS = 2  # columns
 _FLIP_HEADINGS = ("example", "prompt", "targets", "old output", "new output")
 _PROMPT_TAIL = 400
 _TEXT_HEAD = 600
@@ -35,9 +45,9 @@ _NEITHER = "passes in neither run, with another output"
 def difference_lines(difference: Difference, limit: int) -> list[str]:
     """Return the lines for a terminal, with at most ``limit`` flipped examples of either kind."""
     lines = [f"{name}  {printable(shown, keep='')}" for name, shown in _sides(difference)]
-    lines += ["", *_table_lines(difference), ""]
-    lines += [printable(note, keep="") for note in _remarks(difference)]
     comparison = difference.comparison
+    lines += ["", *columns(*_table(difference)), *([_legend(comparison)] if comparison else []), ""]
+    lines += [printable(note, keep="") for note in _remarks(difference)]
     if comparison is not None:
         lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
         lines += _flip_lines(_NEITHER, failing_otherwise(comparison), limit)
@@ -55,10 +65,8 @@ def difference_markdown(difference: Difference, limit: int) -> str:
     if difference.decision is not None:
         doubts = [f"doubtful: {warning}" for warning in difference.decision.warnings]
         lines += _bullets([*difference.decision.reasons, *doubts])
-    if comparison is None:
-        lines += table(("task", "old", "new", "change"), _score_rows(difference), texts=1)
-    else:
-        lines += table(_HEADINGS, [_change(change) for change in _changes(comparison)], texts=_TEXTS)
+    lines += table(*_table(difference))
+    if comparison is not None:
         lines += _bullets([_legend(comparison)])
         lines += _flip_table(_WORSE, comparison.worse, limit) + _flip_table(_BETTER, comparison.better, limit)
         lines += _flip_table(_NEITHER, failing_otherwise(comparison), limit)
@@ -72,30 +80,21 @@ def _sides(difference: Difference) -> list[tuple[str, str]]:
     return [(name, f"{run.path}: {run.adapter}, {run.timestamp}") for name, run in runs]
 
 
-def _table_lines(difference: Difference) -> list[str]:
+def _table(difference: Difference) -> TextTable:
     if difference.comparison is None:
-        return columns(("task", "old", "new", "change"), _score_rows(difference), texts=1)
-    lines = columns(_HEADINGS, [_change(change) for change in _changes(difference.comparison)], texts=_TEXTS)
-    return [*lines, _legend(difference.comparison)]
+        return text_table(SCORE_CHANGES, _score_rows(difference))
+    changes = [*difference.comparison.tasks, difference.comparison.pooled]
+    return text_table(DIFFERENCE, [change_row(asdict(change)) for change in changes])
 
 
 def _legend(comparison: Comparison) -> str:
     return may_be_line({"criteria": asdict(comparison.criteria)})
 
 
-def _changes(comparison: Comparison) -> list[TaskChange]:
-    return [*comparison.tasks, comparison.pooled]
-
-
-def _change(change: TaskChange) -> tuple[str, ...]:
-    task, verdict, *cells = change_cells(asdict(change))
-    return task, verdict, str(change.paired), *cells
-
-
-def _score_rows(difference: Difference) -> list[tuple[str, ...]]:
+def _score_rows(difference: Difference) -> list[Row]:
     named = [*difference.scores.items(), ("overall", difference.overall)]
     return [
-        (name, score_text(old), score_text(new), signed(None if old is None or new is None else new - old))
+        {"task": name, "old": old, "new": new, "change": None if old is None or new is None else new - old}
         for name, (old, new) in named
     ]
 

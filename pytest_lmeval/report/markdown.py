@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
@@ -12,25 +11,34 @@ from pytest_lmeval.leaderboard.details import (
     is_function,
     shown_response,
 )
-from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.report.tables import (
-    CHANGE_HEADINGS,
-    HEADINGS,
+    AS_JSON,
+    CATEGORIES,
+    CHANGES,
+    METRICS,
     NO_PROMPTS,
     NOTES,
-    cells,
-    change_cells,
+    SCORES,
+    change_row,
     cut_to,
     head,
     lacks_prompt,
     may_be_line,
-    remark_lines,
-    score_cells,
+    score_rows,
     score_text,
-    selection_text,
     tail,
+    text_table,
 )
-from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
+from pytest_lmeval.report.wording import (
+    baseline_line,
+    ini_line,
+    is_off,
+    off_line,
+    remark_lines,
+    resume_line,
+    selection_text,
+    totals_line,
+)
 from pytest_lmeval.text import escape_markdown
 from pytest_lmeval.types import ExampleResult
 
@@ -67,8 +75,7 @@ def markdown(board: Leaderboard) -> str:
     lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
-    shown = score_cells if any(map(SCORES, board.tasks)) else partial(map, cells)
-    lines += table(HEADINGS, [*shown(board.tasks)], texts=2)
+    lines += table(*text_table(SCORES, [*score_rows(map(AS_JSON, board.tasks))]))
     lines += _measures(board) if any(map(NOTES, board.tasks)) else []
     lines += _listed(remark_lines(board), _REASONS)
     lines += _categories(board)
@@ -82,7 +89,7 @@ def markdown(board: Leaderboard) -> str:
 
 
 def table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int, bold: Collection[tuple[int, int]] = ()
+    headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, bold: Collection[tuple[int, int]] = ()
 ) -> list[str]:
     """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers.
 
@@ -122,10 +129,10 @@ def _headline(board: Leaderboard) -> str:
 
 
 def _measures(board: Leaderboard) -> list[str]:
-    from pytest_lmeval.report.measures import MEASURE_HEADINGS, measure_rows
+    from pytest_lmeval.report.measures import measure_rows
 
     rows = [*measure_rows(board)]
-    return table(MEASURE_HEADINGS, rows, texts=2) if rows else []
+    return table(*text_table(METRICS, rows)) if rows else []
 
 
 def _failed(board: Leaderboard) -> list[str]:
@@ -165,7 +172,7 @@ def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]
-    lines = table(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2)
+    lines = table(*text_table(CHANGES, [*map(change_row, changes)]))
     lines += _listed([may_be_line(comparison)], 1)
     lines += _flips("Passed before, and not now", comparison["worse"])
     lines += _flips("Passes now, and did not before", comparison["better"])
@@ -222,8 +229,8 @@ def _said(answer: Mapping[str, Any], *, is_function: bool) -> str:
 
 
 def _categories(board: Leaderboard) -> list[str]:
-    rows = [(name, score_text(entry["score"]), str(entry["total"])) for name, entry in board.categories.items()]
-    return table(("category", "score", "examples"), rows, texts=1) if rows else []
+    rows = [{"category": name, **entry} for name, entry in board.categories.items()]
+    return table(*text_table(CATEGORIES, rows)) if rows else []
 
 
 def _repeats(board: Leaderboard) -> list[str]:

@@ -7,31 +7,27 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.groups import MEASURES, shown
-from pytest_lmeval.report.tables import columns
-
-MEASURE_HEADINGS = ("group or task", "metric", "value", "standard error", "documents")
-"""The columns of the table beneath the board's; the first two are text."""
+from pytest_lmeval.report.tables import METRICS, Row, columns, text_table
 
 
 def measure_lines(board: Leaderboard) -> list[str]:
     """Return the lines of a table of :func:`measure_rows`; empty without any."""
     rows = [*measure_rows(board)]
-    return columns(MEASURE_HEADINGS, rows, texts=2) if rows else []
+    return columns(*text_table(METRICS, rows)) if rows else []
 
 
-def measure_rows(board: Leaderboard) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of every metric of groups, and of those of tasks that the board's own table cannot show."""
+def measure_rows(board: Leaderboard) -> Iterator[Row]:
+    """Yield every metric of groups, and of those of tasks that the board's own table cannot show."""
     for name, group in board.groups().items():
         for metric, score in group["metrics"].items():
-            yield _cells(name, metric, score["value"], score)
+            yield _row(name, metric, score["value"], score)
     for row in board.tasks:
         for metric, note in row.notes.get(MEASURES, {}).items():
             value = row.metrics.get(shown(metric))
             if not note["higher_is_better"] or value is None or not 0.0 <= value <= 1.0:
-                yield _cells(row.task, metric, value, note)
+                yield _row(row.task, metric, value, note)
 
 
-def _cells(name: str, metric: str, value: float | None, note: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(name: str, metric: str, value: float | None, note: Mapping[str, Any]) -> Row:
     arrow = "" if note["higher_is_better"] else " ↓"
-    numbers = ("-" if each is None else f"{each:.4f}" for each in (value, note["stderr"]))
-    return (name, f"{shown(metric)}{arrow}", *numbers, str(note["n"]))
+    return {"name": name, "metric": f"{shown(metric)}{arrow}", "value": value, "stderr": note["stderr"], "n": note["n"]}

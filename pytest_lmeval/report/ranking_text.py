@@ -7,22 +7,13 @@ from typing import Any
 
 from pytest_lmeval.compare.decision import SELECTION
 from pytest_lmeval.compare.explain import may_be
-from pytest_lmeval.report.tables import QUARANTINED, interval_text, percent, signed
+from pytest_lmeval.report.tables import Row
+from pytest_lmeval.report.wording import QUARANTINED
 
-STANDING_HEADINGS = ("95 % interval", "scored", "win rate", "to the best", "interval", "p")
 
-
-def standing_cells(standing: Mapping[str, Any], scored: int) -> tuple[str, ...]:
-    """Return what a table shows of a model's place, as STANDING_HEADINGS name it; ``scored`` counts its examples."""
-    difference = standing["difference"]
-    return (
-        interval_text(standing["ci95"]),
-        str(scored),
-        percent(standing["win_rate"]),
-        signed(difference),
-        interval_text(standing["difference_ci95"], sign=True),
-        "-" if difference is None else f"{standing['p_adjusted']:.2g}",
-    )
+def standing_row(standing: Row) -> Row:
+    """Return what tables show of a model's place among those that were ranked."""
+    return standing if standing["difference"] is not None else {**standing, "p_adjusted": None}
 
 
 def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -> list[str]:

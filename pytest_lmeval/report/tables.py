@@ -1,59 +1,242 @@
-"""The board for people at a terminal: a table, and the words that other reports use for the same things."""
+"""The tables of all reports: each column once, with the name of its value in a row, its title, format and place.
+
+The terminal and Markdown take the text of a cell from ``FORMATS``; the page gets columns and rows as JSON, and formats
+values by the same names (``html/page/tables.js``). A new column is an entry here, if its rows have the value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from enum import Flag, auto
 from functools import partial
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, methodcaller
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.rows import SCORES, TaskRow, as_in_data
-from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.text import printable
 
-HEADINGS = ("task", "metric", "score", "95 % interval", "correct", "errors", "unparsed", "ms")
-"""The columns of the board; the first two are text."""
+if TYPE_CHECKING:
+    from pytest_lmeval.compare.history import HistoryPoint
+    from pytest_lmeval.leaderboard.board import Leaderboard
+
+Row = Mapping[str, Any]
+TextTable = tuple[Sequence[str], list[list[str]], int]
 NO_PROMPTS = "the baseline has no prompts; one that is written with --lm-pair-by=id (ini: lm_pair_by) has them"
-CHANGE_HEADINGS = (
-    "against the baseline",
-    "verdict",
-    "was",
-    "is",
-    "change",
-    "interval",
-    "p adjusted",
-    "worse",
-    "better",
-)
-_REPEATS = attrgetter("numbers.repeats")
+_UNCOMPARED = ("task", "verdict", "paired")
 NOTES = attrgetter("notes")
+AS_JSON = methodcaller("to_json")
 _WORDS = {"threshold": "threshold", "min_score": "floor"}
-QUARANTINED = 10
-"""A report names so many examples in quarantine, and counts the others."""
 _FLIPS = 10
 _PROMPT = 160
 _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
+class Place(Flag):
+    """Where a column is shown: in the text of the terminal and Markdown, or on the page."""
+
+    TEXT = auto()
+    PAGE = auto()
+
+
+TEXT, PAGE = Place.TEXT, Place.PAGE
+
+
+class Column(NamedTuple):
+    """A column of a table: the name of its value in each row, its title, and the name of its format.
+
+    It is left out in the places ``if_any`` if no row has a value. ``on_page`` is its title on the page if that differs,
+    and ``hint`` explains it there.
+    """
+
+    name: str
+    title: str
+    format: str = "text"
+    where: Place = TEXT | PAGE
+    if_any: Place = Place(0)
+    on_page: str = ""
+    hint: str = ""
+
+
+def score_text(score: float | int | None) -> str:
+    """Return a score with four digits; a dash for None."""
+    return "-" if score is None else f"{score:.4f}"
+
+
+def interval_text(interval: Sequence[float] | None, *, sign: bool = False) -> str:
+    """Return ``low to high`` with three digits; a dash for None."""
+    if interval is None:
+        return "-"
+    low, high = (f"{end:+.3f}" if sign else f"{end:.3f}" for end in interval)
+    return f"{low} to {high}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent with one digit; a dash for None."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def signed(change: float | None) -> str:
+    """Return a change with its sign and four digits; a dash for None."""
+    return "-" if change is None else f"{change:+.4f}"
+
+
+def _cost(spent: tuple[float, bool] | None) -> str:
+    """Return a cost; ``>=`` before one that only some answers report."""
+    return "-" if spent is None else f"{'>= ' if spent[1] else ''}{spent[0]:.4g}"
+
+
+def _digits(number: float | None, digits: int) -> str:
+    return "-" if number is None else f"{number:.{digits}g}"
+
+
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "text": str,
+    "raw": str,
+    "count": str,
+    "some": lambda count: str(count or ""),
+    "score": score_text,
+    "interval": interval_text,
+    "change": signed,
+    "change interval": partial(interval_text, sign=True),
+    "p": partial(_digits, digits=3),
+    "short p": partial(_digits, digits=2),
+    "share": percent,
+    "ms": lambda ms: "" if ms is None else f"{ms:.1f}",
+    "duration": partial(_digits, digits=4),
+    "cost": _cost,
+}
+"""Texts of values by the name of a format; "text" is on the left, all else on the right. Only the page has plots."""
+
+_SURE = "Confidence interval of the {}. It excludes 0 exactly where {}."
+_CHANGE_HINT = _SURE.format("change", "the test finds a regression or an improvement")
+_DIFFERENCE_HINT = _SURE.format("difference", "the difference is significant")
+_TASK, _MODEL = Column("task", "task"), Column("model", "model")
+_SCORE, _INTERVAL = Column("score", "score", "score"), Column("ci95", "95 % interval", "interval")
+_OLD, _NEW = Column("old", "old", "score"), Column("new", "new", "score")
+_CHANGE, _OF_CHANGE = Column("change", "change", "change"), Column("interval", "interval", "change interval")
+_VERDICT = Column("verdict", "verdict")
+_WORSE, _BETTER = Column("worse", "worse", "count"), Column("better", "better", "count")
+_STANDING = (
+    _INTERVAL,
+    Column("scored", "scored", "count"),
+    Column("difference", "plot of the difference", "plot", PAGE, PAGE),
+    Column("win_rate", "win rate", "share", TEXT),
+    Column("difference", "to the best", "change", if_any=PAGE),
+    Column("difference_ci95", "interval", "change interval", TEXT | PAGE, PAGE, "Its interval", _DIFFERENCE_HINT),
+    Column("p_adjusted", "p", "short p", if_any=PAGE, on_page="p, adjusted"),
+)
+_P95, _COST = Column("p95_ms", "p95 ms", "duration", on_page="p95"), Column("cost", "cost", "cost")
+
+SCORES = (
+    _TASK,
+    Column("metric", "metric", where=TEXT),
+    Column("score", "plot", "plot", PAGE),
+    *(_SCORE, _INTERVAL),
+    Column("change", "change", "change", PAGE, PAGE),
+    Column("interval", "interval", "change interval", PAGE, PAGE, hint=_CHANGE_HINT),
+    Column("p_adjusted", "p", "p", PAGE, PAGE, "p, adjusted"),
+    Column("correct", "correct", "raw"),
+    Column("errors", "errors", "raw"),
+    Column("unparsed", "unparsed", "some", TEXT),
+    Column("latency_ms", "ms", "ms", TEXT),
+)
+CHANGES = (
+    Column("task", "against the baseline"),
+    _VERDICT,
+    *(Column("old", "was", "score"), Column("new", "is", "score"), _CHANGE, _OF_CHANGE),
+    Column("p_adjusted", "p adjusted", "p"),
+    *(_WORSE, _BETTER),
+)
+DIFFERENCE = (
+    *(_TASK, _VERDICT),
+    Column("paired", "examples", "count"),
+    *(_OLD, _NEW, _CHANGE, _OF_CHANGE),
+    Column("p_adjusted", "p", "p"),
+    *(_WORSE, _BETTER),
+)
+SCORE_CHANGES = (_TASK, _OLD, _NEW, _CHANGE)
+MODELS = (
+    Column("label", "model"),
+    *(_VERDICT._replace(where=TEXT), _SCORE, *_STANDING),
+    *(_WORSE._replace(where=PAGE), _BETTER._replace(where=PAGE), _P95, _COST),
+)
+RANKING = (
+    Column("name", "model"),
+    Column("score", "mean", "score"),
+    *(*_STANDING, _P95._replace(if_any=TEXT), _COST._replace(if_any=TEXT)),
+)
+METRICS = (
+    Column("name", "group or task"),
+    Column("metric", "metric"),
+    Column("value", "value", "score"),
+    Column("stderr", "standard error", "score"),
+    Column("n", "documents", "count"),
+)
+CATEGORIES = (Column("category", "category"), _SCORE, Column("total", "examples", "count"))
+HISTORY = (
+    Column("timestamp", "run"),
+    *(_MODEL, _SCORE, _INTERVAL),
+    Column("examples", "examples", "count"),
+    Column("note", "note", "raw"),
+)
+
+
+def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
+    """Return the headings of a table, the cells of each row, and how many columns at its beginning are text.
+
+    A cell is empty if the row has no value of its name.
+    """
+    names, titles, formats, *_ = zip(*_columns_in(TEXT, columns, rows), strict=True)
+    show = [*zip(names, map(FORMATS.__getitem__, formats), strict=True)]
+    cells = [[text(row[name]) if name in row else "" for name, text in show] for row in rows]
+    return titles, cells, formats.count("text")
+
+
+def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Return the columns that the page has of a table, as JSON values."""
+    return [
+        {
+            "name": each.name,
+            "title": each.on_page or f"{each.title[0].upper()}{each.title[1:]}",
+            "format": each.format,
+            "hint": each.hint,
+        }
+        for each in _columns_in(PAGE, columns, rows)
+    ]
+
+
+def _columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+    return [
+        each
+        for each in columns
+        if place in each.where and (place not in each.if_any or any(row.get(each.name) is not None for row in rows))
+    ]
+
+
 def terminal_table(board: Leaderboard) -> list[str]:
     """Return the lines of a table with one row a task and the overall score last."""
-    interval = interval_text(board.overall_ci95) if board.overall_ci95 else ""
-    overall = ("overall", "", score_text(board.overall_score), interval, _correct(board.tasks))
-    empty = ("",) * (len(HEADINGS) - len(overall))
-    shown = score_cells if any(map(SCORES, board.tasks)) else partial(map, cells)
-    return columns(HEADINGS, [*shown(board.tasks), overall + empty], texts=2)
+    tasks = [*map(AS_JSON, board.tasks)]
+    overall = overall_row(tasks, board.overall_score, board.overall_ci95)
+    return columns(*text_table(SCORES, [*score_rows(tasks, indent="  "), overall]))
 
 
-def score_cells(rows: Iterable[TaskRow]) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each row, with those of the scores beneath it."""
-    for row in rows:
-        yield cells(row)
-        for name, score in row.scores.items():
-            yield _score_cells(f"{row.task}.{name}", score)
+def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
+    """Yield the row of each task of a board, with those of its scores by name beneath it."""
+    for row in tasks:
+        held = row["total"] - row.get("quarantined", 0)
+        late = f"{row['timeouts']} timed out" if row["timeouts"] else ""
+        yield {
+            **row,
+            "correct": f"-/{row['total']}" if row.get("measured") else f"{row['correct']}/{held}",
+            "errors": " + ".join(filter(None, (str(row["errors"] or ""), late))),
+        }
+        for name, score in row.get("scores", {}).items():
+            shown = {"task": f"{indent}{row['task']}.{name}", "metric": _score_facts(score)}
+            floor = None if score.get("decides") else score.get("min_score")
+            yield {**shown, "score": score["score"], "ci95": score["ci95"], "min_score": floor}
 
 
-def score_facts(score: Mapping[str, Any]) -> str:
+def _score_facts(score: Mapping[str, Any]) -> str:
     """Return what is said of a task's score by name besides its value: who has it, and what it has to reach."""
     own = () if score.get("decides") else ("threshold", "min_score")
     named = [f"{_WORDS[name]} {score[name]:.4g}" for name in own if score.get(name) is not None]
@@ -62,9 +245,12 @@ def score_facts(score: Mapping[str, Any]) -> str:
     return ", ".join([*decides, f"n {score['n']}", *missing, *named])
 
 
-def _score_cells(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:
-    shown = (f"  {printable(name, keep='', folds=False)}", score_facts(score), score_text(score["score"]))
-    return (*shown, interval_text(score["ci95"])) + ("",) * (len(HEADINGS) - 4)
+def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[float] | None) -> Row:
+    """Return the last row of the board's table."""
+    judged = [row for row in tasks if not row.get("measured")]
+    sums = sum(row["correct"] for row in judged), sum(row["total"] - row.get("quarantined", 0) for row in judged)
+    correct = "-" if tasks and not judged else "{}/{}".format(*sums)
+    return {"task": "overall", "score": score, "correct": correct, **({"ci95": interval} if interval else {})}
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
@@ -72,7 +258,7 @@ def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]
-    lines = [*columns(CHANGE_HEADINGS, [change_cells(change) for change in changes], texts=2), may_be_line(comparison)]
+    lines = [*columns(*text_table(CHANGES, [*map(change_row, changes)])), may_be_line(comparison)]
     worse = comparison["worse"]
     for flip in worse[:_FLIPS]:
         lines += [f"  worse: {flip['task']}: {flip['id']}", *_prompt_lines(flip)]
@@ -116,138 +302,18 @@ def tail(text: str, most: int) -> str:
     return flat if len(flat) <= most else f"...{flat[-most:]}"
 
 
-def change_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a table shows of one task against the baseline, in the order of CHANGE_HEADINGS."""
+def change_row(change: Row) -> Row:
+    """Return what tables show of one task against the baseline."""
     if change["verdict"] == "uncompared":
-        return (printable(change["task"], keep=""), change["verdict"], *[""] * (len(CHANGE_HEADINGS) - 2))
-    return (
-        printable(change["task"], keep=""),
-        change["verdict"],
-        score_text(change["old"]),
-        score_text(change["new"]),
-        f"{change['change']:+.4f}",
-        interval_text(change.get("interval"), sign=True),
-        f"{change['p_adjusted']:.3g}",
-        str(change["worse"]),
-        str(change["better"]),
-    )
+        return {name: change[name] for name in _UNCOMPARED if name in change}
+    return {"interval": None, **change}
 
 
-def selection_text(board: Leaderboard) -> str:
-    """Return how many of the tasks' examples were selected, where it was not all of them."""
-    counts = board.facts.selection.get("tasks", {}).values()
-    if not counts:
-        return ""
-    selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
-    whole = board.facts.selection.get("without_subjects")
-    others = f"; without subjects, and so whole: {', '.join(map(str, whole))}" if whole else ""
-    return f"a selection: {selected} of {available} examples of the task files{others}"
-
-
-def remark_lines(board: Leaderboard) -> list[str]:
-    """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
-    lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
-    if any(map(_REPEATS, board.tasks)):
-        lines += repeat_lines(board)
-    if cache := board.facts.manifest.get("cache"):
-        lines += cache_lines(cache, board.facts.timestamp)
-    # What is said of the cache is among the remarks, too, but for boards of earlier versions.
-    return [*dict.fromkeys([*map(str, board.remarks), *lines])]
-
-
-def quarantine_lines(board: Leaderboard) -> list[str]:
-    """Return a line for each of the first ten examples in quarantine, with what came of it, and how many more are."""
-    results = [result for row in board.tasks for result in row.per_example if result.status == "quarantined"]
-    if not results:
-        return []
-    lines = [
-        f"quarantined until {result.quarantine.get('until')}: {result.task}: {result.id} "
-        f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
-        for result in as_in_data(results)[:QUARANTINED]
-    ]
-    return lines + [f"... and {more} more quarantined" for more in [len(results) - QUARANTINED] if more > 0]
-
-
-def note_lines(board: Leaderboard) -> list[str]:
-    """Return what aggregations left out: a line for every task with actions, none among their rows, and for the rest.
-
-    The rest: labels without a weight, rows with another label than the two of a binary classification, and metrics
-    that no row was there for.
-    """
-    return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
-
-
-def repeat_lines(board: Leaderboard) -> list[str]:
-    """Return for each task that was asked several times how many examples have repeats of different scores."""
-    found = [(row.task, row.repeats["differ"]) for row in board.tasks if row.repeats.get("differ")]
-    return [
-        f"{task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores"
-        for task, count in found
-    ]
-
-
-_LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
-
-
-def _notes_of(row: TaskRow) -> Iterator[str]:
-    # Notes of a board that was read from a file are what that file holds.
-    notes: dict[str, Mapping[str, Any]] = {
-        name: each if isinstance(each := row.notes.get(name), Mapping) else {} for name in _LEFT_OUT
-    }
-    if notes["actions"]:
-        yield f"excluded by action {_counted(notes['actions'])}"
-    for metric, labels in notes["without_weight"].items():
-        yield f"left out of {metric}, labels without a weight: {_counted(labels)}"
-    for scorer, count in notes["neither_answer"].items():
-        yield f"left out of the classes of {scorer}: {count} row(s) with neither answer"
-    for metric, reason in notes["left_out"].items():
-        yield f"no {metric}: {reason}"
-
-
-def _counted(counts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}: {count} row(s)" for name, count in counts.items())
-
-
-def thought_lines(board: Leaderboard) -> list[str]:
-    """Return how many examples of each task are cut off, and how many tokens were spent on thoughts."""
-    lines = [
-        f"cut off: {row.task}: {row.cut_off} of {row.total} answers ended at the limit of tokens, or in the thoughts"
-        for row in board.tasks
-        if row.cut_off
-    ]
-    tokens = board.usage.get("reasoning_tokens", 0)
-    return [*lines, *([f"reasoning tokens: {int(tokens):,}"] if tokens else [])]
-
-
-def score_text(score: float | int | None) -> str:
-    """Return a score with four digits; a dash for None."""
-    return "-" if score is None else f"{score:.4f}"
-
-
-def cells(row: TaskRow) -> tuple[str, ...]:
-    """Return the values of the columns for one task."""
-    return (
-        row.task,
-        row.metric,
-        score_text(row.score),
-        interval_text(row.ci95),
-        f"-/{row.total}" if row.measured else f"{row.correct}/{row.total - row.quarantined}",
-        _unscored(row),
-        str(row.unparsed) if row.unparsed else "",
-        "" if row.latency_ms is None else f"{row.latency_ms:.1f}",
-    )
-
-
-def _unscored(row: TaskRow) -> str:
-    late = f"{row.timeouts} timed out" if row.timeouts else ""
-    return " + ".join(filter(None, (str(row.errors) if row.errors else "", late)))
-
-
-def _correct(rows: Sequence[TaskRow]) -> str:
-    judged = [row for row in rows if not row.measured]
-    if rows and not judged:
-        return "-"
-    return f"{sum(row.correct for row in judged)}/{sum(row.total - row.quarantined for row in judged)}"
+def history_row(point: HistoryPoint) -> Row:
+    """Return what tables show of one run in a history."""
+    notes = [*(["the suite changed"] if point.changed else []), *point.notes]
+    interval = {"ci95": point.interval} if point.interval else {}
+    return {**asdict(point), **interval, "note": ", ".join(notes)}
 
 
 def cut_to(text: str, size: int) -> str:
@@ -261,29 +327,11 @@ def cut_to(text: str, size: int) -> str:
     return kept.decode("utf-8", "ignore") + _CUT
 
 
-def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> list[str]:
+def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> list[str]:
     """Return the lines of a table; the first ``texts`` columns are text, the others numbers on the right."""
     shown = [headings, *[[printable(cell, keep="", folds=False) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in shown) for column in range(len(headings))]
     return [_line(row, widths, texts) for row in shown]
-
-
-def interval_text(interval: Sequence[float] | None, *, sign: bool = False) -> str:
-    """Return ``low to high`` with three digits, or a dash where there is no interval."""
-    if interval is None:
-        return "-"
-    low, high = (f"{end:+.3f}" if sign else f"{end:.3f}" for end in interval)
-    return f"{low} to {high}"
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent with one digit; a dash for None."""
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def signed(change: float | None) -> str:
-    """Return a change with its sign and four digits; a dash for None."""
-    return "-" if change is None else f"{change:+.4f}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], texts: int) -> str:

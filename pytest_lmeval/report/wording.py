@@ -7,15 +7,21 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.leaderboard.rows import TaskRow, as_in_data
 from pytest_lmeval.redaction import HIDDEN
+from pytest_lmeval.report.tables import score_text
 from pytest_lmeval.text import node_name
 from pytest_lmeval.types import COST_UNKNOWN
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
 
+_REPEATS = attrgetter("numbers.repeats")
+QUARANTINED = 10
+"""A report names so many examples in quarantine, and counts the others."""
 _NO_FINGERPRINT = "it was made in Python and has no attribute fingerprint, a text that is another one for another model"
 # What decides the item's name, its prompt and its score, or whether pytest finds it and the model at all.
 _WITH_VALUE = frozenset(
@@ -185,17 +191,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def cost_cell(cost: float | None, *, is_least: bool) -> str:
-    """Return a cost as a table has it: a dash where none is known, ``>=`` before what only some answers tell.
-
-    >>> [cost_cell(None, is_least=False), cost_cell(0.001, is_least=False), cost_cell(0.001, is_least=True)]
-    ['-', '0.001', '>= 0.001']
-    """
-    if cost is None:
-        return "-"
-    return f">= {cost:.4g}" if is_least else f"{cost:.4g}"
-
-
 def amount(cost: float) -> str:
     """Return a cost with four digits behind the point, and with two that count where that would be next to nothing.
 
@@ -231,3 +226,89 @@ def _age(asked: Any, run_at: str) -> str:
         days = max(0, (datetime.fromisoformat(run_at) - datetime.fromisoformat(str(asked))).days)
         return f"{days} day(s) old ({str(asked)[:10]})"
     return f"of {asked}"
+
+
+def selection_text(board: Leaderboard) -> str:
+    """Return how many of the tasks' examples were selected, where it was not all of them."""
+    counts = board.facts.selection.get("tasks", {}).values()
+    if not counts:
+        return ""
+    selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
+    whole = board.facts.selection.get("without_subjects")
+    others = f"; without subjects, and so whole: {', '.join(map(str, whole))}" if whole else ""
+    return f"a selection: {selected} of {available} examples of the task files{others}"
+
+
+def remark_lines(board: Leaderboard) -> list[str]:
+    """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
+    lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
+    if any(map(_REPEATS, board.tasks)):
+        lines += repeat_lines(board)
+    if cache := board.facts.manifest.get("cache"):
+        lines += cache_lines(cache, board.facts.timestamp)
+    # What is said of the cache is among the remarks, too, but for boards of earlier versions.
+    return [*dict.fromkeys([*map(str, board.remarks), *lines])]
+
+
+def quarantine_lines(board: Leaderboard) -> list[str]:
+    """Return a line for each of the first ten examples in quarantine, with what came of it, and how many more are."""
+    results = [result for row in board.tasks for result in row.per_example if result.status == "quarantined"]
+    if not results:
+        return []
+    lines = [
+        f"quarantined until {result.quarantine.get('until')}: {result.task}: {result.id} "
+        f"({score_text(result.score) if result.score is not None else 'no score'}; {result.quarantine.get('reason')})"
+        for result in as_in_data(results)[:QUARANTINED]
+    ]
+    return lines + [f"... and {more} more quarantined" for more in [len(results) - QUARANTINED] if more > 0]
+
+
+def note_lines(board: Leaderboard) -> list[str]:
+    """Return what aggregations left out: a line for every task with actions, none among their rows, and for the rest.
+
+    The rest: labels without a weight, rows with another label than the two of a binary classification, and metrics
+    that no row was there for.
+    """
+    return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
+
+
+def repeat_lines(board: Leaderboard) -> list[str]:
+    """Return for each task that was asked several times how many examples have repeats of different scores."""
+    found = [(row.task, row.repeats["differ"]) for row in board.tasks if row.repeats.get("differ")]
+    return [
+        f"{task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores"
+        for task, count in found
+    ]
+
+
+_LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
+
+
+def _notes_of(row: TaskRow) -> Iterator[str]:
+    # Notes of a board that was read from a file are what that file holds.
+    notes: dict[str, Mapping[str, Any]] = {
+        name: each if isinstance(each := row.notes.get(name), Mapping) else {} for name in _LEFT_OUT
+    }
+    if notes["actions"]:
+        yield f"excluded by action {_counted(notes['actions'])}"
+    for metric, labels in notes["without_weight"].items():
+        yield f"left out of {metric}, labels without a weight: {_counted(labels)}"
+    for scorer, count in notes["neither_answer"].items():
+        yield f"left out of the classes of {scorer}: {count} row(s) with neither answer"
+    for metric, reason in notes["left_out"].items():
+        yield f"no {metric}: {reason}"
+
+
+def _counted(counts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {count} row(s)" for name, count in counts.items())
+
+
+def thought_lines(board: Leaderboard) -> list[str]:
+    """Return how many examples of each task are cut off, and how many tokens were spent on thoughts."""
+    lines = [
+        f"cut off: {row.task}: {row.cut_off} of {row.total} answers ended at the limit of tokens, or in the thoughts"
+        for row in board.tasks
+        if row.cut_off
+    ]
+    tokens = board.usage.get("reasoning_tokens", 0)
+    return [*lines, *([f"reasoning tokens: {int(tokens):,}"] if tokens else [])]

@@ -25,8 +25,17 @@ from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.boardfile import NO_RESULT
 from pytest_lmeval.records.ledger import KEPT
-from pytest_lmeval.report.tables import NOTES, comparison_lines, remark_lines, selection_text, terminal_table
-from pytest_lmeval.report.wording import baseline_line, ini_line, is_off, off_line, resume_line, totals_line
+from pytest_lmeval.report.tables import NOTES, comparison_lines, terminal_table
+from pytest_lmeval.report.wording import (
+    baseline_line,
+    ini_line,
+    is_off,
+    off_line,
+    remark_lines,
+    resume_line,
+    selection_text,
+    totals_line,
+)
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import OVERALL, ExampleResult
 

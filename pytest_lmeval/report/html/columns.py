@@ -32,7 +32,7 @@ _PASSES = {"passed": True, "failed": False, "below": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ModelColumn:
     """One model: what is said of it as a whole, in JSON values, and its results with their prompts.
 
     ``shown`` has what its own page was given of them, if it was kept.
@@ -52,7 +52,7 @@ class _Across(NamedTuple):
     prompts_differ: bool
 
 
-def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> ReportData:
+def columns_data(overview: Mapping[str, Any], columns: Sequence[ModelColumn]) -> ReportData:
     """Return everything the page shows; ``overview`` is what is known of all columns together.
 
     What does not fit is left out, that in which models differ last, and counted by task.
@@ -74,7 +74,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Column]) -> Repo
     )
 
 
-def _tasks(columns: Sequence[Column]) -> dict[str, list[_Across]]:
+def _tasks(columns: Sequence[ModelColumn]) -> dict[str, list[_Across]]:
     """Return the rows of each task, in the order of the first column that has them."""
     held = [
         {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
@@ -119,7 +119,7 @@ def _prefix(rows: Sequence[_Across]) -> str:
 
 
 def _chosen(
-    tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str], columns: Sequence[Column]
+    tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str], columns: Sequence[ModelColumn]
 ) -> dict[str, dict[int, str]]:
     """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
     chosen: dict[str, dict[int, str]] = {task: {} for task in tasks}
@@ -143,7 +143,7 @@ def _urgencies(rows: Iterable[_Across]) -> Iterator[int]:
         yield 0 if row.differs else 2 if row.present[0].outcome.status == "passed" else 1
 
 
-def _encoded_row(row: _Across, prefix: int, columns: Sequence[Column]) -> str:
+def _encoded_row(row: _Across, prefix: int, columns: Sequence[ModelColumn]) -> str:
     fields = [
         None if result is None else _fields(result, prefix, column.shown)
         for result, column in zip(row.results, columns, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import chain, zip_longest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compact_json import encode
@@ -22,7 +22,9 @@ from pytest_lmeval.report.html.examples import (
     flips_of,
     urgency,
 )
+from pytest_lmeval.report.tables import SCORES, change_row, overall_row, page_columns, score_rows
 from pytest_lmeval.report.wording import command, rerun_parts
+from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _BINS = 24
 # From this ratio of the slowest to the fastest on, equal bins would put almost everything into the first.
 _WIDE = 20.0
 TAGS = attrgetter("question.tags")
+_OF_SCORES = ("kind", "metric", "min_score", "verdict", "old", "ci95")
 _QUANTILES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -75,11 +78,12 @@ def report_data(
     by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
     chosen = _choose(tasks, flips, before_of(results, comparison, baseline), by_id=by_id, shown=shown)
     manifest = board.get("manifest", {})
+    floor = gate.get("settings", {}).get("floors", {}).get("overall")
     overview = {
         "board": {**board, "tasks": rows, "gate": gate or None},
         "comparison": _without_examples(comparison),
-        "overall_ci95": board.get("overall_ci95"),
-        "overall_floor": gate.get("settings", {}).get("floors", {}).get("overall"),
+        "scores": _scores(board, comparison, floor),
+        "overall_floor": floor,
         "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
         "latency": latency_facts([ms for result in results if (ms := result.answer.latency_ms) is not None]),
         "command": command(manifest),
@@ -89,6 +93,32 @@ def report_data(
         "tags": sorted({*chain.from_iterable(map(TAGS, results))}),
     }
     return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
+
+
+def _scores(board: Mapping[str, Any], comparison: Mapping[str, Any] | None, floor: float | None) -> dict[str, Any]:
+    """Return columns and rows of the table of scores, each row with its change against the baseline."""
+    tasks, overall, found = board.get("tasks", ()), board.get("overall_score"), comparison or {}
+    changes = {change["task"]: change_row(change) for change in found.get("tasks", ())}
+    rows = [
+        {"kind": "task" if "total" in row else "named", **changes.get(row["task"], {}), **row}
+        for row in score_rows(tasks)
+    ]
+    if len(tasks) > 1 and overall is not None:
+        pooled = change_row(found["pooled"]) if found.get("pooled") else {}
+        whole = overall_row(tasks, overall, board.get("overall_ci95"))
+        rows.append({**pooled, **whole, "kind": "overall", "min_score": floor})
+    columns = page_columns(SCORES, rows)
+    names = (*_OF_SCORES, *map(itemgetter("name"), columns))
+    return {
+        "columns": columns,
+        "rows": [{**{name: row[name] for name in names if name in row}, "under": _is_under(row)} for row in rows],
+    }
+
+
+def _is_under(row: Mapping[str, Any]) -> bool:
+    """Return True if the row does not reach its floor."""
+    score, floor = row["score"], row.get("min_score")
+    return floor is not None and not (score is not None and is_at_least(score, floor))
 
 
 def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task]:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from html import escape
 from string import Template
 
 from pytest_lmeval.compare.history import History, HistoryPoint
-from pytest_lmeval.report.html.report import part, policy
-from pytest_lmeval.report.tables import interval_text, score_text
-from pytest_lmeval.text import printable
+from pytest_lmeval.report.html.report import html_table, html_text, part, policy
+from pytest_lmeval.report.tables import HISTORY, history_row, interval_text, score_text
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 220, 44, 16, 12, 28
 _SHAPES = 6
 """As many models have a colour and a shape of their own; further models share them, and the table has their names."""
-_HEADINGS = ("run", "model", "score", "95 % interval", "examples", "note")
 
 
 def render_history(found: History) -> str:
     """Return the page as the text of one HTML file, all ASCII."""
     style = f"\n{part('frame.css')}\n{part('history.css')}"
     body = "".join(_section(task, points) for task, points in found.series.items())
-    notes = "".join(f"<li>{_text(note)}</li>" for note in found.notes)
+    notes = "".join(f"<li>{html_text(note)}</li>" for note in found.notes)
     models = _models([point for points in found.series.values() for point in points])
     return Template(part("history.html")).substitute(
         policy=policy(style, ""),
@@ -41,22 +38,12 @@ def _named(model: str, number: int) -> str:
     mark = (
         f'<svg width="18" height="18" aria-hidden="true"><g class="m{number % _SHAPES}">{_mark(number, 9, 9)}</g></svg>'
     )
-    return f"<li>{mark}{_text(model)}</li>"
+    return f"<li>{mark}{html_text(model)}</li>"
 
 
 def _section(task: str, points: Sequence[HistoryPoint]) -> str:
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
-    rows = "".join(map(_row, reversed(points)))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f"<section><h2>{_text(task)}</h2>{_plot(task, points)}<div class=scroller>{table}</div></section>"
-
-
-def _row(point: HistoryPoint) -> str:
-    notes = [*(["the suite changed"] if point.changed else []), *point.notes]
-    cells = (point.model, score_text(point.score), interval_text(point.interval), point.examples, ", ".join(notes))
-    return (
-        f'<tr><th scope="row">{_text(point.timestamp)}</th>{"".join(f"<td>{_text(cell)}</td>" for cell in cells)}</tr>'
-    )
+    table = html_table(HISTORY, [*map(history_row, reversed(points))])
+    return f"<section><h2>{html_text(task)}</h2>{_plot(task, points)}<div class=scroller>{table}</div></section>"
 
 
 def _plot(task: str, points: Sequence[HistoryPoint]) -> str:
@@ -68,7 +55,7 @@ def _plot(task: str, points: Sequence[HistoryPoint]) -> str:
     label = f"{task}: {len(scored)} scores from {scored[0].timestamp} to {scored[-1].timestamp}"
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
     changes = "".join(_change(places[point.path]) for point in points if point.changed)
-    shown = f'<svg class=plot role=img aria-label="{_text(label)}" {size}>{_axis()}{changes}{marks}</svg>'
+    shown = f'<svg class=plot role=img aria-label="{html_text(label)}" {size}>{_axis()}{changes}{marks}</svg>'
     return f"<div class=scroller>{shown}</div>"
 
 
@@ -98,7 +85,7 @@ def _series(points: Sequence[HistoryPoint], places: dict[str, float]) -> Iterato
                 low, high = map(_y, point.interval)
                 yield f'<line class=interval x1="{x:g}" x2="{x:g}" y1="{low:g}" y2="{high:g}"/>'
             said = f"{point.timestamp} {point.model}: {score_text(point.score)} ({interval_text(point.interval)})"
-            yield f"<g><title>{_text(said)}</title>{_mark(number, x, _y(point.score or 0.0))}</g>"
+            yield f"<g><title>{html_text(said)}</title>{_mark(number, x, _y(point.score or 0.0))}</g>"
         yield "</g>"
 
 
@@ -139,7 +126,3 @@ def _seconds(timestamp: str) -> float:
 def _y(score: float) -> float:
     # A measure that is not from 0 to 1 is drawn at the edge; the table has its value.
     return round(_TOP + (1 - min(1.0, max(0.0, score))) * (_HEIGHT - _TOP - _BOTTOM), 1)
-
-
-def _text(value: object) -> str:
-    return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

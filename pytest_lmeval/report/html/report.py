@@ -8,9 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from operator import methodcaller
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
@@ -18,23 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.report.html.data import ReportData, report_data
-from pytest_lmeval.report.tables import interval_text, score_text
+from pytest_lmeval.report.tables import SCORES, Column, Row, score_rows, score_text, text_table
 from pytest_lmeval.report.wording import baseline_line, is_off
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.report.html.columns import Column
+    from pytest_lmeval.report.html.columns import ModelColumn
     from pytest_lmeval.report.html.shown import ShownExamples
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
 _STYLES = ("frame.css", "views.css", "columns.css")
-_OF_ALL = ("base", "text", "diff", "data", "plots", "verdicts", "share", "list", "steps", "talks", "scorers", "answer")
+_OF_ALL = ("base", "text", "diff", "data", "plots", "tables", "share", "list", "steps", "talks", "scorers", "answer")
 _OF_ONE = (*_OF_ALL, "model", "overview", "run", "rows", "summary", "example", "app")
 _OF_SEVERAL = (*_OF_ALL, "columns_model", "columns_overview", "columns_list", "columns_example", "app")
-_HEADINGS = ("task", "score", "95 % interval", "correct", "of")
 
 
 def render_report(
@@ -54,7 +52,7 @@ def render_report(
     return _page(data, title_html(board), summary_html(board, comparison), _OF_ONE)
 
 
-def render_columns(overview: Mapping[str, Any], columns: Sequence[Column], title: str, summary: str) -> str:
+def render_columns(overview: Mapping[str, Any], columns: Sequence[ModelColumn], title: str, summary: str) -> str:
     """Return the page of several models as the text of one HTML file, all ASCII; title and summary are HTML."""
     from pytest_lmeval.report.html.columns import columns_data
 
@@ -137,12 +135,7 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
     lines = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
     lines.append(baseline_line(gate))
     reasons = "".join(f"<li>{html_text(reason)}</li>" for reason in dict.fromkeys(lines) if reason)
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in _HEADINGS)
-    tasks = board.get("tasks", ())
-    if any(map(methodcaller("get", "scores"), tasks)):
-        tasks = [each for row in tasks for each in _with_scores(row)]
-    rows = "".join(map(_row, tasks))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    table = html_table(SCORES, [*score_rows(board.get("tasks", ()))])
     return f"<h1>{html_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
 
 
@@ -156,17 +149,17 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
     return f"{verdict}{board.get('adapter', '')}, overall {score_text(board.get('overall_score'))}"
 
 
-def _with_scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the row of a task, and of each of its scores what the table shows."""
-    yield row
-    for name, score in row.get("scores", {}).items():
-        yield {**score, "task": f"{row['task']}.{name}", "measured": True, "total": score["n"]}
+def html_table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """Return the text of a table as HTML, escaped, ASCII."""
+    headings, lines, _ = text_table(columns, rows)
+    head = '</th><th scope="col">'.join(headings)
+    body = "".join(map(_html_row, lines)).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return f'<table><thead><tr><th scope="col">{head}</th></tr></thead><tbody>{body}</tbody></table>'
 
 
-def _row(row: Mapping[str, Any]) -> str:
-    correct = "-" if row.get("measured") else row.get("correct", "")
-    cells = (score_text(row.get("score")), interval_text(row.get("ci95")), correct, row.get("total", ""))
-    return f'<tr><th scope="row">{html_text(row["task"])}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+def _html_row(cells: Sequence[str]) -> str:
+    first, *others = map(escape, [printable(cell, keep="") for cell in cells])
+    return f'<tr><th scope="row">{first}</th><td>{"</td><td>".join(others)}</td></tr>'
 
 
 def html_text(value: object) -> str:

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -176,8 +177,14 @@ class _Connection:
 
 
 @contextlib.contextmanager
-def running_browser(program: str, profile: Path) -> Iterator[Browser]:
+def running_browser(program: str) -> Iterator[Browser]:
     """Start Chromium with an empty profile, yield its first tab, and end it with all of its processes."""
+    # It makes sockets in its folders. Their paths have to be short; that of a folder for tests may be long.
+    with tempfile.TemporaryDirectory(prefix="lmeval-", dir="/tmp", ignore_cleanup_errors=True) as profile:
+        yield from _browser(program, Path(profile))
+
+
+def _browser(program: str, profile: Path) -> Iterator[Browser]:
     process = subprocess.Popen(
         [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
         env={**os.environ, "TMPDIR": str(profile)},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -25,9 +23,7 @@ def chromium() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
         needs.lacking("chromium", "needs Chromium, on the path or named by LMEVAL_TEST_CHROMIUM")
-    # It makes sockets in its folders. Their paths have to be short; that of a folder for tests may be long.
-    short = tempfile.TemporaryDirectory(prefix="lmeval-", dir="/tmp", ignore_cleanup_errors=True)
-    with short as profile, running_browser(program, Path(profile)) as browser:
+    with running_browser(program) as browser:
         yield browser
 
 

@@ -128,12 +128,6 @@ def test_no_more_text_is_taken_than_a_page_can_hold(monkeypatch: pytest.MonkeyPa
     assert 4 == len(json.loads(given.tasks[0])["examples"])
 
 
-def test_the_overall_interval_is_that_of_the_board() -> None:
-    board = {**board_of([result("a")]), "overall_ci95": [0.2, 0.9]}
-    assert [0.2, 0.9] == report_data(board, [result("a")], None, {}).overview["overall_ci95"]
-    assert None is report_data({**board, "overall_ci95": None}, [], None, {}).overview["overall_ci95"]
-
-
 def test_the_comparison_of_the_gate_is_used_and_not_embedded_twice() -> None:
     board, results, comparison, _ = compared_run()
     board["gate"]["comparison"] = comparison

@@ -28,23 +28,11 @@ function decision() {
 }
 
 function modelsSection() {
-  const plotted = columns.some((column) => typeof column.difference === "number");
+  const plotted = report.models.some(({ format }) => format === "plot");
   const scale = plotted && differenceScale(columns);
-  const head = [
-    "Model",
-    numberHead("Score"),
-    numberHead("95\u00a0% interval"),
-    numberHead("Scored"),
-    plotted && h("th", { scope: "col", class: "plotted" }, hidden("Plot of the difference"), differenceAxis(scale)),
-    plotted && numberHead("To the best"),
-    plotted && h("th", { scope: "col", class: "number", title: SURE }, "Its interval"),
-    plotted && numberHead("p, adjusted"),
-    numberHead("Worse"),
-    numberHead("Better"),
-    numberHead("p95"),
-    numberHead("Cost"),
-  ].filter(Boolean);
-  const shown = table("Models, the best first", head, columns.map((column, place) => modelRow(column, place, scale)), { class: "models" });
+  const flips = (kind) => (column, place) => flipCount(column, place, kind);
+  const own = { label: modelName, worse: flips("worse"), better: flips("better"), axis: plotted && differenceAxis(scale), plot: (column) => differencePlot(column, scale) };
+  const shown = declaredTable("Models, the best first", report.models, columns, own, { class: "models" }, (column) => (column.is_best || column.not_worse ? "best" : null));
   const told = [
     plotted && h("span", {}, "Plot: the difference to the best with its interval; the line is at 0. "),
     h("span", {}, `Worse and Better: examples that only ${labels[0]} passed, and those that only the model passed; of ${labels[0]} itself, beside ${labels[1]}.`),
@@ -52,29 +40,10 @@ function modelsSection() {
   return [h("p", { class: "note" }, told), scroller("Models", shown), csvButton("models", () => csvOfTable(shown))];
 }
 
-const SURE = "Confidence interval of the difference. It excludes 0 exactly where the difference is significant.";
-
-function modelRow(column, place, scale) {
+function modelName(column) {
   const name = column.page ? h("a", { href: column.page }, visible(column.label)) : visible(column.label);
-  const tag = [column.is_best ? h("span", { class: "tag good" }, "best") : column.not_worse ? h("span", { class: "tag" }, "not shown to be worse") : column.ranked ? null : h("span", { class: "tag warn" }, "not ranked"), " ", verdictTag(column)];
-  const flips = (kind) => flipCount(column, place, kind);
-  const p = column.difference === null ? null : column.p;
-  return h(
-    "tr",
-    { class: column.is_best || column.not_worse ? "best" : null },
-    h("th", { scope: "row" }, name, " ", tag),
-    number(score(column.score)),
-    number(column.ci95 ? `${score(column.ci95[0])} to ${score(column.ci95[1])}` : "\u2013"),
-    number(count(column.scored)),
-    scale && h("td", { class: "plotted" }, differencePlot(column, scale)),
-    scale && number(change(column.difference)),
-    scale && number(column.difference_ci95 ? `${change(column.difference_ci95[0])} to ${change(column.difference_ci95[1])}` : "\u2013"),
-    scale && number(pValue({ p })),
-    number(flips("worse")),
-    number(flips("better")),
-    number(duration(column.p95_ms)),
-    number(column.cost === null ? "\u2013" : `${column.cost_is_least ? "\u2265 " : ""}${costText(column.cost)}`),
-  );
+  const place = column.is_best ? h("span", { class: "tag good" }, "best") : column.not_worse ? h("span", { class: "tag" }, "not shown to be worse") : column.ranked ? null : h("span", { class: "tag warn" }, "not ranked");
+  return [name, " ", place, " ", verdictTag(column)];
 }
 
 function verdictTag({ verdict }) {

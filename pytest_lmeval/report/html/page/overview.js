@@ -99,122 +99,29 @@ function errorNote(timeouts) {
 
 function overallNote() {
   const floor = typeof report.overall_floor === "number" ? `, floor ${score(report.overall_floor)}` : "";
-  const interval = report.overall_ci95;
+  const interval = board.overall_ci95;
   if (interval) return `95\u00a0%: ${score(interval[0])} to ${score(interval[1])}${floor}`;
   return `mean of ${plural(board.tasks.length, "task")}${floor}`;
 }
 
 function scoresSection() {
-  if (!board.tasks.length) return h("p", {}, "No task was collected.");
-  const hasFloor = typeof report.overall_floor === "number" || board.tasks.some(isFloored);
-  const hasBefore = compared.size > 0;
-  const head = [
-    "Task",
-    h("th", { scope: "col", class: "plotted" }, hidden("Plot"), scoreAxis()),
-    numberHead("Score"),
-    numberHead("95\u00a0% interval"),
-    hasBefore && numberHead("Change"),
-    hasBefore && h("th", { scope: "col", class: "number", title: INTERVAL }, "Interval"),
-    hasBefore && numberHead("p, adjusted"),
-    numberHead("Correct"),
-    numberHead("Errors"),
-  ].filter(Boolean);
-  const lines = board.tasks.flatMap((row) => [scoreRow(row, hasBefore), ...namedRows(row, hasBefore)]);
-  if (board.tasks.length > 1 && board.overall_score !== null) lines.push(overallRow(hasBefore));
-  const shown = table("Scores by task", head, lines, { class: "scores" });
-  return [legend(hasFloor, hasBefore), scroller("Scores by task", shown), csvButton("scores", () => csvOfTable(shown))];
+  const { columns, rows } = report.scores;
+  if (!rows.length) return h("p", {}, "No task was collected.");
+  const own = { task: scoreName, axis: scoreAxis(), plot: (row) => scorePlot(row.score, row.ci95, row.min_score, row.old) };
+  const kindOf = ({ kind, under, verdict }) => `${kind}${under || verdict === "regression" ? " troubled" : ""}`;
+  const shown = declaredTable("Scores by task", columns, rows, own, { class: "scores" }, kindOf);
+  const hasFloor = rows.some((row) => typeof row.min_score === "number");
+  return [legend(hasFloor, compared.size > 0), scroller("Scores by task", shown), csvButton("scores", () => csvOfTable(shown))];
 }
 
-// Whether a floor is drawn in the row of a task, or of one of its scores by name.
-function isFloored(row) {
-  const others = Object.values(row.scores || {}).filter((own) => !own.decides);
-  return [row, ...others].some((each) => typeof each.min_score === "number");
-}
-
-function scoreRow(row, hasBefore) {
-  const entry = compared.get(row.task) || {};
-  const under = typeof row.min_score === "number" && (row.score === null || row.score < row.min_score);
-  const troubled = entry.verdict === "regression" || under;
-  const wrong = row.errors + row.timeouts;
-  const floor = under && h("span", { class: "tag bad" }, `below its floor ${score(row.min_score, 2)}`);
-  const tone = VERDICT_TAGS[entry.verdict];
-  const verdictTag = tone && h("span", { class: `tag ${tone}` }, entry.verdict);
-  return h(
-    "tr",
-    { class: troubled ? "troubled" : null },
-    h("th", { scope: "row" }, h("a", { href: address({ task: row.task }) }, visible(row.task)), " ", verdictTag, floor),
-    h("td", { class: "plotted" }, scorePlot(row.score, row.ci95, row.min_score, entry.old)),
-    number(score(row.score)),
-    number(row.ci95 ? `${score(row.ci95[0])} to ${score(row.ci95[1])}` : "\u2013"),
-    hasBefore && number(changeOf(entry)),
-    hasBefore && number(intervalOf(entry)),
-    hasBefore && number(pValue(entry)),
-    number(`${row.measured ? "\u2013" : count(row.correct)}/${count(row.total)}`),
-    number(wrong ? count(wrong) : "\u2013"),
-  );
-}
-
-// The scores that a task's examples have by name, beneath it.
-function namedRows(row, hasBefore) {
-  return Object.entries(row.scores || {}).map(([name, own]) => namedRow(`${row.task}.${name}`, own, hasBefore));
-}
-
-function namedRow(name, own, hasBefore) {
-  const entry = compared.get(name) || {};
-  const under = !own.decides && typeof own.min_score === "number" && (own.score === null || own.score < own.min_score);
-  const tone = VERDICT_TAGS[entry.verdict];
-  const said = [
-    own.decides && "decides",
-    !own.decides && typeof own.threshold === "number" && `threshold ${score(own.threshold, 2)}`,
-    !own.decides && typeof own.min_score === "number" && !under && `floor ${score(own.min_score, 2)}`,
-    own.missing > 0 && `${count(own.missing)} missing`,
-  ].filter(Boolean);
-  return h(
-    "tr",
-    { class: entry.verdict === "regression" || under ? "named troubled" : "named" },
-    h(
-      "th",
-      { scope: "row" },
-      visible(name),
-      " ",
-      said.length > 0 && h("span", { class: "note" }, said.join(", ")),
-      " ",
-      tone && h("span", { class: `tag ${tone}` }, entry.verdict),
-      under && h("span", { class: "tag bad" }, `below its floor ${score(own.min_score, 2)}`),
-    ),
-    h("td", { class: "plotted" }, scorePlot(own.score, own.ci95, own.decides ? null : own.min_score, entry.old)),
-    number(score(own.score)),
-    number(own.ci95 ? `${score(own.ci95[0])} to ${score(own.ci95[1])}` : "\u2013"),
-    hasBefore && number(changeOf(entry)),
-    hasBefore && number(intervalOf(entry)),
-    hasBefore && number(pValue(entry)),
-    number(`n ${count(own.n)}`),
-    number("\u2013"),
-  );
-}
-
-// Its change and p are those of all pairs together.
-function overallRow(hasBefore) {
-  const pooled = (report.comparison || {}).pooled || {};
-  const interval = report.overall_ci95;
-  const sum = (key) => board.tasks.reduce((total, row) => total + row[key], 0);
-  const wrong = sum("errors") + sum("timeouts");
-  const tone = VERDICT_TAGS[pooled.verdict];
-  const floor = report.overall_floor;
-  const under = typeof floor === "number" && board.overall_score < floor && h("span", { class: "tag bad" }, `below its floor ${score(floor, 2)}`);
-  return h(
-    "tr",
-    { class: "overall" },
-    h("th", { scope: "row" }, "Overall ", tone && h("span", { class: `tag ${tone}` }, pooled.verdict), under),
-    h("td", { class: "plotted" }, scorePlot(board.overall_score, interval, floor, pooled.old)),
-    number(score(board.overall_score)),
-    number(interval ? `${score(interval[0])} to ${score(interval[1])}` : "\u2013"),
-    hasBefore && number(changeOf(pooled)),
-    hasBefore && number(intervalOf(pooled)),
-    hasBefore && number(pValue(pooled)),
-    number(`${count(sum("correct"))}/${count(sum("total"))}`),
-    number(wrong ? count(wrong) : "\u2013"),
-  );
+function scoreName({ kind, task, metric, verdict, under, min_score: floor }) {
+  const name = { task: () => h("a", { href: address({ task }) }, visible(task)), named: () => visible(task), overall: () => "Overall" }[kind]();
+  const tone = VERDICT_TAGS[verdict];
+  return [
+    [name, " ", kind === "named" && [h("span", { class: "note" }, visible(metric)), " "]],
+    tone && h("span", { class: `tag ${tone}` }, verdict),
+    under && h("span", { class: "tag bad" }, `below its floor ${score(floor, 2)}`),
+  ];
 }
 
 function flipsSection(flip) {

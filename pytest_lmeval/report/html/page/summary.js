@@ -66,7 +66,7 @@ function comparedFacts(entry) {
   return facts([
     ["Baseline", score(entry.old)],
     ["Change", changeText(entry)],
-    ["p", pValue(entry)],
+    ["p", pText(entry.verdict === "uncompared" ? null : entry.p_adjusted ?? entry.p)],
     ["Paired examples", entry.paired === undefined ? null : count(entry.paired)],
     ["Worse, better", entry.worse === undefined ? null : `${counted(entry.worse)}, ${counted(entry.better)}`],
     ["Smallest drop it could have shown", typeof entry.detectable === "number" ? score(entry.detectable) : null],
@@ -79,7 +79,7 @@ function counted(value) {
 }
 
 function changeText(entry) {
-  const interval = entry.interval && ` (confidence interval ${intervalOf(entry)})`;
+  const interval = entry.interval && ` (confidence interval ${FORMATS["change interval"](entry.interval)})`;
   return `${change(entry.change)}${interval || ""}`;
 }
 

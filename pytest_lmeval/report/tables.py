@@ -172,7 +172,11 @@ METRICS = (
     Column("stderr", "standard error", "score"),
     Column("n", "documents", "count"),
 )
-CATEGORIES = (Column("category", "category"), _SCORE, Column("total", "examples", "count"))
+CATEGORIES = (
+    Column("category", "category"),
+    Column("score", "plot", "plot", PAGE),
+    *(_SCORE, Column("total", "examples", "count")),
+)
 HISTORY = (
     Column("timestamp", "run"),
     *(_MODEL, _SCORE, _INTERVAL),

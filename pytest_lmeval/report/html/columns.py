@@ -11,11 +11,11 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.data import (
     MAX_CHARACTERS,
-    MAX_EXAMPLES,
     TAGS,
     ReportData,
     common_prefix,
-    most_urgent,
+    encode_task,
+    most_telling,
 )
 from pytest_lmeval.report.html.examples import ShownPair, example_fields
 from pytest_lmeval.report.html.shown import ShownExamples
@@ -58,8 +58,13 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[ModelColumn]) ->
     What does not fit is left out, that in which models differ last, and counted by task.
     """
     tasks = _tasks(columns)
-    prefixes = {task: _prefix(rows) for task, rows in tasks.items()}
-    chosen = _chosen(tasks, prefixes, columns)
+    held, prefixes = [*tasks.values()], [*map(_prefix, tasks.values())]
+
+    def text_of(number: int, place: int) -> str:
+        return _encoded_row(held[number][place], len(prefixes[number]), columns)
+
+    # A column takes the room of an example of a page of one model; more than twice that opens too slowly.
+    chosen = most_telling([*map(_urgencies, held)], text_of, 2 * MAX_CHARACTERS)
     results = [result for column in columns for result in column.results]
     tags = {*chain.from_iterable(map(TAGS, results))}
     return ReportData(
@@ -67,10 +72,10 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[ModelColumn]) ->
             **overview,
             "board": {},
             "columns": [column.facts for column in columns],
-            "examples": [_tally(task, rows, chosen[task]) for task, rows in tasks.items()],
+            "examples": [*map(_tally, tasks, held, chosen)],
             "picks": {"category": sorted({result.question.category for result in results} - {""}), "tag": sorted(tags)},
         },
-        [_encoded(prefixes[task], [text for _, text in sorted(chosen[task].items())]) for task in tasks],
+        [*map(encode_task, prefixes, chosen)],
     )
 
 
@@ -116,24 +121,6 @@ def _prefix(rows: Sequence[_Across]) -> str:
     return common_prefix(
         [each for row in rows for each in (row.present[:1] if same and not row.prompts_differ else row.present)]
     )
-
-
-def _chosen(
-    tasks: Mapping[str, Sequence[_Across]], prefixes: Mapping[str, str], columns: Sequence[ModelColumn]
-) -> dict[str, dict[int, str]]:
-    """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
-    chosen: dict[str, dict[int, str]] = {task: {} for task in tasks}
-    named = list(tasks)
-    count = size = 0
-    for _, _, number, place in most_urgent(map(_urgencies, tasks.values())):
-        task = named[number]
-        text = _encoded_row(tasks[task][place], len(prefixes[task]), columns)
-        # A column takes the room of an example of a page of one model; more than twice that opens too slowly.
-        if count == MAX_EXAMPLES or size + len(text) > 2 * MAX_CHARACTERS:
-            break
-        chosen[task][place] = text
-        count, size = count + 1, size + len(text)
-    return chosen
 
 
 def _urgencies(rows: Iterable[_Across]) -> Iterator[int]:
@@ -198,7 +185,3 @@ def _flips_of(own: Sequence[bool | None], other: Sequence[bool | None]) -> dict[
 
 def _passes(result: ExampleResult | None) -> bool | None:
     return None if result is None else _PASSES.get(result.outcome.status)
-
-
-def _encoded(prefix: str, examples: Sequence[str]) -> str:
-    return f'{{"prefix":{encode(prefix)},"examples":[{",".join(examples)}]}}'

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import chain, zip_longest
 from operator import attrgetter, itemgetter
@@ -22,7 +21,7 @@ from pytest_lmeval.report.html.examples import (
     flips_of,
     urgency,
 )
-from pytest_lmeval.report.tables import SCORES, change_row, overall_row, page_columns, score_rows
+from pytest_lmeval.report.tables import CATEGORIES, SCORES, change_row, overall_row, page_columns, score_rows
 from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
@@ -83,8 +82,9 @@ def report_data(
         "board": {**board, "tasks": rows, "gate": gate or None},
         "comparison": _without_examples(comparison),
         "scores": _scores(board, comparison, floor),
+        "breakdown": page_columns(CATEGORIES, ()),
         "overall_floor": floor,
-        "examples": [_tally(task, chosen[task.name], flips) for task in tasks],
+        "examples": [_tally(task, held, flips) for task, held in zip(tasks, chosen, strict=True)],
         "latency": latency_facts([ms for result in results if (ms := result.answer.latency_ms) is not None]),
         "command": command(manifest),
         # By task: what goes before the name of an example's item, and the options after it.
@@ -92,7 +92,7 @@ def report_data(
         "has_baseline": bool(baseline) or comparison is not None,
         "tags": sorted({*chain.from_iterable(map(TAGS, results))}),
     }
-    return ReportData(overview, [_encode_task(task, chosen[task.name]) for task in tasks])
+    return ReportData(overview, [encode_task(task.prefix, held) for task, held in zip(tasks, chosen, strict=True)])
 
 
 def _scores(board: Mapping[str, Any], comparison: Mapping[str, Any] | None, floor: float | None) -> dict[str, Any]:
@@ -163,34 +163,34 @@ def _choose(
     *,
     by_id: bool,
     shown: ShownExamples | None,
-) -> dict[str, dict[int, str]]:
-    """Return the encoded examples to embed, by task and place; the most telling first, fairly over the tasks."""
-    chosen: dict[str, dict[int, str]] = {task.name: {} for task in tasks}
-    count = size = 0
-    for _, _, number, place in most_urgent(map(partial(_urgencies, flips), tasks)):
-        task = tasks[number]
-        result, prefix = task.results[place], len(task.prefix)
-        pair = ShownPair(result)
-        if before or flips:
-            key = result.task, result.id
-            pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id)
+) -> list[dict[int, str]]:
+    def text_of(number: int, place: int) -> str:
+        result, prefix = tasks[number].results[place], len(tasks[number].prefix)
+        key = result.task, result.id
+        pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id) if before or flips else ShownPair(result)
         fields = example_fields(pair, prefix)
         text = encode(fields)
-        if count == MAX_EXAMPLES or size + len(text) > MAX_CHARACTERS:
-            break
-        chosen[task.name][place] = text
-        count, size = count + 1, size + len(text)
         if shown is not None:
             shown.keep(result, prefix, fields, len(text))
-    return chosen
+        return text
+
+    return most_telling([_urgencies(flips, task) for task in tasks], text_of, MAX_CHARACTERS)
 
 
-def most_urgent(tasks: Iterable[Iterable[int]]) -> list[tuple[int, int, int, int]]:
-    """Return rank, place among those of that rank in its task, number of the task, and place in it, sorted.
+def most_telling(tasks: Sequence[Iterable[int]], text_of: Callable[[int, int], str], most: int) -> list[dict[int, str]]:
+    """Return the encoded examples to embed, by place, of each task; the most telling first, fairly over the tasks.
 
-    ``tasks`` are the ranks of each task's examples: 0 goes before 1, in all tasks. One more than a page has at most.
+    ``tasks`` are the ranks of each task's examples: 0 goes before 1, in all tasks. All have ``most`` characters.
     """
-    return nsmallest(MAX_EXAMPLES + 1, _ranked(tasks))
+    chosen: list[dict[int, str]] = [{} for _ in tasks]
+    size = 0
+    for _, _, number, place in nsmallest(MAX_EXAMPLES, _ranked(tasks)):
+        text = text_of(number, place)
+        size += len(text)
+        if size > most:
+            break
+        chosen[number][place] = text
+    return chosen
 
 
 def _ranked(tasks: Iterable[Iterable[int]]) -> Iterator[tuple[int, int, int, int]]:
@@ -219,9 +219,9 @@ def _tally(task: _Task, chosen: Mapping[int, str], flips: Flips) -> dict[str, An
     }
 
 
-def _encode_task(task: _Task, chosen: Mapping[int, str]) -> str:
-    examples = ",".join(chosen[place] for place in sorted(chosen))
-    return f'{{"prefix":{encode(task.prefix)},"examples":[{examples}]}}'
+def encode_task(prefix: str, chosen: Mapping[int, str]) -> str:
+    """Return the data block of a task, its examples by place."""
+    return f'{{"prefix":{encode(prefix)},"examples":[{",".join(text for _, text in sorted(chosen.items()))}]}}'
 
 
 def _without_examples(comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -79,27 +79,42 @@ function scoreText(example) {
   return h("span", {}, "score ", h("b", {}, shown(example.score)), `, threshold ${shown(example.threshold)}`);
 }
 
+// Why it has the score that it has, as far as that is known.
+function reasonParts(example) {
+  const reason = example.runs && example.runs.length === 1 ? example.runs[0].reason : (example.details || {}).reason;
+  return [
+    example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
+    typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
+  ];
+}
+
+function notesOn(example) {
+  return [
+    example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
+    example.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
+  ];
+}
+
+// A conversation turn by turn, else each output.
+function answerParts(example) {
+  return conversations(example) || example.answers.map((answer, place) => answerPart(example, answer, place));
+}
+
 function outcome(example) {
   const first = example.answers[0];
   const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
   const wanted = wantedBy(example);
-  const reason = example.runs && example.runs.length === 1 ? example.runs[0].reason : (example.details || {}).reason;
   // Without a rule and a target it would be the output twice.
   const isRead = first && first.prediction !== undefined && !(example.details || {}).turns;
-  const nothing = [
-    example.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
-    example.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
-  ];
   return [
-    example.error && part(example.status === "excluded" ? "Why it was excluded" : "Why it could not be scored", block(visible(example.error), { class: "error" })),
-    typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
+    reasonParts(example),
     (isRead || wanted.length > 0) && h(
       "div",
       { class: "outcome" },
       first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" })),
       wanted.length > 0 && h("div", {}, h("h3", {}, wantedTitle(example.metric, wanted)), targets(wanted)),
     ),
-    nothing,
+    notesOn(example),
     part("Scores", scorersPart(example)),
   ];
 }

@@ -49,14 +49,11 @@ function pageAddress(example, column) {
 function columnBody(held) {
   const first = held.answers[0];
   const isRead = first && first.prediction !== undefined;
-  const reason = held.runs && held.runs.length === 1 ? held.runs[0].reason : (held.details || {}).reason;
   return [
-    held.error && part("Why it could not be scored", block(visible(held.error), { class: "error" })),
-    typeof reason === "string" && part("Why the score is what it is", block(visible(reason))),
-    held.unparsed && h("p", { class: "note warn" }, "Unparsed: the rule found nothing to extract."),
-    held.cut_off && h("p", { class: "note warn" }, "Cut off: an output ended at the limit of tokens, or the thoughts before it did not end."),
+    reasonParts(held),
+    notesOn(held),
     isRead && part("Prediction", block(withEdges(first.prediction), { class: "said" })),
-    conversations(held) || held.answers.map((answer, place) => answerPart(held, answer, place)),
+    answerParts(held),
     held.runs && functionParts(held),
   ];
 }

@@ -6,7 +6,7 @@ function examplePane(route, example, found) {
     part("Question", questionBlock(example)),
     outcome(example),
     example.runs && functionParts(example),
-    conversations(example) || (example.answers || []).map((answer, place) => answerPart(example, answer, place)),
+    answerParts(example),
     baselinePart(example),
     example.runs ? part("Row", rowPart(example.prompt || "")) : part("Prompt", promptPart(example)),
     oldPromptPart(example),

@@ -188,22 +188,12 @@ function failureRow(example) {
 }
 
 function categoriesSection() {
-  const entries = Object.entries(board.categories || {});
-  if (!entries.length) return null;
-  return breakdownTable("Scores by category", "Category", entries);
+  return breakdownTable("Scores by category", "Category", Object.entries(board.categories || {}));
 }
 
-function breakdownTable(caption, first, entries) {
-  const lines = entries.map(([name, { score: value, total }]) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, visible(name)),
-      h("td", { class: "plotted" }, bar(value)),
-      number(score(value)),
-      number(count(total)),
-    ),
-  );
-  const head = [first, h("th", { scope: "col", class: "plotted" }, hidden("Plot")), numberHead("Score"), numberHead("Examples")];
-  return scroller(caption, table(caption, head, lines, { class: "breakdown" }));
+function breakdownTable(caption, title, entries) {
+  if (!entries.length) return null;
+  const [first, ...others] = report.breakdown;
+  const found = entries.map(([category, own]) => ({ category, ...own }));
+  return scroller(caption, declaredTable(caption, [{ ...first, title }, ...others], found, { plot: (row) => bar(row.score) }, { class: "breakdown" }));
 }

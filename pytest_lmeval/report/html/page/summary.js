@@ -84,8 +84,7 @@ function changeText(entry) {
 }
 
 function subjects(row) {
-  const entries = Object.entries(row.subjects || {});
-  return entries.length ? breakdownTable("Scores by subject", "Subject", entries) : null;
+  return breakdownTable("Scores by subject", "Subject", Object.entries(row.subjects || {}));
 }
 
 function classes(row) {

@@ -52,7 +52,7 @@ function declaredTable(caption, columns, rows, own, attributes, kindOf) {
     const drawn = own[format === "plot" ? "plot" : name];
     return drawn ? drawn(row, place) : FORMATS[format](row[name]);
   };
-  const lines = rows.map((row, place) => h("tr", { class: kindOf(row) }, columns.map((column, first) =>
+  const lines = rows.map((row, place) => h("tr", { class: kindOf ? kindOf(row) : null }, columns.map((column, first) =>
     first ? h("td", { class: kind(column) }, content(row, place, column)) : h("th", { scope: "row" }, content(row, place, column)))));
   return table(caption, head, lines, attributes);
 }

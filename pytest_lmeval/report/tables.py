@@ -199,12 +199,7 @@ def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
 def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[str, str]]:
     """Return the columns that the page has of a table, as JSON values."""
     return [
-        {
-            "name": each.name,
-            "title": each.on_page or f"{each.title[0].upper()}{each.title[1:]}",
-            "format": each.format,
-            "hint": each.hint,
-        }
+        {"name": each.name, "title": each.on_page or each.title.capitalize(), "format": each.format, "hint": each.hint}
         for each in _columns_in(PAGE, columns, rows)
     ]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.compact_json import encode
-from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.data import (
     MAX_CHARACTERS,
@@ -18,8 +17,11 @@ from pytest_lmeval.report.html.data import (
     most_telling,
 )
 from pytest_lmeval.report.html.examples import ShownPair, example_fields
-from pytest_lmeval.report.html.shown import ShownExamples
 from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.report.comparison import Compared
+    from pytest_lmeval.report.html.shown import ShownExamples
 
 Key = tuple[str, str]
 _OF_THE_QUESTION = (
@@ -31,18 +33,6 @@ _NOTHING = object()
 _PASSES = {"passed": True, "failed": False, "below": False}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelColumn:
-    """One model: what is said of it as a whole, in JSON values, and its results with their prompts.
-
-    ``shown`` has what its own page was given of them, if it was kept.
-    """
-
-    facts: Mapping[str, Any]
-    results: Sequence[ExampleResult]
-    shown: ShownExamples | None = None
-
-
 class _Across(NamedTuple):
     """One example: what each column has of it, None where it has nothing."""
 
@@ -52,8 +42,8 @@ class _Across(NamedTuple):
     prompts_differ: bool
 
 
-def columns_data(overview: Mapping[str, Any], columns: Sequence[ModelColumn]) -> ReportData:
-    """Return everything the page shows; ``overview`` is what is known of all columns together.
+def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> ReportData:
+    """Return everything the page shows; ``overview`` is what is known of the models, ``columns`` has their results.
 
     What does not fit is left out, that in which models differ last, and counted by task.
     """
@@ -71,7 +61,6 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[ModelColumn]) ->
         {
             **overview,
             "board": {},
-            "columns": [column.facts for column in columns],
             "examples": [*map(_tally, tasks, held, chosen)],
             "picks": {"category": sorted({result.question.category for result in results} - {""}), "tag": sorted(tags)},
         },
@@ -79,7 +68,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[ModelColumn]) ->
     )
 
 
-def _tasks(columns: Sequence[ModelColumn]) -> dict[str, list[_Across]]:
+def _tasks(columns: Sequence[Compared]) -> dict[str, list[_Across]]:
     """Return the rows of each task, in the order of the first column that has them."""
     held = [
         {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
@@ -130,7 +119,7 @@ def _urgencies(rows: Iterable[_Across]) -> Iterator[int]:
         yield 0 if row.differs else 2 if row.present[0].outcome.status == "passed" else 1
 
 
-def _encoded_row(row: _Across, prefix: int, columns: Sequence[ModelColumn]) -> str:
+def _encoded_row(row: _Across, prefix: int, columns: Sequence[Compared]) -> str:
     fields = [
         None if result is None else _fields(result, prefix, column.shown)
         for result, column in zip(row.results, columns, strict=True)

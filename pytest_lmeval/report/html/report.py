@@ -23,7 +23,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.report.html.columns import ModelColumn
+    from pytest_lmeval.report.comparison import Compared
     from pytest_lmeval.report.html.shown import ShownExamples
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
@@ -52,7 +52,7 @@ def render_report(
     return _page(data, title_html(board), summary_html(board, comparison), _OF_ONE)
 
 
-def render_columns(overview: Mapping[str, Any], columns: Sequence[ModelColumn], title: str, summary: str) -> str:
+def render_columns(overview: Mapping[str, Any], columns: Sequence[Compared], title: str, summary: str) -> str:
     """Return the page of several models as the text of one HTML file, all ASCII; title and summary are HTML."""
     from pytest_lmeval.report.html.columns import columns_data
 

@@ -133,6 +133,20 @@ function rowLinks() {
   return [...document.querySelectorAll(".examples tbody a")];
 }
 
+// How many examples of all tasks have something that is counted of each.
+function sumOf(name) {
+  return report.examples.reduce((sum, tally) => sum + tally[name], 0);
+}
+
+function ownLinks(route, link) {
+  const [show, title, counted] = LINKED;
+  const onAll = route.view === "list" && route.task === null;
+  return [
+    link(address({}), "All examples", onAll && route.show !== show),
+    sumOf(counted) > 0 && link(address({ show }), [title, h("span", { class: "n" }, count(sumOf(counted)))], onAll && route.show === show),
+  ];
+}
+
 function topBar(route) {
   const link = (href, text, here) => h("a", { href, "aria-current": here ? "page" : null }, text);
   document.getElementById("top").replaceChildren(

@@ -13,9 +13,7 @@ function ownFields(route, go) {
   return [chosen("model", "Model", "Any model"), isChosen(route) && chosen("against", "Beside", `beside ${best}`)];
 }
 
-function exampleTable(route, found) {
-  const shown = found.slice(route.page * PAGE_SIZE, (route.page + 1) * PAGE_SIZE);
-  if (!shown.length) return h("p", { class: "none" }, "No example is like that.");
+function tableOfExamples(route, shown) {
   const head = [h("th", { scope: "col", class: "asked" }, "Example"), ...columns.map((column, place) => columnHead(route, column, place))];
   return table("Examples by model", head, shown.map((example) => matrixRow(route, example)), { class: "examples matrix" });
 }

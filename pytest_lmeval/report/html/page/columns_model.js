@@ -4,6 +4,7 @@ const { columns } = report;
 const labels = columns.map((column) => column.label);
 // An open example needs the whole width: list and example take turns on every screen.
 const wide = { matches: false };
+const LINKED = ["differs", "Models differ ", "differ"];
 const LEDGER = " of each model.";
 const KIND = "columns";
 const CHOICES = report.picks;
@@ -94,15 +95,6 @@ function pageName() {
 
 function brand() {
   return [plural(columns.length, "model"), report.comparison.timestamp && h("time", { datetime: report.comparison.timestamp }, day(report.comparison.timestamp))];
-}
-
-function ownLinks(route, link) {
-  const differing = report.examples.reduce((sum, tally) => sum + tally.differ, 0);
-  const onAll = route.view === "list" && route.task === null;
-  return [
-    link(address({}), "All examples", onAll && route.show !== "differs"),
-    differing > 0 && link(address({ show: "differs" }), ["Models differ ", h("span", { class: "n" }, count(differing))], onAll && route.show === "differs"),
-  ];
 }
 
 function footLine() {

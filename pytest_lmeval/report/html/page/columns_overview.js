@@ -14,8 +14,8 @@ function overviewView() {
 const LONG_SENTENCE = 160;
 
 function decision() {
-  const examples = report.examples.reduce((sum, tally) => sum + tally.total, 0);
-  const differing = report.examples.reduce((sum, tally) => sum + tally.differ, 0);
+  const examples = sumOf("total");
+  const differing = sumOf("differ");
   const said = `${plural(columns.length, "model")}, ${plural(examples, "example")} in ${plural(taskNames.length, "task")}. `;
   const link = differing > 0 && h("a", { href: address({ show: "differs" }) }, `The models differ in ${count(differing)}`);
   return h(
@@ -79,8 +79,8 @@ function taskCell(task, one, place, isBest) {
 }
 
 function promptsSection() {
-  const differ = report.examples.reduce((sum, tally) => sum + tally.prompts_differ, 0);
-  const both = report.examples.reduce((sum, tally) => sum + tally.prompts_known, 0);
+  const differ = sumOf("prompts_differ");
+  const both = sumOf("prompts_known");
   if (!both) return h("p", {}, "The runs hold no prompts to compare.");
   if (!differ) return h("p", { id: "prompts" }, `All models were asked with the same prompts (${plural(both, "example")}).`);
   return h("p", { id: "prompts" }, h("a", { href: address({ show: "prompts" }) }, `${count(differ)} of ${plural(both, "example")}`), " were asked with different prompts.");

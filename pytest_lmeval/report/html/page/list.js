@@ -72,6 +72,11 @@ function listStatus(route, found) {
   return [plural(found.length, "example"), kind, matching, part];
 }
 
+function exampleTable(route, found) {
+  const shown = found.slice(route.page * PAGE_SIZE, (route.page + 1) * PAGE_SIZE);
+  return shown.length ? tableOfExamples(route, shown) : h("p", { class: "none" }, "No example is like that.");
+}
+
 function isOpen(route, example) {
   const of = route.task === null ? nameInAddress(example.task) : route.of;
   return route.id === nameInAddress(example.id) && of === route.of;

@@ -38,6 +38,8 @@ function drop(example) {
   return comparable ? example.score - before.score : LAST;
 }
 
+// Which filter is in the top bar, its name there, and what of a task's tally it counts.
+const LINKED = ["worse", "Got worse ", "worse"];
 const settled = (route) => route;
 
 function pageName() {
@@ -46,15 +48,6 @@ function pageName() {
 
 function brand() {
   return [visible(board.adapter), h("time", { datetime: board.timestamp }, day(board.timestamp))];
-}
-
-function ownLinks(route, link) {
-  const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
-  const onAll = route.view === "list" && route.task === null;
-  return [
-    link(address({}), "All examples", onAll && route.show !== "worse"),
-    worse > 0 && link(address({ show: "worse" }), [`Got worse `, h("span", { class: "n" }, count(worse))], onAll && route.show === "worse"),
-  ];
 }
 
 function footLine() {

@@ -67,8 +67,8 @@ function headline() {
 function figures() {
   const { errors, timeouts, below, unparsed, measured, quarantined, excluded, missing, cut_off: cutOff } = board.counts;
   const failed = report.examples.reduce((sum, tally) => sum + (tally.statuses.failed || 0), 0);
-  const worse = report.examples.reduce((sum, tally) => sum + tally.worse, 0);
-  const better = report.examples.reduce((sum, tally) => sum + tally.better, 0);
+  const worse = sumOf("worse");
+  const better = sumOf("better");
   const compared = report.has_baseline;
   return h(
     "dl",
@@ -125,7 +125,7 @@ function scoreName({ kind, task, metric, verdict, under, min_score: floor }) {
 }
 
 function flipsSection(flip) {
-  const total = report.examples.reduce((sum, tally) => sum + tally[flip], 0);
+  const total = sumOf(flip);
   if (!total) return null;
   const { found } = select({ task: null, show: flip, query: "", order: "drop" });
   const lines = found.slice(0, SHOWN_FLIPS).map((example) => flipRow(example, flip));

@@ -1,19 +1,16 @@
 // The list of examples of one model: a row for each.
 
-function exampleTable(route, found) {
-  const shown = found.slice(route.page * PAGE_SIZE, (route.page + 1) * PAGE_SIZE);
-  const withTask = route.task === null;
-  const head = ["Status", "Example", numberHead("Score")];
-  const lines = shown.map((example) => exampleRow(route, example, withTask));
-  return shown.length ? table("Examples", head, lines, { class: "examples" }) : h("p", { class: "none" }, "No example is like that.");
+function tableOfExamples(route, shown) {
+  const lines = shown.map((example) => exampleRow(route, example));
+  return table("Examples", ["Status", "Example", numberHead("Score")], lines, { class: "examples" });
 }
 
 const ownFields = () => null;
 
-function exampleRow(route, example, withTask) {
+function exampleRow(route, example) {
   const open = isOpen(route, example);
   const link = h("a", { href: linkTo(route, example), tabindex: open ? "0" : "-1", "aria-current": open ? "true" : null }, visible(example.id));
-  const task = withTask && h("span", { class: "of" }, visible(example.task));
+  const task = route.task === null && h("span", { class: "of" }, visible(example.task));
   const question = questionText(example);
   return h(
     "tr",

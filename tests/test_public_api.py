@@ -170,7 +170,8 @@ assert before == around()
 # 170 lines more: functions that heed nothing, requests that are given up at the end, rounding, ids beside parameters.
 # 100 and 500 lines more: what a task lacks, the limit on cost, reports moved aside, async fixtures, lost exceptions.
 # One file more each: private names of pytest are in three files, and the plugin has a room "common".
-RECORDS = (129, 19_150)
+# 70 lines more: the columns of all tables are declared in one module, which each run imports.
+RECORDS = (129, 19_220)
 FUNCTION = (144, 22_780)
 UNUSED = {
     *("adapters.bigram", "asking.limits", "asking.rounds", "compare.changes", "compare.pairing", "data.rows"),

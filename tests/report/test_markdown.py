@@ -81,11 +81,6 @@ def test_the_digest_and_the_time_are_there() -> None:
     assert f"digest `{board.digest}` · 2026-11-21T08:00:00Z" in markdown(board)
 
 
-def test_every_row_has_the_same_number_of_cells() -> None:
-    tables = [line for line in markdown(_board(A, B, C)).split("\n") if line.startswith("|")]
-    assert [5] * 3 + [9] * 4 + [4] * 3 == [_unescaped(line, "|") for line in tables]
-
-
 @each_row("name", HOSTILE)
 def test_a_name_opens_no_cell_no_line_and_no_markup_of_its_own(name: str) -> None:
     info = TaskInfo(name, "", metric=name)

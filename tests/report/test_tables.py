@@ -43,11 +43,6 @@ def test_an_incomplete_run_shows_a_dash_for_the_overall_score() -> None:
     assert ["1/2", "1", "2.0"] == lines[1].split()[-3:]
 
 
-def test_columns_line_up_whatever_the_names() -> None:
-    lines = terminal_table(_board(replace(A, task="a" * 60), C))
-    assert 1 == len({line.index(".") for line in lines[1:]})
-
-
 def test_a_board_without_tasks_has_its_headings_and_the_overall_line() -> None:
     lines = terminal_table(_board())
     assert 2 == len(lines)

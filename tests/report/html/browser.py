@@ -17,7 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Browser", "find_chromium", "running_browser"]
+__all__ = ["FACES", "NARROW", "Browser", "find_chromium", "running_browser"]
+
+NARROW = (390, 800)
+FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _FLAGS = (

@@ -13,7 +13,7 @@ from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.report.comparison import Compared, compared, render_comparison
 from pytest_lmeval.types import ExampleResult
 from tests.conftest import MadeOnce, Project
-from tests.report.html.browser import Browser
+from tests.report.html.browser import FACES, NARROW, Browser
 from tests.report.html.samples import HOSTILE, conversation, function_run, result
 from tests.yaml_tasks import single_turn
 from website.questions import QUESTIONS, walk
@@ -25,8 +25,6 @@ _VARIANTS = single_turn(
     "config_spec:\n- {type: categorical, key: tone, allowed_values: [say, mutter]}\n",
 )
 LINK = "</script><img src=x onerror=window.pwned=1>"
-NARROW = (390, 800)
-FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
 
 
 def answers_of(place: int, examples: int, *, own_prompt: bool = False) -> list[ExampleResult]:
@@ -110,26 +108,14 @@ def click(browser: Browser, selector: str) -> None:
     browser.settle()
 
 
-def choose(browser: Browser, id: str, value: str) -> None:
-    """Choose a value of a select."""
-    browser.js(f"document.getElementById({json.dumps(id)}).value = {json.dumps(value)}")
-    browser.js(f"document.getElementById({json.dumps(id)}).dispatchEvent(new Event('change'))")
-    browser.settle()
-
-
-def test_eight_questions_are_answered_in_three_clicks_at_most(browser: Browser, pages: Path) -> None:
+def test_models_tasks_flips_and_answers_are_a_click_apart(browser: Browser, pages: Path) -> None:
     page = pages / "three.html"
     open_page(browser, page)
     # Which model do I ship?
     assert browser.text("h1").startswith("large is best; small and mini are worse")
     assert ["large", "small", "mini"] == [text.split()[0] for text in browser.texts(".models tbody th")]
-    # On which task is it worse?
-    assert ["facts", "sums"] == browser.texts(".by-task tbody th")
     assert ["1.000", "1.000"] == browser.texts(".by-task td.best a")
-    # What did it cost?
     assert ["0.06", "0.12", "0.18"] == browser.texts(".models tbody td:last-child")
-    # Was the prompt the same?
-    assert "All models were asked with the same prompts (60 examples)." == browser.text("#prompts")
     # Which examples flipped? One click on how many got worse.
     click(browser, ".models tbody tr:nth-child(2) td:nth-last-child(4) a")
     assert "18 examples, small worse than large" == browser.text("#found")
@@ -181,13 +167,6 @@ def test_a_score_of_the_table_leads_to_what_the_model_did_not_pass(browser: Brow
     click(browser, ".by-task tbody tr:nth-child(2) td:nth-child(3) a")
     assert "#/task/sums?show=failed&model=small" == browser.js("location.hash")
     assert "not passed by small" in browser.text("#found")
-
-
-def test_the_matrix_is_limited_to_a_tag(browser: Browser, pages: Path) -> None:
-    open_page(browser, pages / "three.html", "#/all?show=differs")
-    choose(browser, "pick-tag", "hard")
-    assert ["e0", "e20", "e40"] == browser.texts(".matrix tbody a")
-    assert "#/all?show=differs&tag=hard" == browser.js("location.hash")
 
 
 def test_the_models_stay_in_sight_above_the_matrix_and_the_examples_beside_it(browser: Browser, pages: Path) -> None:

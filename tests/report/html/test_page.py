@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.report.html import write_report
 from tests.conftest import MadeOnce
-from tests.report.html.browser import Browser
+from tests.report.html.browser import FACES, NARROW, Browser
 from tests.report.html.samples import (
     HOSTILE,
     board_of,
@@ -22,9 +22,6 @@ from tests.report.html.samples import (
     large_run,
     result,
 )
-
-NARROW = (390, 800)
-FACES = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening")
 
 
 @pytest.fixture(scope="module")
@@ -572,14 +569,6 @@ def test_a_script_that_is_put_in_later_is_refused(browser: Browser, compared: Pa
     assert "undefined" == browser.js(added)
     browser.settle()
     assert "undefined" == browser.js("typeof window.pwned")
-
-
-def test_the_page_asks_for_nothing_but_itself(browser: Browser, compared: Path) -> None:
-    browser.open(compared)
-    browser.go("#/all")
-    browser.go("#/task/sums?id=wrong")
-    assert {compared.as_uri()} == {url.partition("#")[0] for url in _requests(browser) if not url.startswith("data:")}
-    assert [] == _complaints(browser)
 
 
 # Large runs

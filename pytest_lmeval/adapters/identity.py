@@ -16,7 +16,8 @@ from importlib.util import resolve_name
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from pytest_lmeval.adapters.resolve import Made, adapter_name, made_with
+from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.resolve import Made, made_with
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import is_secret_name
 

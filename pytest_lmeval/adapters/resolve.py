@@ -13,10 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from pytest_lmeval.adapters.facts import ANSWERING_METHODS, check_adapter
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.project import project_table
-from pytest_lmeval.redaction import SHORTEST_IN_ANSWERS, Scrubber, is_secret_name, redact, secrets_among
+from pytest_lmeval.redaction import Scrubber, redact
 from pytest_lmeval.registry import Registry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -30,9 +31,6 @@ SERVERS = {
 }
 """By the kind of an adapter, the variable that names its server where no option does, and the server without both."""
 _MODEL_BY_REQUEST = (*SERVERS, "litellm")
-LARGEST_WINDOW = 1_000_000
-"""Requests that an adapter may want to know together, or have in flight."""
-ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,34 +165,6 @@ def as_judge(adapter: Any) -> Any:
     return make() if callable(make) else adapter
 
 
-def check_adapter(adapter: Any, spec: str) -> None:
-    """Raise UsageError unless ``adapter`` has one of the answering methods."""
-    if isinstance(adapter, str):
-        raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
-    if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
-        wanted = ", ".join(ANSWERING_METHODS)
-        raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
-    for attribute in ("request_window", "requests_in_flight"):
-        if getattr(adapter, attribute, None) is not None:
-            wanted_requests(adapter, attribute)
-
-
-def wanted_requests(adapter: Any, attribute: str) -> int:
-    """Return how many requests an adapter wants by ``attribute``; raise UsageError for what is no such number."""
-    wanted = getattr(adapter, attribute)
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= LARGEST_WINDOW:
-        expected = f"expected a whole number from 1 to {LARGEST_WINDOW}"
-        raise UsageError(f"adapter {adapter_name(adapter)}: {attribute} is {wanted!r:.80}; {expected}")
-    return wanted
-
-
-def adapter_name(adapter: Any) -> str:
-    """Return the adapter's ``name``, or its class's where it has none, as text without control characters."""
-    name = getattr(adapter, "name", None)
-    text = name if isinstance(name, str) and name else type(adapter).__name__
-    return "".join(char if char.isprintable() else "?" for char in text)
-
-
 class Resolved(NamedTuple):
     """The adapter and the options that a spec means, and what named its ``base_url``, "" where nothing did."""
 
@@ -247,35 +217,6 @@ def scrubber_of(options: Iterable[tuple[str, Mapping[str, Any]]], project: Path 
     profiles = _profiles(project)
     given = (_resolved(spec, given, profiles, os.getenv).options for spec, given in options)
     return Scrubber.of_options(*given, *profiles.values())
-
-
-def scrubber_of_objects(*adapters: Any) -> Scrubber:
-    """Return what hides the secrets that adapters hold: ``known_secrets``, and attributes such as ``_token``."""
-    scrubber = Scrubber.of_options(*map(_held, adapters))
-    scrubber.learn(secret for adapter in adapters for secret in known_secrets(adapter))
-    return scrubber
-
-
-def secrets_of(adapter: Any) -> list[str]:
-    """Return the secrets that an adapter holds; of attributes those that are no common words."""
-    held = secrets_among(_held(adapter))
-    return [*known_secrets(adapter), *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]
-
-
-def known_secrets(adapter: Any) -> Iterable[str]:
-    """Return what an adapter says is to be hidden; raise UsageError where that is no list of texts."""
-    given = getattr(adapter, "known_secrets", ())
-    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(one, str) for one in given):
-        raise UsageError(
-            f"adapter {adapter_name(adapter)}: known_secrets is {type(given).__name__}; expected a list of texts"
-        )
-    return given
-
-
-def _held(adapter: Any) -> Mapping[str, Any]:
-    # Of what is not named like a secret, texts alone: a model's tables are no place for a password, and are long.
-    held: Mapping[str, Any] = getattr(adapter, "__dict__", _NOTHING)
-    return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
 
 
 def _profiles(project: Path | None) -> _Profiles:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, TransientError
 from pytest_lmeval.postprocess import split_thoughts

@@ -12,7 +12,7 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
 from pytest_lmeval.asking.limits import Outage, Sent, Unusable
 from pytest_lmeval.asking.pacing import RateLimit, Waits

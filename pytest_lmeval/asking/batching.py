@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.asking.ask import Answer, ask, with_attempts
 from pytest_lmeval.asking.policy import AGAIN, SERVER, Policy, Wait, backoff_s, is_too_long
 from pytest_lmeval.asking.transport import Inbox, Job

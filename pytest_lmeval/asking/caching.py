@@ -10,8 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.adapters.identity import Identity, identity_of
-from pytest_lmeval.adapters.resolve import adapter_name, made_with
+from pytest_lmeval.adapters.resolve import made_with
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.hashes import request_hash

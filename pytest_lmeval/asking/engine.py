@@ -85,7 +85,7 @@ class Engine:
         self.stopped = ""
         self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
         if self.streams and getattr(adapter, "requests_in_flight", None) is not None:
-            from pytest_lmeval.adapters.resolve import wanted_requests
+            from pytest_lmeval.adapters.facts import wanted_requests
 
             policy = replace(policy, concurrency=wanted_requests(adapter, "requests_in_flight"))
         self.policy = policy
@@ -100,7 +100,7 @@ class Engine:
         self._refill = max(1, self._window // 8) if self.streams else 1
         self.together = self._window if self.streams else policy.batch_size
         if not self.streams and getattr(adapter, "request_window", None) is not None:
-            from pytest_lmeval.adapters.resolve import wanted_requests
+            from pytest_lmeval.adapters.facts import wanted_requests
 
             self.together = wanted_requests(adapter, "request_window")
             # While one window is asked, the next is made ready; it is not begun for a few requests.

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.adapters.identity import identity_of
 from pytest_lmeval.adapters.replicas import ATTRIBUTES, ReplicaFacts
-from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter
+from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable
 from pytest_lmeval.asking.attempts import outcome
 from pytest_lmeval.asking.batching import is_of_several

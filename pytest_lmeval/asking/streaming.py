@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.attempts import Asked, Attempts
 from pytest_lmeval.asking.limits import Budget, Outage, Sent

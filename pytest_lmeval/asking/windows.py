@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.asking.ask import Answer, unusable
 from pytest_lmeval.asking.batching import BatchTransport
 from pytest_lmeval.asking.policy import Policy

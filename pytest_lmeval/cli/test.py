@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, resolve_adapter, scrubber_of
+from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.resolve import resolve_adapter, scrubber_of
 from pytest_lmeval.arguments import THINK_TAGS, key_value, think_tags, whole
 from pytest_lmeval.cli.dry_run import DryRun, Shown
 from pytest_lmeval.cli.output import show

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.adapters.protocol import ANY_OPTION, as_taken
-from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.transport import Job

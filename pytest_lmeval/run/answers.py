@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.adapters.resolve import adapter_name, as_judge, secrets_of
+from pytest_lmeval.adapters.facts import adapter_name, secrets_of
+from pytest_lmeval.adapters.resolve import as_judge
 from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.redaction import Scrubber, redact_options

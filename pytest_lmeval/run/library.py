@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.resolve import adapter_name, check_adapter, made_with, resolve_adapter, scrubber_of_objects
+from pytest_lmeval.adapters.facts import adapter_name, check_adapter, scrubber_of_objects
+from pytest_lmeval.adapters.resolve import made_with, resolve_adapter
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board, info_of
 from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined

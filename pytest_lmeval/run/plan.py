@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC

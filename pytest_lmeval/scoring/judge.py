@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.adapters.protocol import as_taken
-from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.hashes import judge_key

@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_lmeval import Registry, ReplayAdapter, ToyAdapter, UsageError, default_registry, make_adapter
-from pytest_lmeval.adapters.resolve import (
-    adapter_name,
-    check_adapter,
-    check_spec,
-    made_with,
-    resolve_adapter,
-    resolve_profile,
-)
+from pytest_lmeval.adapters.facts import adapter_name, check_adapter
+from pytest_lmeval.adapters.resolve import check_spec, made_with, resolve_adapter, resolve_profile
 from pytest_lmeval.errors import AdapterError, UnknownName
 
 MODULE = """

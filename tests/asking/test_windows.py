@@ -269,7 +269,7 @@ class Model:
     [("0", "0"), ("-1", "-1"), ("True", "True"), ("2.0", "2.0"), ("'all'", "'all'"), ("10**9", "1000000000")],
 )
 def test_a_window_that_is_no_number_of_requests_is_refused(window: str, shown: str) -> None:
-    from pytest_lmeval.adapters.resolve import check_adapter
+    from pytest_lmeval.adapters.facts import check_adapter
 
     names: dict[str, Any] = {}
     exec(WINDOWED.format(window=window), names)
@@ -283,7 +283,7 @@ def test_a_window_that_is_no_number_of_requests_is_refused(window: str, shown: s
 
 @each_row(("wanted", "shown"), [(0, "0"), (True, "True"), (2.5, "2.5"), ("all", "'all'"), (10**9, "1000000000")])
 def test_requests_in_flight_that_are_no_number_of_requests_are_refused(wanted: Any, shown: str) -> None:
-    from pytest_lmeval.adapters.resolve import check_adapter
+    from pytest_lmeval.adapters.facts import check_adapter
 
     class Model:
         name = "wanting.v1"

@@ -9,8 +9,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.adapters.protocol import ANY_OPTION
-from pytest_lmeval.adapters.resolve import adapter_name
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS, decoded, encoded, gate_value, standard_error
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, listed

@@ -230,8 +230,8 @@ class RunState:
 
     def _check_given(self, adapter: Any) -> None:
         """End the run where a conftest file gives what is no adapter: else each example would fail for it."""
+        from pytest_lmeval.adapters.facts import check_adapter
         from pytest_lmeval.adapters.own import check_own
-        from pytest_lmeval.adapters.resolve import check_adapter
         from pytest_lmeval.plugin.common.report import add_to_report
 
         try:
@@ -301,7 +301,7 @@ def _resolved(config: pytest.Config, registry: Registry, spec: str, options: Map
 
 def learn(config: pytest.Config, adapter: Any) -> None:
     """Hide from now on the secrets that an adapter holds."""
-    from pytest_lmeval.adapters.resolve import secrets_of
+    from pytest_lmeval.adapters.facts import secrets_of
 
     if secrets := secrets_of(adapter):
         from pytest_lmeval.plugin.common.discretion import be_discreet
@@ -314,7 +314,7 @@ def other_adapter(adapter: Any, engine: Any) -> str:
     """Return what is wrong where a conftest gives an example another adapter than the run has; else nothing."""
     if adapter is engine.adapter:
         return ""
-    from pytest_lmeval.adapters.resolve import adapter_name
+    from pytest_lmeval.adapters.facts import adapter_name
 
     first, second = adapter_name(engine.adapter), adapter_name(adapter)
     return f"one run has one adapter: this run has {first}, an lm_adapter override gives {second}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.adapters.resolve import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.functions.asker import Asker
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import Services

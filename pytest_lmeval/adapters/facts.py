@@ -1,70 +1,236 @@
-"""What a run reads of an adapter."""
+"""The one reader of adapters: those of third parties may lack every member of the contract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.redaction import SHORTEST_IN_ANSWERS, Scrubber, is_secret_name, secrets_among
 
 LARGEST_WINDOW = 1_000_000
 """Requests that an adapter may want to know together, or have in flight."""
-ANSWERING_METHODS = ("complete", "generate_requests", "generate", "loglikelihood")
+_TAKES = {
+    "complete": "request): one request",
+    "generate_requests": "requests): a list of requests",
+    "generate": "prompts): a list of texts",
+    "loglikelihood": "requests): a list of requests",
+}
+ANSWERING_METHODS = tuple(_TAKES)
 
 
-def check_adapter(adapter: Any, spec: str) -> None:
-    """Raise UsageError unless ``adapter`` has one of the answering methods."""
-    if isinstance(adapter, str):
-        raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
-    if not any(callable(getattr(adapter, method, None)) for method in ANSWERING_METHODS):
-        wanted = ", ".join(ANSWERING_METHODS)
-        raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
-    for attribute in ("request_window", "requests_in_flight"):
-        if getattr(adapter, attribute, None) is not None:
-            wanted_requests(adapter, attribute)
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """The attributes that do not change during a run; an adapter may lack each of them.
+
+    ``methods`` are those of ANSWERING_METHODS that it has, and ``awaits_logprobs`` says that the last one is async.
+    """
+
+    methods: frozenset[str] = frozenset()
+    awaits_logprobs: bool = False
+    exact: bool = False
+    """True if the same input always gives the same output."""
+    answers: bool = True
+    """False if it answers nothing: a run of examples that need an answer is refused before it begins."""
+    trusted: bool = False
+    """True if the code it writes is ours: it may run in the best sandbox there is, whatever level is asked for."""
+    tells_cost: bool | None = None
+    """False if its answers never have a ``cost``: ``--lm-max-cost`` is refused at once."""
+    hostable: bool = False
+    """True if an async adapter survives pickling: it may run in a process of its own."""
+    forwards: bool = False
+    """True if ``complete`` takes ``adapters.http.forward.Forward``: what an application asks its server as it is."""
+    model_by_request: bool = False
+    """True if it has no model of its own, and asks for the one in the ``options`` of each request."""
+    takes_messages: bool = False
+    """True if applications may ask it by Anthropic's Messages interface at ``lm.base_url``."""
+    cacheable: bool = True
+    """False if its answers depend on more than the request: none is kept in the cache."""
+    answers_by_example: bool = False
+    """True if, as a judge, it answers by the example that a question is about."""
+    base_url: str = ""
+    """Its address, for messages; the address of the run's own endpoint is refused."""
+    requests_per_minute: float | None = None
+    """An async adapter is not sent more requests than that."""
+    tokens_per_minute: float | None = None
+    """An async adapter is not sent, and does not write, more tokens than that."""
+    requests_in_flight: int | None = None
+    """How many requests an async adapter wants to have in flight, instead of ``--lm-concurrency``."""
+    request_window: int | None = None
+    """How many requests a batch adapter wants to know together, instead of a batch of ``--lm-batch-size`` examples."""
+    request_options: frozenset[str] = frozenset()
+    """The options that one request may set, by name; ``"*"`` for all. The request has them in ``options``."""
+    known_secrets: tuple[str, ...] = ()
+    """Texts that a run hides in its cache, journal, reports and messages."""
+    recorded_models: frozenset[str] | None = None
+    """The models whose answers a recording holds, by name; of another adapter None."""
+
+    @classmethod
+    def of(cls, adapter: object) -> AdapterFacts:
+        """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None counts as absent."""
+        found = {each.name: value for each in _ATTRIBUTES if (value := _read(adapter, each.name)) is not None}
+        methods = frozenset(name for name in ANSWERING_METHODS if method(adapter, name))
+        return cls(methods, iscoroutinefunction(method(adapter, "loglikelihood")), **found)
+
+    @property
+    def streams(self) -> bool:
+        """Whether it answers request by request, many at a time, and not in batches."""
+        return "complete" in self.methods or self.awaits_logprobs
+
+    @property
+    def writes(self) -> str:
+        """The method that returns texts: the first of the answering methods that it has; "" without any."""
+        return next((name for name in ANSWERING_METHODS[:3] if name in self.methods), "")
+
+    @property
+    def scores(self) -> bool:
+        """Whether it returns log-probabilities."""
+        return "loglikelihood" in self.methods
 
 
-def wanted_requests(adapter: Any, attribute: str) -> int:
-    """Return how many requests an adapter wants by ``attribute``; raise UsageError for what is no such number."""
-    wanted = getattr(adapter, attribute)
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= LARGEST_WINDOW:
-        expected = f"expected a whole number from 1 to {LARGEST_WINDOW}"
-        raise UsageError(f"adapter {adapter_name(adapter)}: {attribute} is {wanted!r:.80}; {expected}")
-    return wanted
-
-
-def adapter_name(adapter: Any) -> str:
+def adapter_name(adapter: object) -> str:
     """Return the adapter's ``name``, or its class's where it has none, as text without control characters."""
     name = getattr(adapter, "name", None)
     text = name if isinstance(name, str) and name else type(adapter).__name__
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def scrubber_of_objects(*adapters: Any) -> Scrubber:
+def is_ours(adapter: object) -> bool:
+    """Tell whether the adapter is one of this package."""
+    return type(adapter).__module__.startswith("pytest_lmeval.")
+
+
+def method(adapter: object, name: str) -> Callable[..., Any] | None:
+    """Return a method of the adapter; None if it has no such method."""
+    found = getattr(adapter, name, None)
+    return found if callable(found) else None
+
+
+def is_ready(adapter: object) -> bool:
+    """Tell whether it is known by now that the model answers."""
+    return bool(_read(adapter, "is_ready"))
+
+
+def fingerprint(adapter: object) -> str:
+    """Return what distinguishes the model from others of its name; "" if the adapter does not say."""
+    return str(_read(adapter, "fingerprint") or "")
+
+
+def manifest(adapter: object) -> Mapping[str, object]:
+    """Return what is known of the model by now."""
+    return _read(adapter, "manifest") or {}
+
+
+def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
+    """Return those of the members that the adapter has, as they are."""
+    return {name: getattr(adapter, name) for name in names if hasattr(adapter, name)}
+
+
+def tell(adapter: Any, name: str, value: object) -> bool:
+    """Set an attribute that is the run's to set, if the adapter has it; return whether it does."""
+    if has := hasattr(adapter, name):
+        setattr(adapter, name, value)
+    return has
+
+
+def check_adapter(adapter: object, spec: str) -> None:
+    """Raise UsageError unless ``adapter`` has an answering method, and each member is of the right type."""
+    if isinstance(adapter, str):
+        raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
+    facts = AdapterFacts.of(adapter)
+    if not facts.methods:
+        wanted = ", ".join(ANSWERING_METHODS)
+        raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
+    for name in (facts.writes, "loglikelihood"):
+        if name in facts.methods and not is_ours(adapter):
+            _check_call(method(adapter, name), name, f"adapter {spec!r}: {name}")
+
+
+def _check_call(own: Any, name: str, which: str) -> None:
+    """Raise UsageError for a method that no request could be answered by: by its kind, or what it takes."""
+    from pytest_lmeval.registry import wrong_arguments
+
+    if name.startswith("generate") and (iscoroutinefunction(own) or isasyncgenfunction(own)):
+        raise UsageError(
+            f"{which} is async, and is not awaited: write `async def complete(self, request)`, which returns the "
+            "answer to one request"
+        )
+    if isgeneratorfunction(own) or isasyncgenfunction(own):
+        raise UsageError(f"{which} is a generator: return the answer instead of yielding it")
+    if wrong := wrong_arguments(own, 1):
+        raise UsageError(f"{which} cannot be called: {wrong}; expected {name}(self, {_TAKES[name]}")
+
+
+def scrubber_of_objects(*adapters: object) -> Scrubber:
     """Return what hides the secrets that adapters hold: ``known_secrets``, and attributes such as ``_token``."""
     scrubber = Scrubber.of_options(*map(_held, adapters))
-    scrubber.learn(secret for adapter in adapters for secret in known_secrets(adapter))
+    scrubber.learn(secret for adapter in adapters for secret in AdapterFacts.of(adapter).known_secrets)
     return scrubber
 
 
-def secrets_of(adapter: Any) -> list[str]:
+def secrets_of(adapter: object) -> list[str]:
     """Return the secrets that an adapter holds; of attributes those that are no common words."""
     held = secrets_among(_held(adapter))
-    return [*known_secrets(adapter), *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]
+    known = AdapterFacts.of(adapter).known_secrets
+    return [*known, *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]
 
 
-def known_secrets(adapter: Any) -> Iterable[str]:
-    """Return what an adapter says is to be hidden; raise UsageError where that is no list of texts."""
-    given = getattr(adapter, "known_secrets", ())
-    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(one, str) for one in given):
-        raise UsageError(
-            f"adapter {adapter_name(adapter)}: known_secrets is {type(given).__name__}; expected a list of texts"
-        )
-    return given
-
-
-def _held(adapter: Any) -> Mapping[str, Any]:
+def _held(adapter: object) -> Mapping[str, object]:
     # Of what is not named like a secret, texts alone: a model's tables are no place for a password, and are long.
-    held: Mapping[str, Any] = getattr(adapter, "__dict__", {})
+    held: Mapping[str, object] = getattr(adapter, "__dict__", {})
     return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
+
+
+def _read(adapter: object, name: str) -> Any:
+    """Return a member as its check takes it; None if it is absent, or None."""
+    try:
+        given = getattr(adapter, name, None)
+    except Exception as error:  # an adapter's own code
+        raise UsageError(f"adapter {adapter_name(adapter)}: {name} raised {type(error).__name__}: {error}") from None
+    check = _CHECKS[name]
+    if given is None or check.fits(given):
+        return None if given is None else check.take(given)
+    is_shown = isinstance(given, bool | int | float | str) and not is_secret_name(name)
+    shown = f"{given!r:.80}" if is_shown else type(given).__name__
+    hint = "; a method needs @property" if callable(given) else ""
+    raise UsageError(f"adapter {adapter_name(adapter)}: {name} is {shown}; expected {check.wanted}{hint}")
+
+
+class _Check(NamedTuple):
+    """The description of a type of members, and functions that recognise a value of it and take the value over."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
+    take: Callable[[Any], Any]
+
+
+def _are_texts(value: object) -> bool:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
+        return False
+    return all(isinstance(one, str) for one in value)
+
+
+_FLAG = _Check("True or False", lambda value: isinstance(value, bool), bool)
+_REQUESTS = f"a whole number from 1 to {LARGEST_WINDOW}"
+_NAMES = _Check("a list of names", _are_texts, frozenset)
+_OF_TYPE = {
+    "bool": _FLAG,
+    "bool | None": _FLAG,
+    # Clients have objects for addresses, whose text is the address.
+    "str": _Check("a text", lambda value: not callable(value), str),
+    "float | None": _Check("a number >= 0", lambda value: is_number(value) and value >= 0, lambda value: value or None),
+    "int | None": _Check(_REQUESTS, lambda value: is_whole(value) and 1 <= value <= LARGEST_WINDOW, int),
+    "frozenset[str]": _NAMES,
+    "frozenset[str] | None": _NAMES,
+    "tuple[str, ...]": _Check("a list of texts", _are_texts, tuple),
+}
+_ATTRIBUTES = [each for each in fields(AdapterFacts) if each.name not in ("methods", "awaits_logprobs")]
+_CHECKS = {each.name: _OF_TYPE[str(each.type)] for each in _ATTRIBUTES} | {
+    "is_ready": _FLAG,
+    "fingerprint": _Check("a text", lambda value: isinstance(value, str), str),
+    "manifest": _Check("a mapping", lambda value: isinstance(value, Mapping), dict),
+}

@@ -16,9 +16,8 @@ from importlib.util import resolve_name
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name, fingerprint, is_ours
 from pytest_lmeval.adapters.resolve import Made, made_with
-from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import is_secret_name
 
 # Another key of the same account gets the same answers, and a run that asks nothing needs none.
@@ -71,40 +70,25 @@ def identity_of(adapter: Any) -> Identity:
 
 
 def _identity(adapter: Any, made: Made) -> Identity:
-    kind, model = type(adapter), _fingerprint(adapter)
+    kind, model = type(adapter), fingerprint(adapter)
     source = source_hash(kind, made.module, made.project)
-    is_ours = kind.__module__.startswith("pytest_lmeval.")
     known = {
         "name": adapter_name(adapter),
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "spec": made.spec,
-        "options": _plain(_options(adapter, made)),
+        "options": _plain(options_of(adapter)),
         "source": source,
         "fingerprint": model,
-        "attributes": {} if model or is_ours else dict(_attributes(adapter)),
+        "attributes": {} if model or is_ours(adapter) else dict(_attributes(adapter)),
     }
     content = json.dumps(known, sort_keys=True).encode("utf-8", "backslashreplace")
     return Identity(sha256(content).hexdigest(), bool(model or (made.spec and source)))
 
 
-def _fingerprint(adapter: Any) -> str:
-    try:
-        found = getattr(adapter, "fingerprint", None)
-    except Exception as error:  # an adapter's own code
-        raise UsageError(
-            f"adapter {adapter_name(adapter)}: fingerprint raised {type(error).__name__}: {error}"
-        ) from None
-    if found is None or isinstance(found, str):
-        return found or ""
-    raise UsageError(
-        f"adapter {adapter_name(adapter)}: fingerprint: expected a text, got {type(found).__name__}; "
-        "a method needs @property"
-    )
-
-
-def _options(adapter: Any, made: Made) -> Mapping[str, Any]:
+def options_of(adapter: Any) -> Mapping[str, object]:
+    """Return the options that an adapter was made with, and those that it says it has; none is a key of the API."""
     own = getattr(adapter, "options", None)
-    options = {**made.options, **(own if isinstance(own, Mapping) else {})}
+    options = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
     return {name: value for name, value in options.items() if not str(name).startswith(_ACCESS)}
 
 

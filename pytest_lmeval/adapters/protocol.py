@@ -1,75 +1,82 @@
-"""What an adapter is: the only model-specific code.
+"""The contract of an adapter, the only model-specific code; :class:`.facts.AdapterFacts` has its attributes.
 
-An adapter has a ``name`` and one way to answer; the first of these that it has is used::
-
-    async def complete(self, request: Generate) -> Completion                       one request, awaited
-    def generate_requests(self, requests: list[Generate]) -> list[Completion]       a batch, with the full requests
-    def generate(self, prompts: Sequence[str]) -> list[str]                         a batch of plain prompts
-
-Any may also have ``loglikelihood(requests: list[LogLikelihood]) -> list[LogProb]``. It may be async: it then gets lists
-of one request, many at a time. Optional attributes:
-
-``exact``
-    True if the same input always gives the same output.
-``answers``
-    False if it answers nothing: a run of examples that need an answer is then refused before it begins.
-``trusted``
-    True if the code it writes is ours, so that it may run in the best sandbox there is, whatever level is asked for.
-``tells_cost``
-    False if its answers never have a ``cost``.
-``requests_per_minute``, ``tokens_per_minute``
-    Numbers: an async adapter is not asked faster.
-``base_url``
-    Its address, for messages.
-``requests_in_flight``
-    How many requests an async adapter wants to have in flight, instead of ``--lm-concurrency``.
-``is_ready``
-    True if it is known that the model of an async adapter answers: the first request does not go alone.
-``time_limit_s``
-    Set by the run, where an async adapter has such an attribute: the seconds for one attempt at one request. The
-    adapter then raises AdapterTimeout itself, as it knows when the model begins with a request.
-``cancelled_after_s``
-    Set by the run, where an async adapter has such an attribute and no ``time_limit_s``: the seconds after which it
-    cancels an attempt. The adapter need not watch over a longer time itself.
-``hostable``
-    True if an async adapter survives pickling: it may then run in a process of its own.
-``forwards``
-    True if ``complete`` takes requests of applications that go to its server as they are, ``http.forward.Forward``.
-``model_by_request``
-    True if it has no model of its own, and asks for the one that each request has in its ``options``.
-``takes_messages``
-    True if applications may ask it by Anthropic's Messages interface, at ``lm.base_url``.
-``request_window``
-    How many requests a batch adapter wants to know together, instead of a batch of ``--lm-batch-size`` examples. With
-    the method ``plan_window(requests) -> list[list[int]]`` it says which of them go together, by their places, each
-    once; they are all ``Generate`` or all ``LogLikelihood``. Each list is then asked in a call of its own, in that
-    order. Without the method all are asked in one call.
-``think_tags``
-    Set by the run, where there is such an attribute: the tags around thoughts, or None. An adapter that knows that its
-    prompt ends with the opening tag puts it before the text.
-``request_options``
-    The names of the options that it takes from a single request, in ``Generate.options``; ``"*"`` among them: any. Only
-    one that takes any gets, from an application's client, tools with more than name, description and parameters.
-``manifest``
-    A mapping of what is known of the model: ``id``, ``revision``, ``sha256``.
-``known_secrets``
-    A list of texts that a run hides in its cache, journal, reports and messages, and an application sees.
-``check_selection(keys)``
-    Called once before the run with every selected ``(task, id)``; raises UsageError if it cannot answer them.
-``close()``, ``async aclose()``
-    Called once after the run; ``aclose`` in the event loop that ``complete`` ran in.
+An adapter is any object with a ``name`` and one way to answer. It need not inherit from these classes, and may lack
+every other member: ``facts`` is what reads adapters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from pytest_lmeval.types import Generate, Wish
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Wish
 
 ANY_OPTION = "*"
 """Among an adapter's ``request_options``: it takes whatever a single request has instead of the adapter's options."""
+
+
+@runtime_checkable
+class ModelAdapter(Protocol):
+    """What every adapter has: the name that the leaderboard shows."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, e.g. ``vendor.v1``."""
+
+
+class AnsweringAdapter(ModelAdapter, Protocol):
+    """The ways to answer; the first of ``complete``, ``generate_requests`` and ``generate`` is used."""
+
+    async def complete(self, request: Generate) -> Completion:
+        """Return the answer to one request; many are in flight at once."""
+
+    def generate_requests(self, requests: list[Generate]) -> Sequence[Completion]:
+        """Return the answers to a batch, in order, with all that is known of each request."""
+
+    def generate(self, prompts: Sequence[str]) -> Sequence[str]:
+        """Return the answers to a batch of plain prompts, in order."""
+
+    def loglikelihood(self, requests: list[LogLikelihood]) -> Sequence[LogProb]:
+        """Return how probable each continuation is; if it is async, it gets lists of one request, many at a time."""
+
+    def plan_window(self, requests: list[Request]) -> Sequence[Sequence[int]]:
+        """Return which requests of a window, all of one kind, go together in a call, by their places, each once."""
+
+
+class RunningAdapter(ModelAdapter, Protocol):
+    """Members that a run calls, reads or sets while it goes on."""
+
+    def check_selection(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Raise UsageError if it cannot answer every selected ``(task, id)``; called once, before the run."""
+
+    def close(self) -> None:
+        """Let go of what it holds; called once, after the run."""
+
+    async def aclose(self) -> None:
+        """Let go of what it holds; called once, after the run, in the event loop that ``complete`` ran in."""
+
+    def as_judge(self) -> ModelAdapter:
+        """Return the adapter that answers in its place if it is a judge."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is known that the model of an async adapter answers: the first request does not go alone."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What distinguishes the model from others of its name, such as a hash of its weights."""
+
+    @property
+    def manifest(self) -> Mapping[str, object]:
+        """What is known of the model (``id``, ``revision``, ``sha256``) for the board; ``remarks`` is a list."""
+
+    think_tags: tuple[str, str] | None
+    """Set by the run: the tags around thoughts, or None. If a prompt ends with the first, the answer begins with it."""
+    time_limit_s: float
+    """Set by the run of an async adapter: the seconds for a request, after which it raises AdapterTimeout itself."""
+    cancelled_after_s: float
+    """Set by the run of an async adapter without ``time_limit_s``: when the run cancels a request."""
 
 
 class NamedModel(str):
@@ -87,16 +94,6 @@ def without_wishes(request: Generate, keep: Iterable[str] = ()) -> Generate:
     return request if len(options) == len(request.options) else replace(request, options=options)
 
 
-def as_taken(request: Generate, adapter: object) -> Generate:
-    """Return a request without the wishes that ``adapter`` does not take from a single request."""
-    taken = frozenset(getattr(adapter, "request_options", ()))
-    return request if ANY_OPTION in taken or not request.options else without_wishes(request, taken)
-
-
-@runtime_checkable
-class ModelAdapter(Protocol):
-    """What every adapter has: the name that the leaderboard shows."""
-
-    @property
-    def name(self) -> str:
-        """The model's name, e.g. ``vendor.v1``."""
+def as_taken(request: Generate, options: frozenset[str]) -> Generate:
+    """Return a request without the wishes that an adapter with these ``request_options`` does not take."""
+    return request if ANY_OPTION in options else without_wishes(request, options)

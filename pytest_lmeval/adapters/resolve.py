@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pytest_lmeval.adapters.facts import ANSWERING_METHODS, check_adapter
+from pytest_lmeval.adapters.facts import ANSWERING_METHODS, check_adapter, method
 from pytest_lmeval.errors import LmevalError, UnknownName, UsageError, did_you_mean
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.project import project_table
@@ -122,7 +122,7 @@ def resolve_adapter(
         else:
             from pytest_lmeval.adapters.objects import imported_object
 
-            adapter, module = _from_object(imported_object(name, argument, project), options, spec), name
+            adapter, module = _made_from(imported_object(name, argument, project), options, spec), name
     except LmevalError as error:
         if named_by in SERVERS.get(name, ()) and "base_url" in str(error):
             raise UsageError(f"{error} (base_url is the environment variable {named_by})") from None
@@ -139,16 +139,6 @@ def resolve_adapter(
     return adapter
 
 
-def is_offline() -> bool:
-    """Tell an adapter that is being made whether nothing will be asked of it."""
-    return making().offline
-
-
-def environment_variable(name: str) -> str:
-    """Return the value of a variable for an adapter that is being made, as it was when the run's options were read."""
-    return (making().read(name) or "").strip()
-
-
 def making() -> Making:
     """Return what an adapter that is being made is made with."""
     return _MAKING.get(Making(Registry()))
@@ -161,8 +151,8 @@ def made_with(adapter: Any) -> Made:
 
 def as_judge(adapter: Any) -> Any:
     """Return what answers the questions to a judge that ``adapter`` is: a recording has its own for them."""
-    make = getattr(adapter, "as_judge", None)
-    return make() if callable(make) else adapter
+    make = method(adapter, "as_judge")
+    return adapter if make is None else make()
 
 
 class Resolved(NamedTuple):
@@ -244,16 +234,8 @@ def _is_module_path(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def _from_object(value: Any, options: Mapping[str, Any], spec: str) -> Any:
-    from pytest_lmeval.adapters.own import check_own
-
-    made = _made_from(value, options, spec)
-    check_own(made, spec)
-    return made
-
-
 def _made_from(value: Any, options: Mapping[str, Any], spec: str) -> Any:
-    if isinstance(value, type) or not any(hasattr(value, method) for method in ANSWERING_METHODS):
+    if isinstance(value, type) or not any(method(value, name) for name in ANSWERING_METHODS):
         if not callable(value):
             raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter, or what makes one")
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name, method
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, TransientError
 from pytest_lmeval.postprocess import split_thoughts
@@ -36,35 +36,27 @@ def ask(
     at the beginning of a text; None leaves texts as they are.
     """
     answers: dict[int, Answer] = {}
-    for kind, method in (
-        (Generate, _generate_method(adapter)),
-        (LogLikelihood, getattr(adapter, "loglikelihood", None)),
-    ):
+    for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):
         numbers = [number for number, request in enumerate(requests) if isinstance(request, kind)]
         if numbers:
             batch = [requests[number] for number in numbers]
-            answers.update(zip(numbers, _ask_kind(adapter, kind, method, batch, passthrough), strict=True))
+            answers.update(zip(numbers, _ask_kind(adapter, kind, answer, batch, passthrough), strict=True))
     return [without_thoughts(answers[number], request, think_tags) for number, request in enumerate(requests)]
-
-
-def is_async(adapter: Any) -> bool:
-    """Tell whether the adapter's ``loglikelihood`` is to be awaited."""
-    return inspect.iscoroutinefunction(getattr(adapter, "loglikelihood", None))
 
 
 def _ask_kind(
     adapter: Any,
     kind: type[Request],
-    method: Callable[[list[Any]], Any] | None,
+    answer: Callable[[list[Any]], Any] | None,
     batch: list[Request],
     passthrough: tuple[type[BaseException], ...],
 ) -> list[Answer]:
-    if method is None:
+    if answer is None:
         missing = "loglikelihood" if kind is LogLikelihood else "any of complete, generate_requests, generate"
         return [AdapterError(f"adapter {adapter_name(adapter)} has no {missing}")] * len(batch)
     started = time.perf_counter()
     try:
-        returned = method(batch)
+        returned = answer(batch)
     except BaseException as error:
         found = unusable(adapter, error, passthrough)
         found.together = len(batch)
@@ -95,11 +87,10 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
 
 
 def _generate_method(adapter: Any) -> Callable[[list[Any]], Any] | None:
-    if callable(getattr(adapter, "generate_requests", None)):
-        return lambda batch: adapter.generate_requests(batch)
-    if callable(getattr(adapter, "generate", None)):
+    own = method(adapter, "generate_requests")
+    if own is None and method(adapter, "generate") is not None:
         return lambda batch: _generate_texts(adapter, batch)
-    return None
+    return own
 
 
 def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:

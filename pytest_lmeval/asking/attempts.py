@@ -12,8 +12,8 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
-from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable, with_attempts, without_thoughts
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name, tell
+from pytest_lmeval.asking.ask import Answer, ask, check_answer, unusable, with_attempts, without_thoughts
 from pytest_lmeval.asking.limits import Outage, Sent, Unusable
 from pytest_lmeval.asking.pacing import RateLimit, Waits
 from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, backoff_s, is_too_long
@@ -60,13 +60,14 @@ class Attempts:
         self._outage = outage
         self._waits = waits
         self._on_late = on_late
-        self._awaits_logprobs = is_async(adapter)
-        self._rates = RateLimit(adapter, policy.share, partial(self._sleep, what=OWN))
+        facts = AdapterFacts.of(adapter)
+        self._awaits_logprobs = facts.awaits_logprobs
+        self._rates = RateLimit(facts, policy.share, partial(self._sleep, what=OWN))
         self._limit_s = policy.timeout_s
-        if hasattr(adapter, "time_limit_s"):  # it knows when the time of a request begins
-            adapter.time_limit_s, self._limit_s = policy.timeout_s, math.inf
-        elif hasattr(adapter, "cancelled_after_s"):
-            adapter.cancelled_after_s = policy.timeout_s
+        if tell(adapter, "time_limit_s", policy.timeout_s):  # it knows when the time of a request begins
+            self._limit_s = math.inf
+        else:
+            tell(adapter, "cancelled_after_s", policy.timeout_s)
         # All have the same time, so that the first to begin is the first to be late.
         self._ends: dict[Asked, float] = {}
         self._timer: asyncio.TimerHandle | None = None

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
-from pytest_lmeval.adapters.identity import Identity, identity_of
-from pytest_lmeval.adapters.resolve import made_with
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
+from pytest_lmeval.adapters.identity import Identity, identity_of, options_of
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.hashes import request_hash
@@ -55,7 +53,7 @@ class Cache:
 
     def of(self, adapter: Any) -> CachedAnswers | None:
         """Return the cached answers of ``adapter``; None of one whose answers are not the request's alone."""
-        if not getattr(adapter, "cacheable", True):
+        if not AdapterFacts.of(adapter).cacheable:
             return None
         identity = identity_of(adapter)
         if identity.is_sure:
@@ -96,7 +94,7 @@ class CachedAnswers:
         self._mode = cache.settings.mode
         self._name = adapter_name(adapter)
         self._adapter = f"{identity.key} {cache.reading}".encode("utf-8", "backslashreplace")
-        self._temperature = _temperature(adapter)
+        self._temperature = options_of(adapter).get("temperature", 0)
 
     def find(self, request: Request) -> Answer | None:
         """Return the answer to use; an AdapterError where none may be asked for; None where one is to be asked for."""
@@ -154,12 +152,6 @@ class NoAnswers(CachedAnswers):
 
 def _answers(answer: Response, request: Request) -> bool:
     return isinstance(answer, Completion) == isinstance(request, Generate)
-
-
-def _temperature(adapter: Any) -> Any:
-    own = getattr(adapter, "options", None)
-    made: Mapping[str, Any] = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
-    return made.get("temperature", 0)
 
 
 def _whose(request: Request) -> str:

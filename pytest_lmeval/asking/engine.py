@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.arguments import WORTH_A_PROCESS
-from pytest_lmeval.asking.ask import Answer, is_async
+from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.batching import BatchTransport
 from pytest_lmeval.asking.policy import Policy, Wait
 from pytest_lmeval.asking.transport import Inbox, Job, Sender, Transport
@@ -83,11 +84,10 @@ class Engine:
         policy = policy or Policy()
         self.caches = cache is not None
         self.stopped = ""
-        self.streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
-        if self.streams and getattr(adapter, "requests_in_flight", None) is not None:
-            from pytest_lmeval.adapters.facts import wanted_requests
-
-            policy = replace(policy, concurrency=wanted_requests(adapter, "requests_in_flight"))
+        facts = AdapterFacts.of(adapter)
+        self.streams = facts.streams
+        if self.streams and facts.requests_in_flight is not None:
+            policy = replace(policy, concurrency=facts.requests_in_flight)
         self.policy = policy
         if budget is None and policy.max_cost is not None:
             from pytest_lmeval.asking.limits import Budget
@@ -99,14 +99,12 @@ class Engine:
         self._window = 4 * policy.concurrency if self.streams else policy.batch_size + 1
         self._refill = max(1, self._window // 8) if self.streams else 1
         self.together = self._window if self.streams else policy.batch_size
-        if not self.streams and getattr(adapter, "request_window", None) is not None:
-            from pytest_lmeval.adapters.facts import wanted_requests
-
-            self.together = wanted_requests(adapter, "request_window")
+        if not self.streams and facts.request_window is not None:
+            self.together = facts.request_window
             # While one window is asked, the next is made ready; it is not begun for a few requests.
             self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()
-        new_transport = partial(_transport, adapter, policy, self.streams, self._inbox, hooks.start, budget)
+        new_transport = partial(_transport, adapter, facts, policy, self._inbox, hooks.start, budget)
         self._sender = Sender(new_transport, self._inbox, cache)
         self._planned: dict[Hashable, Sequence[Hashable]] = {}
         self._ahead: Ahead = lambda: None
@@ -280,20 +278,20 @@ def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) ->
 
 def _transport(
     adapter: Any,
+    facts: AdapterFacts,
     policy: Policy,
-    streams: bool,
     inbox: Inbox,
     start: Callable[[], HelperProcess] | None,
     budget: Budget | None,
 ) -> Transport:
-    if not streams:
-        if (wanted := getattr(adapter, "request_window", None)) is None:
+    if not facts.streams:
+        if facts.request_window is None:
             return BatchTransport(adapter, policy, inbox, budget)
         from pytest_lmeval.asking.windows import WindowTransport
 
-        return WindowTransport(adapter, policy, inbox, wanted, budget)
+        return WindowTransport(adapter, policy, inbox, facts.request_window, budget)
     # What is to be sent next is decided by what others cost, which this process knows.
-    if budget is None and policy.concurrency >= WORTH_A_PROCESS and getattr(adapter, "hostable", False):
+    if budget is None and policy.concurrency >= WORTH_A_PROCESS and facts.hostable:
         from pytest_lmeval.asking.hosting import HelperProcess, HostedTransport
 
         return HostedTransport(adapter, policy, inbox, start or HelperProcess)

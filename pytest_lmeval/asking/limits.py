@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
 from pytest_lmeval.asking.policy import LONGEST_WAIT_S, is_too_long
 from pytest_lmeval.errors import (
     AdapterDown,
@@ -213,12 +213,12 @@ class Outage:
         return not self._works and not isinstance(error, TransientError | AdapterTimeout | RequestRefused)
 
     def _has_server(self, error: AdapterError) -> bool:
-        return bool(error.status or getattr(self._adapter, "base_url", ""))
+        return bool(error.status or AdapterFacts.of(self._adapter).base_url)
 
     @property
     def _who(self) -> str:
-        address = getattr(self._adapter, "base_url", "")
-        at = f" at {redact(address)}" if isinstance(address, str) and address else ""
+        address = AdapterFacts.of(self._adapter).base_url
+        at = f" at {redact(address)}" if address else ""
         return f"{adapter_name(self._adapter)}{at}"
 
 

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.types import Completion, Generate, Request
 
@@ -83,11 +83,13 @@ class RateLimit:
     is how it waits. Where it has neither, nothing ``limits`` requests.
     """
 
-    def __init__(self, adapter: Any, share: int, sleep: Callable[[float], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]] | None = None
+    ) -> None:
         self._sleep = sleep or asyncio.sleep
-        requests, tokens = (_per_second(adapter, f"{what}_per_minute", share) for what in ("requests", "tokens"))
-        self.limits = bool(requests or tokens)
-        self._requests, self._tokens = _Bucket(requests), _Bucket(tokens)
+        self.limits = bool(facts.requests_per_minute or facts.tokens_per_minute)
+        self._requests = _Bucket((facts.requests_per_minute or 0.0) / 60 / share)
+        self._tokens = _Bucket((facts.tokens_per_minute or 0.0) / 60 / share)
 
     async def acquire(self, request: Request) -> None:
         """Wait until ``request`` may go."""
@@ -106,7 +108,7 @@ class RateLimit:
 class _Bucket:
     """Fills at ``rate`` a second; taking more than it holds is a debt, and the time to wait until it is paid."""
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float) -> None:
         self._rate = rate
         self._level = self._most = max(1.0, rate * _BURST_S) if rate else 0.0
         self._filled = time.monotonic()
@@ -119,11 +121,6 @@ class _Bucket:
         self._level = min(self._most, self._level + (now - self._filled) * self._rate) - amount
         self._filled = now
         return max(0.0, -self._level / self._rate)
-
-
-def _per_second(adapter: Any, attribute: str, share: int) -> float | None:
-    per_minute = getattr(adapter, attribute, None)
-    return float(per_minute) / 60 / share if per_minute else None
 
 
 def _estimate(request: Request) -> float:

@@ -11,11 +11,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import (
+    AdapterFacts,
+    adapter_name,
+    fingerprint,
+    is_ours,
+    manifest,
+    members,
+    method,
+    tell,
+)
 from pytest_lmeval.adapters.identity import identity_of
 from pytest_lmeval.adapters.replicas import ATTRIBUTES, ReplicaFacts
 from pytest_lmeval.adapters.resolve import resolve_adapter
-from pytest_lmeval.asking.ask import Answer, ask, check_answer, is_async, unusable
+from pytest_lmeval.asking.ask import Answer, ask, check_answer, unusable
 from pytest_lmeval.asking.attempts import outcome
 from pytest_lmeval.asking.batching import is_of_several
 from pytest_lmeval.asking.windows import planned_calls
@@ -37,22 +46,21 @@ class Served:
             register_project_plugins(registry, folder)
         self._adapter = resolve_adapter(spec, registry, options, folder)
         self._calls = ThreadPoolExecutor(1)
-        self._awaits_logprobs = is_async(self._adapter)
+        self._awaits_logprobs = AdapterFacts.of(self._adapter).awaits_logprobs
         self.facts = _facts(self._adapter, node)
 
     async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
         """Return one answer per request, in order; thoughts are left in texts."""
-        if getattr(self._adapter, "think_tags", think_tags) != think_tags:
-            self._adapter.think_tags = think_tags
+        tell(self._adapter, "think_tags", think_tags)
         if self.facts.streams:
             return list(await asyncio.gather(*map(self._answer_one, requests)))
         return await self._in_turn(requests)
 
     async def close(self) -> None:
         """Close the adapter."""
-        for method in ("close", "aclose"):
+        for name in ("close", "aclose"):
             with suppress(Exception):  # it is over, and its process is about to end
-                if (done := getattr(self._adapter, method, lambda: None)()) is not None:
+                if (end := method(self._adapter, name)) is not None and (done := end()) is not None:
                     await done
 
     async def _in_turn(self, requests: Sequence[Request]) -> list[Answer]:
@@ -80,7 +88,7 @@ class Served:
         return [answers.get(place, unplanned) for place in range(len(requests))]
 
     def _planned(self, requests: Sequence[Request]) -> Iterator[Sequence[int]]:
-        if not callable(getattr(self._adapter, "plan_window", None)):
+        if method(self._adapter, "plan_window") is None:
             yield range(len(requests))
             return
         for scores in (False, True):
@@ -94,19 +102,17 @@ def _facts(adapter: Any, node: str) -> ReplicaFacts:
     from pytest_lmeval import __version__
 
     identity = identity_of(adapter)
-    is_ours = type(adapter).__module__.startswith("pytest_lmeval.")
-    manifest = getattr(adapter, "manifest", None)
-    streams = callable(getattr(adapter, "complete", None)) or is_async(adapter)
+    facts = AdapterFacts.of(adapter)
     return ReplicaFacts(
         name=adapter_name(adapter),
         identity=identity,
         # What the ledger knows a model by.
-        fingerprint=str(getattr(adapter, "fingerprint", "")) if is_ours else identity.key,
-        manifest=dict(manifest) if isinstance(manifest, Mapping) else {},
-        attributes={name: getattr(adapter, name) for name in ATTRIBUTES if hasattr(adapter, name)},
-        generates=any(callable(getattr(adapter, name, None)) for name in ("complete", "generate_requests", "generate")),
-        scores=callable(getattr(adapter, "loglikelihood", None)),
-        streams=streams,
+        fingerprint=fingerprint(adapter) if is_ours(adapter) else identity.key,
+        manifest=manifest(adapter),
+        attributes=members(adapter, ATTRIBUTES),
+        generates=bool(facts.writes),
+        scores=facts.scores,
+        streams=facts.streams,
         version=__version__,
         node=node,
         pid=os.getpid(),

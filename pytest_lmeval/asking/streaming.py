@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name, is_ready, method
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.attempts import Asked, Attempts
 from pytest_lmeval.asking.limits import Budget, Outage, Sent
@@ -41,7 +41,7 @@ class AsyncTransport:
         self._budget = budget
         self._waits = Waits()
         self._outage = Outage(adapter)
-        self._opening = Opening(self._outage.room, self._go_on, is_open=bool(getattr(adapter, "is_ready", False)))
+        self._opening = Opening(self._outage.room, self._go_on, is_open=is_ready(adapter))
         self._attempts = Attempts(adapter, policy, self._outage, self._waits, self._begin)
         self._heartbeat = time.monotonic()
         self._abandoned = False
@@ -166,8 +166,7 @@ class AsyncTransport:
             task.cancel()
         try:
             loop.run_until_complete(asyncio.wait(tasks, timeout=_LAST_WORDS_S))
-            aclose = getattr(self._adapter, "aclose", None)
-            if callable(aclose):
+            if (aclose := method(self._adapter, "aclose")) is not None:
                 loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
         except BaseException as error:  # nothing is lost by it but the model's own tidiness
             logging.getLogger(__name__).warning(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import adapter_name, method
 from pytest_lmeval.asking.ask import Answer, unusable
 from pytest_lmeval.asking.batching import BatchTransport
 from pytest_lmeval.asking.policy import Policy
@@ -105,7 +105,7 @@ class WindowTransport(BatchTransport):
 
     def _batches(self, places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
         """Yield the requests as they are to be asked; where the adapter's plan cannot be used, they are errors."""
-        if not callable(getattr(self._adapter, "plan_window", None)) or not places:
+        if method(self._adapter, "plan_window") is None or not places:
             yield from [places] if places else []
             return
         planned = self._planned(places)

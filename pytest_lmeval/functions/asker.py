@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
 from pytest_lmeval.adapters.protocol import ANY_OPTION, as_taken
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
@@ -76,18 +76,18 @@ class Asker:
         self._sending = threading.Lock()
         self._arrived: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._is_woken = False
-        self._options: frozenset[str] = frozenset(getattr(engine.adapter, "request_options", ()))
-        self.model_by_request = bool(getattr(engine.adapter, "model_by_request", False))
-        self._recorded: frozenset[str] | None = getattr(engine.adapter, "recorded_models", None)
+        self.facts = AdapterFacts.of(engine.adapter)
 
     def passes(self, model: str) -> bool:
         """Tell whether the model that a client named is asked, and not the adapter's own."""
         # A recording may hold answers of several models, and knows by the request whose they are.
-        return bool(model) and (self.model_by_request or (self._recorded is not None and model in self._recorded))
+        facts = self.facts
+        return bool(model) and (facts.model_by_request or model in (facts.recorded_models or ()))
 
     def answering(self, model: str) -> str:
         """Return the name of who answers a request whose options name ``model``; "" names none."""
-        is_there = self._recorded is None or model in self._recorded
+        recorded = self.facts.recorded_models
+        is_there = recorded is None or model in recorded
         return model if model and is_there else self.name
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
@@ -102,9 +102,9 @@ class Asker:
 
     def taken(self, request: Generate) -> tuple[Generate, set[str]]:
         """Return a request as far as the adapter takes it, and the names of what it does not take."""
-        if ANY_OPTION in self._options:
+        if ANY_OPTION in self.facts.request_options:
             return request, set()
-        options = {name: value for name, value in request.options.items() if name in self._options}
+        options = {name: value for name, value in request.options.items() if name in self.facts.request_options}
         tools = tuple({name: tool[name] for name in _OF_TOOLS if name in tool} for tool in request.tools)
         left_out = {f"tools[].{name}" for tool in request.tools for name in tool if name not in _OF_TOOLS}
         return replace(request, options=options, tools=tools), left_out | (request.options.keys() - options.keys())
@@ -150,16 +150,16 @@ class Asker:
                     self._recalls[example] = self._known.of(*example)
                 if (known := self._recalls[example].take(request)) is not None:
                     return known, request, request
-        if request.options and sent is None and ANY_OPTION not in self._options:
+        if request.options and sent is None and ANY_OPTION not in self.facts.request_options:
             sent = self._with_options_taken(request)
         return None, request, request if sent is None else sent
 
     def _with_options_taken(self, request: Generate) -> Generate:
         """Return a request without the wishes that the adapter does not take; raise AdapterError for other options."""
-        sent = as_taken(request, self.engine.adapter)
-        refused = sent.options.keys() - self._options
-        if refused:
-            takes = f"it takes {', '.join(sorted(self._options))}" if self._options else "it takes none per request"
+        own = self.facts.request_options
+        sent = as_taken(request, own)
+        if refused := sent.options.keys() - own:
+            takes = f"it takes {', '.join(sorted(own))}" if own else "it takes none per request"
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")
         return sent
 

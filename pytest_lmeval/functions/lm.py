@@ -208,7 +208,7 @@ class Lm(LmBase):
         asker = self._services.model
         fields = fields_of(given)
         named = fields["options"].get("model", "")
-        if asker.model_by_request and not named:
+        if asker.facts.model_by_request and not named:
             error = UsageError(
                 f"{place()}: lm.ask: {asker.name}: has no model of its own; name one, lm.ask(..., model=NAME), or say "
                 f"--lm-adapter={asker.name}:MODEL"

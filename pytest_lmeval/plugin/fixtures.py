@@ -122,6 +122,7 @@ def _judge(state: RunState) -> Any:
 
 def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:
     """Yield what ``make`` makes of the state, or for each of several models; close it afterwards."""
+    from pytest_lmeval.adapters.facts import method
     from pytest_lmeval.plugin.asking.state import run_states
 
     # Where one cannot be made, or does not close, the others are closed all the same.
@@ -129,8 +130,8 @@ def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[
         made = {}
         for label, state in run_states(config).items():
             made[label] = each = make(state)
-            close = getattr(each, "close", None) if not isinstance(each, _NoJudge) else None
-            if callable(close):
+            close = None if isinstance(each, _NoJudge) else method(each, "close")
+            if close is not None:
                 stack.callback(close)
         yield _provided(made)
 

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name, method
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC
@@ -158,7 +158,7 @@ def plan_run(
 ) -> RunPlan:
     """Return the plan of a run that needs what ``needed`` says; the parameters are those of :meth:`Run.plan`."""
     programs = any(needs.programs for needs in needed.values())
-    trusted = bool(getattr(adapter, "trusted", False))
+    trusted = AdapterFacts.of(adapter).trusted
     grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
     return RunPlan(
         registry,
@@ -175,7 +175,7 @@ def put_to(plan: RunPlan, adapter: Any) -> RunPlan:
     lacking, tasks = dict(plan.lacking), {}
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
-            if task.needs and not callable(getattr(adapter, task.needs, None)):
+            if task.needs and method(adapter, task.needs) is None:
                 raise UsageError(f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by")
             if names_no_model(adapter) and task.metric != METRIC and task.asks_model:
                 name = adapter_name(adapter)
@@ -230,7 +230,7 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 
 def names_no_model(adapter: Any) -> bool:
     """Tell whether an adapter asks for the model that each request names."""
-    return getattr(adapter, "model_by_request", False) is True
+    return AdapterFacts.of(adapter).model_by_request
 
 
 def check_named(judges: Iterable[Any]) -> None:
@@ -246,11 +246,10 @@ def check_named(judges: Iterable[Any]) -> None:
 
 def check_selection(units: Sequence[Unit], adapter: Any) -> None:
     """Raise UsageError where ``adapter`` refuses ``units``, or answers nothing and any but a function needs it to."""
-    if not getattr(adapter, "answers", True):
+    if not AdapterFacts.of(adapter).answers:
         _check_no_answers(units, adapter)
     # A conftest may refuse, before anything is asked, what was selected.
-    check = getattr(adapter, "check_selection", None)
-    if callable(check):
+    if (check := method(adapter, "check_selection")) is not None:
         check([(unit.task.name, unit.example.id) for unit in units])
 
 
@@ -280,11 +279,11 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
 
 
 def _tells_cost(adapter: Any) -> bool:
-    own = getattr(adapter, "tells_cost", None)
-    if own is not None:
-        return bool(own)
+    facts = AdapterFacts.of(adapter)
+    if facts.tells_cost is not None:
+        return facts.tells_cost
     # ``generate`` returns texts. What the others return may have a cost.
-    return any(callable(getattr(adapter, method, None)) for method in ("complete", "generate_requests"))
+    return not facts.methods.isdisjoint(("complete", "generate_requests"))
 
 
 def called(task: Task) -> str:

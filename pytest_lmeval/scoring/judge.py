@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
 from pytest_lmeval.adapters.protocol import as_taken
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
@@ -64,7 +64,7 @@ class Judge(NamedJudges):
 
         self.adapter_key = identity_of(engine.adapter).key[:16]
         self._known = known
-        self._by_example = bool(getattr(engine.adapter, "answers_by_example", False))
+        self._facts = AdapterFacts.of(engine.adapter)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
         """Return one completion per request; raise the AdapterError of the first that has none."""
@@ -80,7 +80,7 @@ class Judge(NamedJudges):
     def _asked_as(self, request: Generate) -> str:
         key = self.key(request)
         # Two recorded replies to one question may differ, if they are about two examples.
-        return f"{key} {request.task} {request.id}" if self._by_example else key
+        return f"{key} {request.task} {request.id}" if self._facts.answers_by_example else key
 
     def _send(self, wanted: Mapping[str, Generate]) -> None:
         new = [key for key in wanted if self._recalled(key) is None]
@@ -108,7 +108,7 @@ class Judge(NamedJudges):
 
     def taken(self, request: Generate) -> Generate:
         """Return a request without the wishes that the adapter does not take."""
-        return as_taken(request, self.engine.adapter) if request.options else request
+        return as_taken(request, self._facts.request_options) if request.options else request
 
     def _recalled(self, key: str) -> str | None:
         replies = self._known.get(key)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.adapters.own import check_own
+from pytest_lmeval.adapters.facts import check_adapter
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.registry import Registry
 from tests.conftest import Project
@@ -46,7 +46,7 @@ class Yields:
 )
 def test_an_adapter_that_cannot_be_called_is_refused(made: Any, wanted: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"adapter 'own': {wanted}")):
-        check_own(made(), "own")
+        check_adapter(made(), "own")
 
 
 def test_a_metric_that_cannot_be_called_is_refused() -> None:

@@ -7,13 +7,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.asking.windows import WindowTransport
-from pytest_lmeval.errors import AdapterError, AdapterTimeout, UsageError
+from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 from tests.tables import each_row
 
@@ -262,41 +260,6 @@ class Model:
         assert len(requests) == 1
         return [request.text.rpartition("say: ")[2] for request in requests]
 """
-
-
-@each_row(
-    ("window", "shown"),
-    [("0", "0"), ("-1", "-1"), ("True", "True"), ("2.0", "2.0"), ("'all'", "'all'"), ("10**9", "1000000000")],
-)
-def test_a_window_that_is_no_number_of_requests_is_refused(window: str, shown: str) -> None:
-    from pytest_lmeval.adapters.facts import check_adapter
-
-    names: dict[str, Any] = {}
-    exec(WINDOWED.format(window=window), names)
-    with pytest.raises(UsageError) as refused:
-        check_adapter(names["Model"](), "m:Model")
-    expected = f"adapter windowed.v1: request_window is {shown}; expected a whole number from 1 to 1000000"
-    assert expected == str(refused.value)
-    with pytest.raises(UsageError, match="request_window is"):
-        Engine(names["Model"]())
-
-
-@each_row(("wanted", "shown"), [(0, "0"), (True, "True"), (2.5, "2.5"), ("all", "'all'"), (10**9, "1000000000")])
-def test_requests_in_flight_that_are_no_number_of_requests_are_refused(wanted: Any, shown: str) -> None:
-    from pytest_lmeval.adapters.facts import check_adapter
-
-    class Model:
-        name = "wanting.v1"
-        requests_in_flight = wanted
-
-        async def complete(self, request: Generate) -> str:
-            return request.text
-
-    expected = f"adapter wanting.v1: requests_in_flight is {shown}; expected a whole number from 1 to 1000000"
-    for check in (lambda: check_adapter(Model(), "m:Model"), lambda: Engine(Model())):
-        with pytest.raises(UsageError) as refused:
-            check()
-        assert expected == str(refused.value)
 
 
 def test_a_command_asks_in_windows_and_scores_in_order_of_the_examples(project: Project) -> None:

@@ -38,8 +38,6 @@ class HfAdapter:
     bits of the numbers, and with them an answer now and then.
     """
 
-    exact = False
-    trusted = False
     tells_cost = False
     request_options = frozenset({"temperature", "top_p"})
 

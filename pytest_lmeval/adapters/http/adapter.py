@@ -46,8 +46,6 @@ class HttpAdapter(ABC, Generic[Given]):
     assembly: ClassVar[type[Assembly]]
     """Makes what puts the events of a stream together."""
 
-    exact = False
-    trusted = False
     hostable = True
     forwards = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from pytest_lmeval.adapters.resolve import environment_variable, is_offline
+from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.redaction import HIDDEN, Scrubber
 
@@ -65,8 +65,8 @@ def read_key(adapter: str, variable: str, needed: bool) -> ApiKey:
 
     Raise UsageError where it is ``needed`` and missing, or cannot be sent in a header.
     """
-    value = environment_variable(variable) if variable else ""
-    if needed and variable and not value and not is_offline():
+    value = (making().read(variable) or "").strip() if variable else ""
+    if needed and variable and not value and not making().offline:
         raise UsageError(
             f"adapter {adapter!r}: environment variable {variable} holds no API key; set it, name another one with "
             "api_key_env=NAME, or send no key with api_key_env=''"

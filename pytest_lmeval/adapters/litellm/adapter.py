@@ -19,7 +19,7 @@ from pytest_lmeval.adapters.litellm.options import read_options
 from pytest_lmeval.adapters.openai.request import request_fields
 from pytest_lmeval.adapters.openai.response import completion
 from pytest_lmeval.adapters.protocol import ANY_OPTION, without_wishes
-from pytest_lmeval.adapters.resolve import is_offline
+from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import AdapterError, TransientError, UsageError
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.redaction import Scrubber, is_secret_name
@@ -37,8 +37,6 @@ class LiteLLMAdapter:
     that cannot be used, a key that is missing, or without litellm.
     """
 
-    exact = False
-    trusted = False
     request_options = frozenset({ANY_OPTION})
 
     def __init__(self, model: str, /, **options: Any) -> None:
@@ -51,7 +49,7 @@ class LiteLLMAdapter:
         found = [value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET]
         self.known_secrets = tuple({*self._key.known(), *found})
         self._scrubber = Scrubber([*self.known_secrets])
-        self._litellm = None if is_offline() else _imported()
+        self._litellm = None if making().offline else _imported()
         self._model = model
         self._prices: Prices = read_prices()
         self.model_by_request = not model

@@ -9,7 +9,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import ScoringError, UsageError
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS, decoded, encoded, gate_value, standard_error
@@ -101,7 +101,7 @@ class HarnessTask(Task):
 
     def prepared(self, adapter: Any) -> HarnessTask:
         """Return the task; raise UsageError if ``adapter`` would answer otherwise than the task asks."""
-        taken = getattr(adapter, "request_options", ())
+        taken = AdapterFacts.of(adapter).request_options
         asked = {} if self.needs else self.generation["options"]
         lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
         if lacking:

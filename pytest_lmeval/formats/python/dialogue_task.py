@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import option_requests, ranked
 from pytest_lmeval.formats.python.completion_task import json_of
@@ -107,8 +108,7 @@ class DialogueTask(Task):
 
     def prepared(self, adapter: Any) -> DialogueTask:
         """Return the task as it is put to ``adapter``: by the letters' probabilities, where it gives them."""
-        gives = callable(getattr(adapter, "loglikelihood", None))
-        if not (self.is_categorical and gives):
+        if not (self.is_categorical and AdapterFacts.of(adapter).scores):
             return self
         return replace(self, by_probability=True)
 

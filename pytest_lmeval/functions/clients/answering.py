@@ -32,8 +32,8 @@ class Clients:
         self._asker = asker
         self.endpoint = endpoint
         self._kept: Mapping[str, str] = {}
-        self.takes_messages = bool(getattr(asker.engine.adapter, "takes_messages", False))
-        port, own = endpoint.root.rpartition(":")[2], str(getattr(asker.engine.adapter, "base_url", ""))
+        self.takes_messages = asker.facts.takes_messages
+        port, own = endpoint.root.rpartition(":")[2], asker.facts.base_url
         if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
             raise UsageError(
                 f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
@@ -59,7 +59,7 @@ class Clients:
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))
         step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {}), **self._kept}
-        if asker.model_by_request and not asked.model:
+        if asker.facts.model_by_request and not asked.model:
             error = refused(400, f"model: the request names none, and {name}: asks for the one that it names")
             close_failed(state, step, error)
             raise error
@@ -72,7 +72,7 @@ class Clients:
 
         state.check_is_running("a request to lm.base_url")
         what = f"{asked.method} {asked.path}"
-        if not getattr(self._asker.engine.adapter, "forwards", False):
+        if not self._asker.facts.forwards:
             error = refused(501, f"{what} goes to the adapter's server, and {self._asker.name} has none")
             self.refuse(state, what, error)
             raise error
@@ -81,8 +81,8 @@ class Clients:
         step = open_step(state, "http", what, request)
         model = model_in(asked.content)
         # What is replayed has no server, and its name is not the model's.
-        is_other = model not in ("", self._asker.name) and hasattr(self._asker.engine.adapter, "base_url")
-        is_other = is_other and not self._asker.model_by_request
+        is_other = model not in ("", self._asker.name) and self._asker.facts.base_url != ""
+        is_other = is_other and not self._asker.facts.model_by_request
         step.client = {**({"model": model} if is_other else {}), **self._kept}
         answer = await self._ask(state, step, request, request)
         try:

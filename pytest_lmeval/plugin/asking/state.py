@@ -231,14 +231,12 @@ class RunState:
     def _check_given(self, adapter: Any) -> None:
         """End the run where a conftest file gives what is no adapter: else each example would fail for it."""
         from pytest_lmeval.adapters.facts import check_adapter
-        from pytest_lmeval.adapters.own import check_own
         from pytest_lmeval.plugin.common.report import add_to_report
 
         try:
             if adapter is None:
                 raise UsageError("the fixture lm_adapter returned None; expected an adapter")
             check_adapter(adapter, "fixture lm_adapter")
-            check_own(adapter, "fixture lm_adapter")
         except UsageError as error:
             stopped = f"stopped: {error}"
             self.run.stop(stopped)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.errors import BudgetSpent
 from pytest_lmeval.functions.declare import fresh
 from pytest_lmeval.functions.example import ExampleState
@@ -52,7 +53,7 @@ class EvalSession:
     def __init__(self, state: RunState) -> None:
         self._state = state
         self._config = state.config
-        wanted = getattr(state.adapter, "requests_in_flight", None)
+        wanted = AdapterFacts.of(state.adapter).requests_in_flight
         self._concurrency = wanted or state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
         # They may have been any model's: no model's run is complete with them.

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.options import OpenAIOptions, read_options
@@ -45,7 +46,8 @@ def test_what_an_adapter_says_about_itself() -> None:
     assert "vendor/m-1" == adapter.name
     assert (90, None) == (adapter.requests_per_minute, adapter.tokens_per_minute)
     assert {"id": "vendor/m-1"} == adapter.manifest
-    assert (False, False) == (adapter.exact, adapter.trusted)
+    facts = AdapterFacts.of(adapter)
+    assert (False, False) == (facts.exact, facts.trusted)
     expected = {
         "base_url": LOCAL,
         "api_key_env": "OPENAI_API_KEY",

@@ -14,7 +14,7 @@ Check = Callable[[Any], Any]
 
 
 def checked(
-    adapter: str, checks: Mapping[str, Check], given: Mapping[str, Any], show: Callable[[Any], str] = repr
+    adapter: str, checks: Mapping[str, Check], given: Mapping[str, object], show: Callable[[Any], str] = repr
 ) -> dict[str, Any]:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     found = {}
@@ -62,7 +62,7 @@ def choice(*choices: str) -> Check:
 def table(example: str) -> Check:
     """Take a table of options by name, such as ``example``."""
 
-    def check(value: Any) -> Mapping[str, Any]:
+    def check(value: Any) -> Mapping[str, object]:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             raise ValueError(f"a table such as {example}")
         return value

@@ -20,9 +20,9 @@ from pytest_lmeval.project import project_table
 from pytest_lmeval.redaction import Scrubber, redact
 from pytest_lmeval.registry import Registry
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
-_Profiles = Mapping[str, Mapping[str, Any]]
+_Profiles = Mapping[str, Mapping[str, object]]
 Read = Callable[[str], str | None]
 """Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
 SERVERS = {
@@ -44,7 +44,7 @@ class Made:
     """
 
     spec: str = ""
-    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    options: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
     module: str = ""
     named_by: str = ""
     project: Path | None = None
@@ -73,7 +73,7 @@ def check_spec(spec: str, registry: Registry, project: Path | None = None) -> No
 def _check_spec(spec: str, registry: Registry, project: Path | None, profiles: _Profiles) -> None:
     if taken := sorted(profiles.keys() & registry.adapters.keys()):
         raise UsageError(f"pyproject.toml: tool.lmeval.adapters.{taken[0]}: an adapter has that name; choose another")
-    spec = profiles[spec]["adapter"] if spec in profiles else spec
+    spec = str(profiles[spec]["adapter"]) if spec in profiles else spec
     name, colon, _ = spec.partition(":")
     if name in registry.adapters or (colon and _is_module_path(name)):
         return
@@ -95,7 +95,7 @@ def _how_to_write(spec: str, choices: Collection[str], project: Path | None) -> 
 def resolve_adapter(
     spec: str,
     registry: Registry,
-    options: Mapping[str, Any] = _NOTHING,
+    options: Mapping[str, object] = _NOTHING,
     project: Path | None = None,
     *,
     offline: bool = False,
@@ -159,7 +159,7 @@ class Resolved(NamedTuple):
     """The adapter and the options that a spec means, and what named its ``base_url``, "" where nothing did."""
 
     adapter: str
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     named_by: str = ""
 
     @property
@@ -169,7 +169,7 @@ class Resolved(NamedTuple):
         return str(self.options.get("base_url", default))
 
 
-def resolve_profile(spec: str, options: Mapping[str, Any], project: Path | None, read: Read = os.getenv) -> Resolved:
+def resolve_profile(spec: str, options: Mapping[str, object], project: Path | None, read: Read = os.getenv) -> Resolved:
     """Return what ``spec`` means; ``options`` win over those of its profile, and they over environment variables.
 
     A variable that is empty or blank is as good as none.
@@ -189,12 +189,12 @@ def server_kind(spec: str, project: Path | None) -> str:
     return kind if kind in SERVERS else ""
 
 
-def _resolved(spec: str, options: Mapping[str, Any], profiles: _Profiles, read: Read) -> Resolved:
+def _resolved(spec: str, options: Mapping[str, object], profiles: _Profiles, read: Read) -> Resolved:
     named_by = "--lm-adapter-arg" if "base_url" in options else ""
     if spec in profiles:
         profile = dict(profiles[spec])
         named_by = named_by or (f"profile {spec}" if "base_url" in profile else "")
-        spec, options = profile.pop("adapter"), {**profile, **options}
+        spec, options = str(profile.pop("adapter")), {**profile, **options}
     variable, _ = SERVERS.get(spec.partition(":")[0], ("", ""))
     if named_by or not variable:
         return Resolved(spec, options, named_by)
@@ -202,7 +202,7 @@ def _resolved(spec: str, options: Mapping[str, Any], profiles: _Profiles, read: 
     return Resolved(spec, {**options, "base_url": value}, variable) if value else Resolved(spec, options, "default")
 
 
-def scrubber_of(options: Iterable[tuple[str, Mapping[str, Any]]], project: Path | None) -> Scrubber:
+def scrubber_of(options: Iterable[tuple[str, Mapping[str, object]]], project: Path | None) -> Scrubber:
     """Return what hides the secrets among the options of each spec, and those of every profile: a task may name one."""
     profiles = _profiles(project)
     given = (_resolved(spec, given, profiles, os.getenv).options for spec, given in options)
@@ -234,7 +234,7 @@ def _is_module_path(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def _made_from(value: Any, options: Mapping[str, Any], spec: str) -> Any:
+def _made_from(value: Any, options: Mapping[str, object], spec: str) -> Any:
     if isinstance(value, type) or not any(method(value, name) for name in ANSWERING_METHODS):
         if not callable(value):
             raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter, or what makes one")

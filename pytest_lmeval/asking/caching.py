@@ -73,9 +73,9 @@ class Cache:
         with self._counting:
             self.misses += 1
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return what the manifest says of the cache; numbers are of this process."""
-        facts: dict[str, Any] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
+        facts: dict[str, object] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
         others = {
             "oldest": "" if self.oldest is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.oldest)),

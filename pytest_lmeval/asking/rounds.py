@@ -37,7 +37,7 @@ class Player(Protocol):
     def recalled(self, request: Generate) -> str | None:
         """Return what an earlier run has of its reply."""
 
-    def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
+    def record(self, request: Generate, reply: Completion) -> Mapping[str, object]:
         """Return what the details of the result have of a reply."""
 
 
@@ -60,7 +60,7 @@ class Conversation:
         self.request: Request | None = first
         self.aside: Aside | None = None
         self.player = player
-        self._asides: list[Mapping[str, Any]] = []
+        self._asides: list[Mapping[str, object]] = []
         self._follow_up = follow_up
         self._recall = recall or Recall()
         self._note = note

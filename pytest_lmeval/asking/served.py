@@ -40,7 +40,7 @@ class Served:
     Raise UsageError where it cannot be made. A batch adapter gets one batch at a time, in the order in which they came.
     """
 
-    def __init__(self, spec: str, options: Mapping[str, Any], project: str | None, node: str) -> None:
+    def __init__(self, spec: str, options: Mapping[str, object], project: str | None, node: str) -> None:
         registry, folder = default_registry(), None if project is None else Path(project)
         if folder is not None:
             register_project_plugins(registry, folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.anthropic.options import MessagesOptions, read_options
 from pytest_lmeval.adapters.anthropic.request import request_body, stops
@@ -35,7 +35,7 @@ class AnthropicAdapter(HttpAdapter[MessagesOptions]):
         {"model", "temperature", "top_p", "top_k", "thinking", "metadata", "service_tier", "output_config"}
     )
 
-    def _read_options(self, given: Mapping[str, Any]) -> MessagesOptions:
+    def _read_options(self, given: Mapping[str, object]) -> MessagesOptions:
         return read_options(given)
 
     def _headers(self, key: ApiKey) -> Mapping[str, str]:

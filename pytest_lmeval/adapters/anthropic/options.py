@@ -65,7 +65,7 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def read_options(given: Mapping[str, Any]) -> MessagesOptions:
+def read_options(given: Mapping[str, object]) -> MessagesOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):

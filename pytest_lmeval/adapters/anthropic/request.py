@@ -63,7 +63,7 @@ def _system(prompt: Sequence[Message]) -> str:
     return "\n\n".join(message.content for message in prompt if message.role in _SYSTEM)
 
 
-def _messages(prompt: Sequence[Message]) -> list[dict[str, Any]]:
+def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
     """Return the conversation as turns of user and assistant: neighbours of one role are one turn of several blocks."""
     turns: list[dict[str, Any]] = []
     for message in prompt:
@@ -80,7 +80,7 @@ def _messages(prompt: Sequence[Message]) -> list[dict[str, Any]]:
     return turns
 
 
-def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+def _blocks(message: Message) -> Iterator[dict[str, object]]:
     if message.role == "tool":
         yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
         return
@@ -91,12 +91,12 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
 
 
-def _input(call: ToolCall) -> dict[str, Any]:
+def _input(call: ToolCall) -> dict[str, object]:
     """Return the arguments of a call that is sent back; the interface takes objects only, whatever the model wrote."""
     return {"INVALID_JSON": call.arguments} if call.values is None else call.values
 
 
-def _tools(request: Generate) -> Mapping[str, Any]:
+def _tools(request: Generate) -> Mapping[str, object]:
     if not request.tools:
         return {}
     tools = {"tools": [_tool(tool) for tool in request.tools]}
@@ -106,6 +106,6 @@ def _tools(request: Generate) -> Mapping[str, Any]:
     return {**tools, "tool_choice": _CHOICES.get(choice) or {"type": "tool", "name": choice}}
 
 
-def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _tool(tool: Mapping[str, Any]) -> dict[str, object]:
     own = {name: value for name, value in tool.items() if name != "parameters"}
     return own | {"input_schema": {"type": "object", **(tool.get("parameters") or {})}}

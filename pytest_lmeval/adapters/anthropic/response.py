@@ -70,7 +70,7 @@ def completion(
     )
 
 
-def _blocks(document: Document) -> list[Mapping[str, Any]]:
+def _blocks(document: Document) -> list[Mapping[str, object]]:
     """Return the blocks of the message; raise AdapterError for anything else."""
     content = document.fields.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
@@ -85,11 +85,11 @@ def _blocks(document: Document) -> list[Mapping[str, Any]]:
     return content
 
 
-def _joined(blocks: Sequence[Mapping[str, Any]], kind: str) -> str:
-    return "".join(block[kind] for block in blocks if block["type"] == kind)
+def _joined(blocks: Sequence[Mapping[str, object]], kind: str) -> str:
+    return "".join(str(block[kind]) for block in blocks if block["type"] == kind)
 
 
-def _tool_call(document: Document, block: Mapping[str, Any]) -> ToolCall:
+def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
     """Return a call; the arguments of one that was streamed are the text that the model wrote, valid or not."""
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not isinstance(given, dict | str):

@@ -19,12 +19,12 @@ class StreamedMessage:
     def __init__(self) -> None:
         self.has_content = False
         self.has_ended = False
-        self._message: dict[str, Any] = {}
-        self._usage: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._message: dict[str, object] = {}
+        self._usage: dict[str, object] = {}
+        self._blocks: dict[int, dict[str, object]] = {}
         self._pieces: dict[int, dict[str, list[str]]] = {}
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         """Add an event; raise ValueError or TypeError where it is no part of a message, or not in its place."""
         kind = event.get("type")
         if kind == "message_start":
@@ -40,18 +40,18 @@ class StreamedMessage:
             self.has_ended = True
         # Others, such as ping, say nothing of the answer: more kinds may come with time.
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return what came, in the form of a reply in one piece; the input of a call is the text of its pieces."""
         blocks = [self._whole(index) for index in self._blocks]
         return {**self._message, "content": blocks, "usage": self._usage}
 
-    def _start(self, message: Mapping[str, Any]) -> None:
+    def _start(self, message: Mapping[str, object]) -> None:
         if self._message:
             raise ValueError
         self._message = dict(message)
         self._add_usage(message.get("usage"))
 
-    def _start_block(self, index: Any, block: Mapping[str, Any]) -> None:
+    def _start_block(self, index: Any, block: Mapping[str, object]) -> None:
         if not self._message or not isinstance(index, int) or index in self._blocks:
             raise ValueError
         self._blocks[index], self._pieces[index] = dict(block), {}
@@ -59,7 +59,7 @@ class StreamedMessage:
             self._add_text(index, name, block.get(name) or "")
         self.has_content = self.has_content or block.get("type") == "tool_use"
 
-    def _add_piece(self, index: Any, delta: Mapping[str, Any]) -> None:
+    def _add_piece(self, index: Any, delta: Mapping[str, object]) -> None:
         name, place = _PIECES.get(str(delta.get("type")), ("", ""))
         if index not in self._blocks:
             raise ValueError
@@ -77,13 +77,13 @@ class StreamedMessage:
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
-    def _whole(self, index: int) -> dict[str, Any]:
+    def _whole(self, index: int) -> dict[str, object]:
         # Without a piece, such as of arguments, what the block began with is all.
         texts = {name: "".join(parts) for name, parts in self._pieces[index].items() if any(parts)}
         return {**self._blocks[index], **texts}
 
 
-def _table(event: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _table(event: Mapping[str, object], name: str) -> dict[str, object]:
     found = event.get(name)
     if not isinstance(found, dict):
         raise TypeError

@@ -70,7 +70,7 @@ class HfAdapter:
         self._prompts.think_tags = tags
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> dict[str, object]:
         """Which model this is: ``id``, ``revision`` (a hub commit, or None) and ``sha256`` of its weight files."""
         return {"id": self.name, "revision": self._revision, "sha256": hash_files(weight_files(self._folder))}
 

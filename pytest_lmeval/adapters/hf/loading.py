@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
     )
 
 
-def _read_config(source: str, folder: Path | None, where: dict[str, Any], transformers: Any) -> Any:
+def _read_config(source: str, folder: Path | None, where: Mapping[str, object], transformers: Any) -> Any:
     config = transformers.AutoConfig.from_pretrained(str(folder) if folder else source, **where)
     _check_causal(source, config, transformers)
     if folder is not None and not weight_files(folder):

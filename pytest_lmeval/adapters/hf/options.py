@@ -35,7 +35,7 @@ class HfOptions:
     seed: int = 0
     chat: bool | str = "auto"
     system: str | None = None
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    chat_template_kwargs: Mapping[str, object] = field(default_factory=dict)
     logprobs: bool = False
     tool_parser: str = "auto"
     batch_tokens: int = 16384
@@ -44,7 +44,7 @@ class HfOptions:
     revision: str | None = None
     trust_remote_code: bool = False
 
-    def public(self) -> dict[str, Any]:
+    def public(self) -> dict[str, object]:
         """Return the options that are set, as JSON values."""
         return {name: value for name, value in asdict(self).items() if value is not None and value != {}}
 
@@ -81,7 +81,7 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def read_options(given: Mapping[str, Any]) -> HfOptions:
+def read_options(given: Mapping[str, object]) -> HfOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:

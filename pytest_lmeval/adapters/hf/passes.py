@@ -116,7 +116,7 @@ class Reader:
         return read
 
     def _pass(self, loaded: Loaded, tokens: Any, mask: Any, wanted: int, past: Any, *, keep_past: bool) -> ReadRows:
-        extra: dict[str, Any] = {}
+        extra: dict[str, object] = {}
         if self._takes_positions:
             extra["position_ids"] = positions(mask)[:, -tokens.shape[1] :]
         if self._takes_number:

@@ -214,12 +214,12 @@ class Prompts:
                 **self._options.chat_template_kwargs,
             )
         except Exception as error:
-            roles = ", ".join(turn["role"] for turn in turns)
+            roles = ", ".join(str(turn["role"]) for turn in turns)
             raise AdapterError(f"the chat template refuses a conversation of {roles}: {error}") from error
         return text
 
 
-def _turn(message: Message) -> dict[str, Any]:
+def _turn(message: Message) -> dict[str, object]:
     """Return a message as chat templates take it: the arguments of calls by name."""
     turn = message.to_json()
     for shown, call in zip(turn.get("tool_calls", ()), message.tool_calls, strict=True):

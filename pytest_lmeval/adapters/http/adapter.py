@@ -64,13 +64,13 @@ class HttpAdapter(ABC, Generic[Given]):
         self.name = model or self.kind
         self.base_url = self._options.base_url
         self.options = self._options.public()
-        self.manifest: dict[str, Any] = {"id": model} if model else {}
+        self.manifest: dict[str, str] = {"id": model} if model else {}
         self.tells_cost = self._priced(model).price_input is not None if model else bool(self._prices)
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
 
     @abstractmethod
-    def _read_options(self, given: Mapping[str, Any]) -> Given:
+    def _read_options(self, given: Mapping[str, object]) -> Given:
         """Return the options that were given; raise UsageError that names the option and what was expected."""
 
     @abstractmethod
@@ -214,7 +214,7 @@ def _is_plain(name: str) -> bool:
     return bool(name) and name.isprintable() and len(name) <= 200
 
 
-def _remake(kind: type[HttpAdapter[Any]], model: str, options: dict[str, Any], prices: Prices) -> HttpAdapter[Any]:
+def _remake(kind: type[HttpAdapter[Any]], model: str, options: dict[str, object], prices: Prices) -> HttpAdapter[Any]:
     made = kind(model, **options)
     # Another process does not know the project.
     made._prices = prices

@@ -28,10 +28,10 @@ class Assembly(Protocol):
     def has_ended(self) -> bool:
         """Whether an event said that nothing more comes."""
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         """Add an event; raise ValueError or TypeError where it is no part of an answer."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return what came, in the form of a reply in one piece."""
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 
@@ -35,7 +34,7 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
     return error
 
 
-def said_in(body: bytes) -> dict[str, Any]:
+def said_in(body: bytes) -> dict[str, object]:
     """Return message, type, code and param of the error object in ``body``, as far as they are there."""
     try:
         fields = json.loads(body)

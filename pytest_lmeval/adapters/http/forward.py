@@ -47,7 +47,7 @@ class HttpReply(NamedTuple):
 def forward(method: str, target: str, content: bytes, headers: Mapping[str, str], **of: Any) -> Forward:
     """Return the request; ``of`` says of which example and repeat it is."""
     found = _loaded(content)
-    options: dict[str, Any] = {"http": f"{method} {target}"}
+    options: dict[str, object] = {"http": f"{method} {target}"}
     # A request without a temperature, such as one for an embedding, has one right answer: the cache may keep it.
     options["temperature"] = found.get("temperature", 0) if isinstance(found, dict) else 0
     prompt = _text_of(content) if found is None else _canonical(found)
@@ -85,7 +85,7 @@ def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: A
 def kept(reply: HttpReply) -> str:
     """Return a reply as the text of an answer: JSON, with the body as JSON, as text, or in base64."""
     found = _loaded(reply.body) if _is_json(reply.kind) else None
-    fields: dict[str, Any] = {"status": reply.status, "type": reply.kind}
+    fields: dict[str, object] = {"status": reply.status, "type": reply.kind}
     if found is not None:
         fields["body"] = found
     else:
@@ -129,7 +129,7 @@ def _text_of(content: bytes) -> str:
         return base64.b64encode(content).decode("ascii")
 
 
-def _tokens(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _tokens(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
     """Return the tokens that went in and came out; some servers say only how many there were in all."""
     known = {name: value for name, value in usage.items() if is_count(value)}
     completion = known.get("completion_tokens", known.get("output_tokens"))

@@ -37,7 +37,7 @@ class ServerOptions:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     stream: bool = False
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, object] = field(default_factory=dict)
     price_input: float | None = None
     price_output: float | None = None
     requests_per_minute: float | None = None
@@ -60,7 +60,7 @@ class ServerOptions:
         """False for plain http to this machine, where servers commonly ask for no key."""
         return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")
 
-    def public(self) -> dict[str, Any]:
+    def public(self) -> dict[str, object]:
         """Return the options that are set, as JSON values; none of them is a secret."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -77,7 +77,7 @@ class ServerOptions:
 Given = TypeVar("Given", bound=ServerOptions)
 
 
-def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, Any]) -> Given:
+def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, object]) -> Given:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     for name in given.keys() - checks.keys():
         _refuse_key(adapter, name, checks)
@@ -105,7 +105,7 @@ def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] 
     The ``owned`` have options of their own, the ``forbidden`` change what a response is.
     """
 
-    def check(value: Any) -> dict[str, Any]:
+    def check(value: Any) -> dict[str, object]:
         table(example)(value)
         if taken := sorted(value.keys() & {*owned}):
             raise ValueError(f"no {', '.join(taken)} in it: there are options for these")
@@ -114,7 +114,7 @@ def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] 
         if name := _secret_name(value):
             raise ValueError(f"no {name} in it: a key is named with api_key_env, never given")
         try:
-            fields: dict[str, Any] = json.loads(json.dumps(value, allow_nan=False))
+            fields: dict[str, object] = json.loads(json.dumps(value, allow_nan=False))
         except (TypeError, ValueError, RecursionError):
             raise ValueError("a table of JSON values") from None
         return fields

@@ -35,7 +35,7 @@ _READ = frozenset(
 class Document:
     """A reply as JSON; ``where``, ``body`` and ``key`` are for errors."""
 
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
     where: str
     body: bytes
     key: ApiKey
@@ -67,7 +67,7 @@ class TwiceSaid(ValueError):
     """A reply has a key twice that decides the answer, so that either value could be meant."""
 
 
-def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     """Return an object of a reply by its names; raise TwiceSaid where it has a name that is read twice."""
     found = dict(pairs)
     if len(found) != len(pairs):

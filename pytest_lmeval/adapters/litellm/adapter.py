@@ -56,7 +56,7 @@ class LiteLLMAdapter:
         self.name = model or "litellm"
         self.base_url = self._options.base_url
         self.options = self._options.public()
-        self.manifest: dict[str, Any] = {"id": model} if model else {}
+        self.manifest: dict[str, str] = {"id": model} if model else {}
         self.requests_per_minute = self._options.requests_per_minute
         self.tokens_per_minute = self._options.tokens_per_minute
 
@@ -101,7 +101,7 @@ class LiteLLMAdapter:
         except Exception as error:
             return self._error(model, error)
 
-    async def _ask(self, fields: dict[str, Any]) -> Any:
+    async def _ask(self, fields: dict[str, object]) -> Any:
         self._litellm = litellm = self._litellm or _imported()
         given = {"api_base": self._options.base_url, "api_key": self._key.header() if self._key else ""}
         # Retries are counted and waited for by the engine alone.

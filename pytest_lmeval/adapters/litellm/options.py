@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_lmeval.adapters.http.options import CHECKS, extra_body, read, temperature
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
@@ -29,7 +28,7 @@ class LiteLLMOptions(OpenAIOptions):
     base_url: str = ""
     api_key_env: str = ""
 
-    def public(self) -> dict[str, Any]:
+    def public(self) -> dict[str, object]:
         """Return the options that are set, as JSON values; none of them is a secret."""
         # The method of a dataclass with slots has no `super()` without its arguments.
         values = OpenAIOptions.public(self)
@@ -44,6 +43,6 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def read_options(given: Mapping[str, Any]) -> LiteLLMOptions:
+def read_options(given: Mapping[str, object]) -> LiteLLMOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     return read("litellm", LiteLLMOptions, _CHECKS, given)

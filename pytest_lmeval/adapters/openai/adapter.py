@@ -42,7 +42,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
             # A chat does not echo its prompt: there the adapter has no such method, and is not asked.
             self.loglikelihood = self._loglikelihood
 
-    def _read_options(self, given: Mapping[str, Any]) -> OpenAIOptions:
+    def _read_options(self, given: Mapping[str, object]) -> OpenAIOptions:
         return read_options(given)
 
     def _headers(self, key: ApiKey) -> Mapping[str, str]:

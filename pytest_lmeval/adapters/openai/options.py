@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_lmeval.adapters.http.options import CHECKS, ServerOptions, extra_body, read, temperature
 from pytest_lmeval.adapters.options import Check, choice, fault, flag, text
@@ -52,7 +51,7 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
-def read_options(given: Mapping[str, Any]) -> OpenAIOptions:
+def read_options(given: Mapping[str, object]) -> OpenAIOptions:
     """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.compact_json import compact_encoder
@@ -11,7 +10,7 @@ from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate
 
 _encode = compact_encoder(allow_nan=True)
-_STREAM: Mapping[bool, Mapping[str, Any]] = {
+_STREAM: Mapping[bool, Mapping[str, object]] = {
     False: {},
     True: {"stream": True, "stream_options": {"include_usage": True}},
 }
@@ -22,7 +21,7 @@ def request_body(model: str, options: OpenAIOptions, request: Generate) -> bytes
     return _encode(request_fields(model, options, request)).encode("ascii")
 
 
-def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, Any]:
+def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
     """Return the fields of the body; those that were not asked for are left to the server.
 
     The request's own ``max_tokens`` and ``options`` go before the adapter's. Each repeat gets a seed of its own.
@@ -45,16 +44,16 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
     return asked
 
 
-def _prompt(options: OpenAIOptions, request: Generate) -> Mapping[str, Any]:
+def _prompt(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
     if options.endpoint == "completions":
         return {"prompt": request.text}
     return {"messages": _messages(options.system, request)}
 
 
-def _messages(system: str | None, request: Generate) -> list[dict[str, Any]]:
+def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
     """Return the conversation, under the option's system prompt unless it has one of its own."""
     if isinstance(request.prompt, str):
-        turns = [{"role": "user", "content": request.prompt}]
+        turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:
         turns = [turn.to_json() for turn in request.prompt]
     if system is None or any(turn["role"] == "system" for turn in turns):
@@ -62,7 +61,7 @@ def _messages(system: str | None, request: Generate) -> list[dict[str, Any]]:
     return [{"role": "system", "content": system}, *turns]
 
 
-def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, Any]:
+def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
     if not request.tools:
         return {}
     if options.endpoint == "completions":

@@ -60,7 +60,7 @@ def completion(
     )
 
 
-def _served_by(fields: Mapping[str, Any]) -> str:
+def _served_by(fields: Mapping[str, object]) -> str:
     """Return what the reply says of the model: its name, and the fingerprint of what it runs on."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
     name = name if isinstance(name, str) else ""
@@ -69,7 +69,7 @@ def _served_by(fields: Mapping[str, Any]) -> str:
     return one_line(name)[:_LONGEST_NAME] if name else ""
 
 
-def first_choice(document: Document) -> Mapping[str, Any]:
+def first_choice(document: Document) -> Mapping[str, object]:
     """Return the first of the choices; raise AdapterError if there is no choice."""
     choices = document.fields.get("choices")
     if not isinstance(choices, list) or not choices:
@@ -81,7 +81,7 @@ def first_choice(document: Document) -> Mapping[str, Any]:
     return choices[0]
 
 
-def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool]:
+def _chat_text(document: Document, choice: Mapping[str, object]) -> tuple[Any, bool]:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise document.error("a choice without a message")
@@ -93,7 +93,7 @@ def _chat_text(document: Document, choice: Mapping[str, Any]) -> tuple[Any, bool
     return content, False
 
 
-def _thoughts(choice: Mapping[str, Any]) -> str:
+def _thoughts(choice: Mapping[str, object]) -> str:
     """Return what the server reports of the model's thoughts, in any of the fields that servers have for them."""
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -112,7 +112,7 @@ def thought_in(part: Any) -> Any:
     return joined(found) if isinstance(found, list) else found
 
 
-def _tool_calls(document: Document, choice: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+def _tool_calls(document: Document, choice: Mapping[str, object]) -> tuple[ToolCall, ...]:
     """Return the calls that the model asks for, the arguments as it wrote them; raise AdapterError for no calls."""
     message = choice.get("message")
     given = message.get("tool_calls") if isinstance(message, dict) else None

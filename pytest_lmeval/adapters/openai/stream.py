@@ -21,9 +21,9 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
-    again: Mapping[str, Any] | None = None
+    again: Mapping[str, object] | None = None
 
-    def ends_before(self, piece: Mapping[str, Any]) -> bool:
+    def ends_before(self, piece: Mapping[str, object]) -> bool:
         """Tell whether a piece is of another call: it bears another id, or begins once more what is whole.
 
         Some servers send no ids, and one index for all calls, or none.
@@ -39,14 +39,14 @@ class _Call:
         self.again = self.again or piece
         return False
 
-    def add(self, piece: Mapping[str, Any]) -> None:
+    def add(self, piece: Mapping[str, object]) -> None:
         own, name, arguments = _parts(piece)
         self.id = self.id or own
         if name != self.name:  # some servers repeat it with every piece
             self.name += name
         self.arguments.append(arguments)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         function = {"name": self.name or None, "arguments": "".join(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
 
@@ -73,7 +73,7 @@ def _after_object(arguments: list[str]) -> str | None:
 class StreamedChoice:
     """The first choice, as far as it came, and the fields beside it."""
 
-    beside: dict[str, Any] = field(default_factory=dict)
+    beside: dict[str, object] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
     calls: list[_Call] = field(default_factory=list)
     logprobs: dict[str, list[Any]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class StreamedChoice:
         """Whether the reason that the answer ended came, or an error in its place."""
         return self.reason is not None or bool(self.error)
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         """Add an event; raise ValueError or TypeError where it is no part of an answer."""
         self.beside |= {
             name: event[name] for name in ("model", "system_fingerprint", "usage") if event.get(name) is not None
@@ -99,10 +99,10 @@ class StreamedChoice:
             if choice.get("index") in (0, None):
                 self._add_choice(choice)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return what came, in the form of a reply in one piece."""
         texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
-        choice: dict[str, Any] = {"finish_reason": self.reason, "logprobs": self.logprobs or None}
+        choice: dict[str, object] = {"finish_reason": self.reason, "logprobs": self.logprobs or None}
         if "text" in texts:
             choice["text"] = texts.pop("text")
         if error := self.error or self._glued():
@@ -117,7 +117,7 @@ class StreamedChoice:
                 return {"type": "invalid stream", "message": _GLUED.format(call.name)}
         return None
 
-    def _add_choice(self, choice: Mapping[str, Any]) -> None:
+    def _add_choice(self, choice: Mapping[str, object]) -> None:
         self.has_choice = True
         self.error = self.error or choice.get("error")
         delta = choice.get("delta") or {}

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.numbers import is_number, is_whole
+from pytest_lmeval.numbers import Number
 from pytest_lmeval.redaction import SHORTEST_IN_ANSWERS, Scrubber, is_secret_name, secrets_among
 
-LARGEST_WINDOW = 1_000_000
-"""Requests that an adapter may want to know together, or have in flight."""
 _TAKES = {
     "complete": "request): one request",
     "generate_requests": "requests): a list of requests",
@@ -72,7 +70,7 @@ class AdapterFacts:
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
         """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None counts as absent."""
-        found = {each.name: value for each in _ATTRIBUTES if (value := _read(adapter, each.name)) is not None}
+        found = {name: value for name in _ATTRIBUTES if (value := _read(adapter, name)) is not None}
         methods = frozenset(name for name in ANSWERING_METHODS if method(adapter, name))
         return cls(methods, iscoroutinefunction(method(adapter, "loglikelihood")), **found)
 
@@ -85,11 +83,6 @@ class AdapterFacts:
     def writes(self) -> str:
         """The method that returns texts: the first of the answering methods that it has; "" without any."""
         return next((name for name in ANSWERING_METHODS[:3] if name in self.methods), "")
-
-    @property
-    def scores(self) -> bool:
-        """Whether it returns log-probabilities."""
-        return "loglikelihood" in self.methods
 
 
 def adapter_name(adapter: object) -> str:
@@ -191,21 +184,13 @@ def _read(adapter: object, name: str) -> Any:
         given = getattr(adapter, name, None)
     except Exception as error:  # an adapter's own code
         raise UsageError(f"adapter {adapter_name(adapter)}: {name} raised {type(error).__name__}: {error}") from None
-    check = _CHECKS[name]
-    if given is None or check.fits(given):
-        return None if given is None else check.take(given)
+    wanted, fits, take = _CHECKS[name]
+    if given is None or fits(given):
+        return None if given is None else take(given)
     is_shown = isinstance(given, bool | int | float | str) and not is_secret_name(name)
     shown = f"{given!r:.80}" if is_shown else type(given).__name__
     hint = "; a method needs @property" if callable(given) else ""
-    raise UsageError(f"adapter {adapter_name(adapter)}: {name} is {shown}; expected {check.wanted}{hint}")
-
-
-class _Check(NamedTuple):
-    """The description of a type of members, and functions that recognise a value of it and take the value over."""
-
-    wanted: str
-    fits: Callable[[Any], bool]
-    take: Callable[[Any], Any]
+    raise UsageError(f"adapter {adapter_name(adapter)}: {name} is {shown}; expected {wanted}{hint}")
 
 
 def _are_texts(value: object) -> bool:
@@ -214,23 +199,25 @@ def _are_texts(value: object) -> bool:
     return all(isinstance(one, str) for one in value)
 
 
-_FLAG = _Check("True or False", lambda value: isinstance(value, bool), bool)
-_REQUESTS = f"a whole number from 1 to {LARGEST_WINDOW}"
-_NAMES = _Check("a list of names", _are_texts, frozenset)
-_OF_TYPE = {
-    "bool": _FLAG,
-    "bool | None": _FLAG,
+_Check = tuple[str, Callable[[Any], bool], Callable[[Any], Any]]
+# By the type of a member: what is expected, what tells whether a value is that, and what takes it over.
+_OF_TYPE: Mapping[str, _Check] = {
+    "bool": ("True or False", lambda value: isinstance(value, bool), bool),
     # Clients have objects for addresses, whose text is the address.
-    "str": _Check("a text", lambda value: not callable(value), str),
-    "float | None": _Check("a number >= 0", lambda value: is_number(value) and value >= 0, lambda value: value or None),
-    "int | None": _Check(_REQUESTS, lambda value: is_whole(value) and 1 <= value <= LARGEST_WINDOW, int),
-    "frozenset[str]": _NAMES,
-    "frozenset[str] | None": _NAMES,
-    "tuple[str, ...]": _Check("a list of texts", _are_texts, tuple),
+    "str": ("a text", lambda value: not callable(value), str),
+    "float": ("a number >= 0", Number(0).allows, lambda value: value or None),
+    "int": ("a whole number from 1 to 1000000", Number(1, 1_000_000, whole=True).allows, int),
+    "frozenset[str]": ("a list of names", _are_texts, frozenset),
+    "tuple[str, ...]": ("a list of texts", _are_texts, tuple),
 }
-_ATTRIBUTES = [each for each in fields(AdapterFacts) if each.name not in ("methods", "awaits_logprobs")]
-_CHECKS = {each.name: _OF_TYPE[str(each.type)] for each in _ATTRIBUTES} | {
-    "is_ready": _FLAG,
-    "fingerprint": _Check("a text", lambda value: isinstance(value, str), str),
-    "manifest": _Check("a mapping", lambda value: isinstance(value, Mapping), dict),
+_ATTRIBUTES = {
+    each.name: _OF_TYPE[str(each.type).removesuffix(" | None")]
+    for each in fields(AdapterFacts)
+    if each.name not in ("methods", "awaits_logprobs")
+}
+_CHECKS: Mapping[str, _Check] = {
+    **_ATTRIBUTES,
+    "is_ready": _OF_TYPE["bool"],
+    "fingerprint": ("a text", lambda value: isinstance(value, str), str),
+    "manifest": ("a mapping", lambda value: isinstance(value, Mapping), dict),
 }

@@ -8,6 +8,7 @@ import os
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
@@ -56,15 +57,13 @@ class Identity:
 
 def identity_of(adapter: Any) -> Identity:
     """Return what ``adapter`` is, as it was when this was first asked; raise UsageError for a bad ``fingerprint``."""
-    found = _KNOWN.get(id(adapter))
-    if found is None and isinstance(own := getattr(adapter, "identity", None), Identity):
+    if (found := _KNOWN.get(id(adapter))) is not None:
+        return found
+    if isinstance(own := getattr(adapter, "identity", None), Identity):
         return own  # that of the adapter which answers in its place
-    if found is None:
-        found = _identity(adapter, made_with(adapter))
-        try:
-            weakref.finalize(adapter, _KNOWN.pop, id(adapter), None).atexit = False
-        except TypeError:  # it cannot be referred to weakly
-            return found
+    found = _identity(adapter, made_with(adapter))
+    with suppress(TypeError):  # some objects cannot be referred to weakly
+        weakref.finalize(adapter, _KNOWN.pop, id(adapter), None).atexit = False
         _KNOWN[id(adapter)] = found
     return found
 

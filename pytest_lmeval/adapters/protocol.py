@@ -6,7 +6,7 @@ every other member: ``facts`` is what reads adapters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -85,15 +85,9 @@ class NamedModel(str):
     __slots__ = ()
 
 
-def without_wishes(request: Generate, keep: Iterable[str] = ()) -> Generate:
-    """Return a request without the wishes among its options, but for those whose names are to be kept."""
-    if not request.options:
+def without_wishes(request: Generate, keep: Collection[str] = ()) -> Generate:
+    """Return a request without the wishes among its options, but for those that an adapter takes."""
+    if not request.options or ANY_OPTION in keep:
         return request
-    names = frozenset(keep)
-    options = {name: value for name, value in request.options.items() if name in names or not isinstance(value, Wish)}
+    options = {name: value for name, value in request.options.items() if name in keep or not isinstance(value, Wish)}
     return request if len(options) == len(request.options) else replace(request, options=options)
-
-
-def as_taken(request: Generate, options: frozenset[str]) -> Generate:
-    """Return a request without the wishes that an adapter with these ``request_options`` does not take."""
-    return request if ANY_OPTION in options else without_wishes(request, options)

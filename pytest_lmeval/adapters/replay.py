@@ -143,10 +143,6 @@ class ReplayJudge:
         for task, example, said in read_judgements(path):
             self._take(task, example, said)
 
-    def as_judge(self) -> ReplayJudge:
-        """Return the judge itself."""
-        return self
-
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
         """Return the recorded reply to each question, or the error that it is missing."""
         return [self._answer(request) for request in requests]

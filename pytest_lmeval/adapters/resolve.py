@@ -67,10 +67,7 @@ _MAKING: ContextVar[Making] = ContextVar("making")
 
 def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
     """Raise UsageError, with the choices, unless ``spec`` is a profile, a registered adapter or a ``module:Object``."""
-    _check_spec(spec, registry, project, _profiles(project))
-
-
-def _check_spec(spec: str, registry: Registry, project: Path | None, profiles: _Profiles) -> None:
+    profiles = _profiles(project)
     if taken := sorted(profiles.keys() & registry.adapters.keys()):
         raise UsageError(f"pyproject.toml: tool.lmeval.adapters.{taken[0]}: an adapter has that name; choose another")
     spec = str(profiles[spec]["adapter"]) if spec in profiles else spec
@@ -108,9 +105,8 @@ def resolve_adapter(
     function is called with the options; anything else is taken as the adapter itself. ``offline`` says that nothing
     will be asked: what is needed for that alone, such as a key, may be missing. ``read`` reads environment variables.
     """
-    profiles = _profiles(project)
-    _check_spec(spec, registry, project, profiles)
-    spec, options, named_by = _resolved(spec, options, profiles, read)
+    check_spec(spec, registry, project)
+    spec, options, named_by = _resolved(spec, options, _profiles(project), read)
     name, colon, argument = spec.partition(":")
     if name in _MODEL_BY_REQUEST and not colon:
         by_request = f"'{name}:' asks for the model that each request of an application names"

@@ -83,10 +83,8 @@ class RateLimit:
     is how it waits. Where it has neither, nothing ``limits`` requests.
     """
 
-    def __init__(
-        self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]] | None = None
-    ) -> None:
-        self._sleep = sleep or asyncio.sleep
+    def __init__(self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._sleep = sleep
         self.limits = bool(facts.requests_per_minute or facts.tokens_per_minute)
         self._requests = _Bucket((facts.requests_per_minute or 0.0) / 60 / share)
         self._tokens = _Bucket((facts.tokens_per_minute or 0.0) / 60 / share)

@@ -111,7 +111,7 @@ def _facts(adapter: Any, node: str) -> ReplicaFacts:
         manifest=manifest(adapter),
         attributes=members(adapter, ATTRIBUTES),
         generates=bool(facts.writes),
-        scores=facts.scores,
+        scores="loglikelihood" in facts.methods,
         streams=facts.streams,
         version=__version__,
         node=node,

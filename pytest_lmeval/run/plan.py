@@ -177,7 +177,7 @@ def put_to(plan: RunPlan, adapter: Any) -> RunPlan:
         try:
             if task.needs and method(adapter, task.needs) is None:
                 raise UsageError(f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by")
-            if names_no_model(adapter) and task.metric != METRIC and task.asks_model:
+            if AdapterFacts.of(adapter).model_by_request and task.metric != METRIC and task.asks_model:
                 name = adapter_name(adapter)
                 raise UsageError(f"it names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL")
             tasks[key] = task.prepared(adapter)
@@ -228,15 +228,10 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
     return batches
 
 
-def names_no_model(adapter: Any) -> bool:
-    """Tell whether an adapter asks for the model that each request names."""
-    return AdapterFacts.of(adapter).model_by_request
-
-
 def check_named(judges: Iterable[Any]) -> None:
     """Raise UsageError if the adapter of a judge, or of who plays users, has no model: what these ask names none."""
     for adapter in judges:
-        if names_no_model(adapter):
+        if AdapterFacts.of(adapter).model_by_request:
             name = adapter_name(adapter)
             raise UsageError(
                 f"{name}: has no model of its own, and what a judge or a simulated user is asked names none: say "
@@ -268,7 +263,7 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
             options = "price_input and price_output, per million tokens"
-            where = f"[tool.lmeval.prices.MODEL]: {options}" if names_no_model(adapter) else options
+            where = f"[tool.lmeval.prices.MODEL]: {options}" if AdapterFacts.of(adapter).model_by_request else options
             raise UsageError(
                 f"{_NO_COST}, which adapter {adapter_name(adapter)} does not say: give it prices ({where}), or leave "
                 "the option out"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
-from pytest_lmeval.adapters.protocol import as_taken
+from pytest_lmeval.adapters.protocol import without_wishes
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.hashes import judge_key
@@ -108,7 +108,7 @@ class Judge(NamedJudges):
 
     def taken(self, request: Generate) -> Generate:
         """Return a request without the wishes that the adapter does not take."""
-        return as_taken(request, self._facts.request_options) if request.options else request
+        return without_wishes(request, self._facts.request_options)
 
     def _recalled(self, key: str) -> str | None:
         replies = self._known.get(key)

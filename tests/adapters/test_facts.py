@@ -78,7 +78,7 @@ def test_an_adapter_that_wraps_another_has_its_facts() -> None:
 
     found = AdapterFacts.of(Outer(Inner()))
     assert AdapterFacts.of(Inner) == found
-    assert (True, True, "complete", False) == (found.exact, found.streams, found.writes, found.scores)
+    assert (True, True, "complete") == (found.exact, found.streams, found.writes)
     assert ("namespace(host='x')", frozenset({"seed"})) == (found.base_url, found.request_options)
 
 

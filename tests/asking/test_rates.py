@@ -35,7 +35,6 @@ class Clock:
 def virtual(patch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     patch.setattr(pacing, "time", SimpleNamespace(monotonic=clock.monotonic))
-    patch.setattr(pacing, "asyncio", SimpleNamespace(sleep=clock.sleep))
     return clock
 
 
@@ -43,7 +42,7 @@ def moments(adapter: Any, requests: int, share: int = 1, gaps: list[float] | Non
     """Return when each of ``requests`` may go, in seconds from the first; one is wanted after each gap."""
     with pytest.MonkeyPatch.context() as patch:
         clock = virtual(patch)
-        limit = RateLimit(AdapterFacts.of(adapter), share)
+        limit = RateLimit(AdapterFacts.of(adapter), share, clock.sleep)
         gone: list[float] = []
         for number in range(requests):
             clock.now += gaps[number] if gaps else 0.0
@@ -99,7 +98,7 @@ def test_the_server_s_own_count_settles_the_estimate(
 ) -> None:
     # Room for 200 tokens, 100 of which each request is thought to take.
     clock = virtual(monkeypatch)
-    limit = RateLimit(AdapterFacts(tokens_per_minute=6000), 1)
+    limit = RateLimit(AdapterFacts(tokens_per_minute=6000), 1, clock.sleep)
     request = Generate("x" * 40, max_tokens=90)
     asyncio.run(limit.acquire(request))
     limit.settle(request, Completion("a", prompt_tokens=used[0], completion_tokens=used[1]))

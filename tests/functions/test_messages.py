@@ -120,7 +120,7 @@ def test_the_events_of_a_stream_are_the_message_in_one_piece(answer: Completion,
     came = StreamedMessage()
     for event in events_of(whole, asked):
         came.add(event)
-    found = came.document()
+    found: Any = came.document()
     assert came.has_ended
     for block in found["content"]:
         block["input"] = json.loads(block["input"]) if isinstance(block.get("input"), str) else block.get("input")

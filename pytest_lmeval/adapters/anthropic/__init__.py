@@ -6,13 +6,9 @@ A request goes through the modules in this order: :mod:`.options` once, then :mo
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_lmeval.adapters.anthropic.adapter import AnthropicAdapter
 
 __all__ = ["AnthropicAdapter", "make"]
 
-
-def make(argument: str, **options: Any) -> AnthropicAdapter:
-    """Return the adapter ``anthropic:MODEL``, or ``anthropic:``, which asks for the model that each request names."""
-    return AnthropicAdapter(argument, **options)
+make = AnthropicAdapter
+"""Returns the adapter ``anthropic:MODEL``, or ``anthropic:``, which asks for the model that each request names."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.anthropic.options import MessagesOptions, read_options
-from pytest_lmeval.adapters.anthropic.request import request_body, stops
+from pytest_lmeval.adapters.anthropic.request import request_fields
 from pytest_lmeval.adapters.anthropic.response import completion
 from pytest_lmeval.adapters.anthropic.stream import StreamedMessage
 from pytest_lmeval.adapters.http.adapter import HttpAdapter
@@ -35,16 +35,16 @@ class AnthropicAdapter(HttpAdapter[MessagesOptions]):
         {"model", "temperature", "top_p", "top_k", "thinking", "metadata", "service_tier", "output_config"}
     )
 
-    def _read_options(self, given: Mapping[str, object]) -> MessagesOptions:
-        return read_options(given)
+    def __init__(self, model: str, /, **options: object) -> None:
+        super().__init__(model, read_options(options))
 
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
         return {"anthropic-version": _VERSION, **({"x-api-key": key.header()} if key else {})}
 
-    def _body(self, model: str, request: Generate) -> bytes:
-        return request_body(model, self._options, request)
+    def _fields(self, model: str, request: Generate) -> Mapping[str, object]:
+        return request_fields(model, self._options, request)
 
     def _completion_of(
         self, document: Document, request: Generate, reply: Reply, options: MessagesOptions
     ) -> Completion:
-        return completion(document, options, stops(options, request), reply.latency_ms, reply.ttft_ms)
+        return completion(document, options, options.stops(request), reply.latency_ms, reply.ttft_ms)

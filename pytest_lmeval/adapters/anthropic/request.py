@@ -7,18 +7,16 @@ from itertools import takewhile
 from typing import Any
 
 from pytest_lmeval.adapters.anthropic.options import ADAPTIVE, MessagesOptions
-from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.types import Generate, Message, ToolCall
 
-_encode = compact_encoder(allow_nan=True)
 # Clients of OpenAI's interface call it by either name.
 _SYSTEM = ("system", "developer")
 _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required": {"type": "any"}}
 
 
-def request_body(model: str, options: MessagesOptions, request: Generate) -> bytes:
-    """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included.
+def request_fields(model: str, options: MessagesOptions, request: Generate) -> dict[str, object]:
+    """Return the fields of the body.
 
     The request's own ``max_tokens`` and ``options`` go before the adapter's. Raise RequestRefused where the interface
     has no place for something in the conversation.
@@ -34,19 +32,12 @@ def request_body(model: str, options: MessagesOptions, request: Generate) -> byt
         "temperature": options.temperature,
         "top_p": options.top_p,
         "top_k": options.top_k,
-        "stop_sequences": [stop for stop in stops(options, request) if stop.strip()] or None,
+        "stop_sequences": [stop for stop in options.stops(request) if stop.strip()] or None,
         "thinking": thinking or None,
         **_tools(request),
         "stream": options.stream or None,
     }
-    asked = {name: value for name, value in fields.items() if value is not None}
-    whole = asked | dict(options.extra_body) | dict(request.options)
-    return _encode(whole).encode("ascii")
-
-
-def stops(options: MessagesOptions, request: Generate) -> list[str]:
-    """Return the texts at which the answer ends; the interface takes none of blanks alone."""
-    return list(dict.fromkeys((*request.stop, *options.stop)))
+    return options.whole(fields, request.options)
 
 
 def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, Any]:

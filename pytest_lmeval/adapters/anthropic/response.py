@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pytest_lmeval.adapters.anthropic.options import MessagesOptions
 from pytest_lmeval.adapters.http.faults import one_line
-from pytest_lmeval.adapters.http.reply import Document, count
+from pytest_lmeval.adapters.http.reply import Document, count, shown_name
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.types import Completion, ToolCall
 
@@ -24,7 +23,6 @@ _REASONS = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-_LONGEST_NAME = 200
 # Tokens of the prompt that a cache of the server's took, and those that it gave.
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 # Thoughts that the server keeps to itself.
@@ -66,7 +64,7 @@ def completion(
         reasoning_tokens=_reasoning_tokens(document),
         tool_calls=calls if end is None else (),
         ttft_ms=ttft_ms,
-        served_by=_served_by(document.fields.get("model")),
+        served_by=shown_name(document.fields.get("model")),
     )
 
 
@@ -118,7 +116,3 @@ def _reasoning_tokens(document: Document) -> int | None:
     usage = document.fields.get("usage")
     details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
     return details.get("thinking_tokens") if isinstance(details, dict) else None
-
-
-def _served_by(model: Any) -> str:
-    return one_line(model)[:_LONGEST_NAME] if isinstance(model, str) and model else ""

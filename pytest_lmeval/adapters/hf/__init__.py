@@ -6,16 +6,9 @@ tokens), :mod:`.batches` (which go together) and :mod:`.generation` or :mod:`.sc
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_lmeval.adapters.hf.adapter import HfAdapter
-from pytest_lmeval.errors import UsageError
 
 __all__ = ["HfAdapter", "make"]
 
-
-def make(argument: str, **options: Any) -> HfAdapter:
-    """Return the adapter ``hf:PATH_OR_NAME``."""
-    if not argument:
-        raise UsageError("adapter 'hf' needs a model folder or name: hf:PATH_OR_NAME")
-    return HfAdapter(argument, **options)
+make = HfAdapter
+"""Returns the adapter ``hf:PATH_OR_NAME``."""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pytest_lmeval.adapters.http.forward import Forward, completion_of, model_in
 from pytest_lmeval.adapters.http.models import Prices, asked_model, check_model, priced, read_prices
-from pytest_lmeval.adapters.http.options import ServerOptions
+from pytest_lmeval.adapters.http.options import Given
 from pytest_lmeval.adapters.http.reply import Document, parse
 from pytest_lmeval.adapters.http.secret import ApiKey, read_key
 from pytest_lmeval.adapters.options import fault
 from pytest_lmeval.adapters.protocol import without_wishes
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterDown, AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogProb
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.http.events import Assembly
     from pytest_lmeval.adapters.http.transport import HttpTransport, Reply
 
+_encode = compact_encoder(allow_nan=True)
 _REVISIONS = 5
 _REFUSES = frozenset({400, 422, 501})
 """What servers answer to an option that they do not have."""
 Answered = TypeVar("Answered", Completion, LogProb)
-Given = TypeVar("Given", bound=ServerOptions)
 
 
 class HttpAdapter(ABC, Generic[Given]):
@@ -49,8 +50,8 @@ class HttpAdapter(ABC, Generic[Given]):
     hostable = True
     forwards = True
 
-    def __init__(self, model: str, /, **options: Any) -> None:
-        self._options: Given = self._read_options(options)
+    def __init__(self, model: str, options: Given) -> None:
+        self._options = options
         check_model(self.kind, model, self._options)
         key = read_key(self.kind, self._options.api_key_env, self._options.needs_key)
         if key.stands_in((model, self._options)):
@@ -70,16 +71,12 @@ class HttpAdapter(ABC, Generic[Given]):
         self.tokens_per_minute = self._options.tokens_per_minute
 
     @abstractmethod
-    def _read_options(self, given: Mapping[str, object]) -> Given:
-        """Return the options that were given; raise UsageError that names the option and what was expected."""
-
-    @abstractmethod
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
         """Return the headers that the interface wants, the key's among them where there is one."""
 
     @abstractmethod
-    def _body(self, model: str, request: Generate) -> bytes:
-        """Return the JSON body of a request to ``model``; raise AdapterError where it cannot be asked so."""
+    def _fields(self, model: str, request: Generate) -> Mapping[str, object]:
+        """Return the fields of the body of a request to ``model``; raise AdapterError where it cannot be asked so."""
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:
@@ -134,13 +131,13 @@ class HttpAdapter(ABC, Generic[Given]):
             if isinstance(request, Forward):
                 return await self._forwarded(request)
             model = asked_model(self.kind, self._model, request)
-            document, reply = await self._ask(self._body(model, request))
+            document, reply = await self._ask(self._fields(model, request))
             return self._completion_of(document, request, reply, self._priced(model))
         except AdapterError as error:
             return error
 
-    async def _ask(self, body: bytes) -> tuple[Document, Reply]:
-        reply = await self._transport.post(body)
+    async def _ask(self, fields: Mapping[str, object]) -> tuple[Document, Reply]:
+        reply = await self._transport.post(encoded(fields))
         if isinstance(reply, AdapterError):
             raise reply
         document = parse(reply.body, reply.where, self._key)
@@ -202,6 +199,11 @@ def _needs_aiohttp(kind: str, why: str) -> str:
     return f"adapter {kind!r} needs aiohttp, which {why}: pip install aiohttp"
 
 
+def encoded(fields: Mapping[str, object]) -> bytes:
+    """Return the JSON of a body; in ASCII any text survives, lone surrogates included."""
+    return _encode(fields).encode("ascii")
+
+
 def raised(answer: Answered | AdapterError) -> Answered:
     """Return an answer; raise an error anew, without what led to it."""
     if isinstance(answer, AdapterError):
@@ -214,8 +216,8 @@ def _is_plain(name: str) -> bool:
     return bool(name) and name.isprintable() and len(name) <= 200
 
 
-def _remake(kind: type[HttpAdapter[Any]], model: str, options: dict[str, object], prices: Prices) -> HttpAdapter[Any]:
-    made = kind(model, **options)
+def _remake(kind: Any, model: str, options: Mapping[str, object], prices: Prices) -> HttpAdapter[Any]:
+    made: HttpAdapter[Any] = kind(model, **options)
     # Another process does not know the project.
     made._prices = prices
     return made

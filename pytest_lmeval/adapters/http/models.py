@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from pytest_lmeval.adapters.http.options import ServerOptions
+from pytest_lmeval.adapters.http.options import Given, ServerOptions
 from pytest_lmeval.adapters.options import fault
 from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import RequestRefused, UsageError, nearest
@@ -20,7 +20,6 @@ from pytest_lmeval.types import Generate
 _NEEDED = ("price_input", "price_output")
 _NAMES = (*_NEEDED, "price_cache_write", "price_cache_read")
 _PRICE = Number(0)
-Given = TypeVar("Given", bound=ServerOptions)
 Prices = Mapping[str, Mapping[str, float]]
 """Prices per million tokens by the model's name, under the names of the adapter's options."""
 

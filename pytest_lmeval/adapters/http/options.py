@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pytest_lmeval.adapters.options import Check, checked, fault, flag, table, text
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.redaction import is_secret_name
+from pytest_lmeval.types import Generate
 
 _NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 _KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
@@ -64,6 +65,15 @@ class ServerOptions:
         """Return the options that are set, as JSON values; none of them is a secret."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def stops(self, request: Generate) -> list[str]:
+        """Return the texts at which the answer ends: those of the request, and those of all."""
+        return list(dict.fromkeys((*request.stop, *self.stop)))
+
+    def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+        """Return the fields of a body without those that are None; ``extra_body``, then the request's own go before."""
+        asked = {name: value for name, value in fields.items() if value is not None}
+        return {**asked, **self.extra_body, **own}
 
     def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """Return what so many tokens cost; None without prices or where a number is not known."""

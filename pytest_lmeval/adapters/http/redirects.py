@@ -5,12 +5,7 @@ from __future__ import annotations
 from yarl import URL
 
 MAX_REDIRECTS = 5
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-def is_redirect(status: int) -> bool:
-    """Tell whether ``status`` sends the client elsewhere."""
-    return status in _REDIRECTS
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 def follow(url: URL, status: int, location: str | None) -> URL:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_lmeval.adapters.http.faults import excerpt, worth_retrying
+from pytest_lmeval.adapters.http.faults import excerpt, one_line, worth_retrying
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.frozen import dataclass
@@ -80,6 +80,11 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, object]:
 
 decode = json.JSONDecoder(object_pairs_hook=once_each).decode
 """From JSON to a value; raises as :func:`json.loads` and :func:`once_each` do."""
+
+
+def shown_name(model: object, longest: int = 200) -> str:
+    """Return the name of the model that a reply gives, as it is shown; "" for no name."""
+    return one_line(model)[:longest] if isinstance(model, str) and model else ""
 
 
 def may_pass(error: Any) -> bool:

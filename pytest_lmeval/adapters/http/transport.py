@@ -120,7 +120,7 @@ class HttpTransport:
             session = self._open()
             async with session.request(sent.method, url, data=data, headers=headers, allow_redirects=False) as response:
                 where = self._key.scrub(f"HTTP {response.status} from {url.raw_path}")[:250]
-                if not redirects.is_redirect(response.status):
+                if response.status not in redirects.REDIRECTS:
                     return await self._read(response, where, started, sent.is_raw)
                 try:
                     url = redirects.follow(url, response.status, response.headers.get("Location"))

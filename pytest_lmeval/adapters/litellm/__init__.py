@@ -5,13 +5,9 @@ MODEL is litellm's name for it: ``azure/DEPLOYMENT``, ``bedrock/MODEL``, ``verte
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_lmeval.adapters.litellm.adapter import LiteLLMAdapter
 
 __all__ = ["LiteLLMAdapter", "make"]
 
-
-def make(argument: str, **options: Any) -> LiteLLMAdapter:
-    """Return the adapter ``litellm:MODEL``, or ``litellm:``, which asks for the model that each request names."""
-    return LiteLLMAdapter(argument, **options)
+make = LiteLLMAdapter
+"""Returns the adapter ``litellm:MODEL``, or ``litellm:``, which asks for the model that each request names."""

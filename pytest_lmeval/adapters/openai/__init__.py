@@ -6,13 +6,9 @@ A request goes through the modules in this order: :mod:`.options` once, then :mo
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
 
 __all__ = ["OpenAIAdapter", "make"]
 
-
-def make(argument: str, **options: Any) -> OpenAIAdapter:
-    """Return the adapter ``openai:MODEL``, or ``openai:``, which asks for the model that each request names."""
-    return OpenAIAdapter(argument, **options)
+make = OpenAIAdapter
+"""Returns the adapter ``openai:MODEL``, or ``openai:``, which asks for the model that each request names."""

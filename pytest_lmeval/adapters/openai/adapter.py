@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.http.adapter import HttpAdapter, raised
 from pytest_lmeval.adapters.http.models import asked_model
 from pytest_lmeval.adapters.http.reply import Document
 from pytest_lmeval.adapters.http.secret import ApiKey
-from pytest_lmeval.adapters.openai.echo import echo_body, echoed
+from pytest_lmeval.adapters.openai.echo import echo_fields, echoed
 from pytest_lmeval.adapters.openai.options import OpenAIOptions, read_options
-from pytest_lmeval.adapters.openai.request import request_body
+from pytest_lmeval.adapters.openai.request import request_fields
 from pytest_lmeval.adapters.openai.response import completion
 from pytest_lmeval.adapters.openai.stream import StreamedChoice
 from pytest_lmeval.adapters.protocol import ANY_OPTION
@@ -36,20 +36,17 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     assembly = StreamedChoice
     request_options = frozenset({ANY_OPTION})
 
-    def __init__(self, model: str, /, **options: Any) -> None:
-        super().__init__(model, **options)
+    def __init__(self, model: str, /, **options: object) -> None:
+        super().__init__(model, read_options(options))
         if self._options.endpoint == "completions":
             # A chat does not echo its prompt: there the adapter has no such method, and is not asked.
             self.loglikelihood = self._loglikelihood
 
-    def _read_options(self, given: Mapping[str, object]) -> OpenAIOptions:
-        return read_options(given)
-
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
         return {"Authorization": key.header("Bearer ")} if key else {}
 
-    def _body(self, model: str, request: Generate) -> bytes:
-        return request_body(model, self._options, request)
+    def _fields(self, model: str, request: Generate) -> Mapping[str, object]:
+        return request_fields(model, self._options, request)
 
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: OpenAIOptions) -> Completion:
         return completion(document, options, reply.latency_ms, reply.ttft_ms)
@@ -63,7 +60,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
             request = replace(request, context=self._options.begin or "")
         try:
             model = asked_model(self.kind, self._model, request)
-            document, reply = await self._ask(echo_body(model, self._options, request))
+            document, reply = await self._ask(echo_fields(model, self._options, request))
             return echoed(document, request, reply.latency_ms)
         except AdapterError as error:
             return error

@@ -5,7 +5,6 @@ One token is asked for besides, since not every server answers with none, and dr
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +20,8 @@ from pytest_lmeval.types import LogLikelihood, LogProb
 _BLANKS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 
 
-def echo_body(model: str, options: OpenAIOptions, request: LogLikelihood) -> bytes:
-    """Return the JSON body that asks for the prompt again, with log-probabilities; ASCII."""
+def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> dict[str, object]:
+    """Return the fields of the body that asks for the prompt again, with log-probabilities."""
     fields = {
         "model": model,
         "prompt": request.context + request.continuation,
@@ -31,7 +30,7 @@ def echo_body(model: str, options: OpenAIOptions, request: LogLikelihood) -> byt
         "echo": True,
         "logprobs": 1,
     }
-    return json.dumps(fields | dict(options.extra_body), separators=(",", ":")).encode("ascii")
+    return options.whole(fields, {})
 
 
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:

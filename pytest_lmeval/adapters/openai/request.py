@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
-from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Generate
-
-_encode = compact_encoder(allow_nan=True)
-_STREAM: Mapping[bool, Mapping[str, object]] = {
-    False: {},
-    True: {"stream": True, "stream_options": {"include_usage": True}},
-}
-
-
-def request_body(model: str, options: OpenAIOptions, request: Generate) -> bytes:
-    """Return the JSON body of ``request``; ASCII, so that any text survives, lone surrogates included."""
-    return _encode(request_fields(model, options, request)).encode("ascii")
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
@@ -32,16 +20,15 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
         "temperature": options.temperature,
         "top_p": options.top_p,
         options.max_tokens_field: options.max_tokens if request.max_tokens is None else request.max_tokens,
-        "stop": list(dict.fromkeys((*request.stop, *options.stop))) or None,
+        "stop": options.stops(request) or None,
         "seed": None if options.seed is None else options.seed + request.repeat,
-        "logprobs": _logprobs(options),
+        # Chat takes a flag, completions the number of alternatives per token.
+        "logprobs": (options.endpoint == "chat" or 1) if options.logprobs else None,
         **_tools(options, request),
-        **_STREAM[options.stream],
+        "stream": options.stream or None,
+        "stream_options": {"include_usage": True} if options.stream else None,
     }
-    asked = {name: value for name, value in fields.items() if value is not None}
-    if options.extra_body or request.options:
-        asked |= {**options.extra_body, **request.options}
-    return asked
+    return options.whole(fields, request.options)
 
 
 def _prompt(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
@@ -73,10 +60,3 @@ def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
     if choice in ("none", "required"):
         return {**tools, "tool_choice": choice}
     return {**tools, "tool_choice": {"type": "function", "function": {"name": choice}}}
-
-
-def _logprobs(options: OpenAIOptions) -> bool | int | None:
-    """Chat takes a flag, completions the number of alternatives per token."""
-    if not options.logprobs:
-        return None
-    return True if options.endpoint == "chat" else 1

@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.adapters.http.faults import one_line
-from pytest_lmeval.adapters.http.reply import Document, count, may_pass
+from pytest_lmeval.adapters.http.reply import Document, count, may_pass, shown_name
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Completion, ToolCall
 
-_LONGEST_NAME = 200
 REFUSAL = "refusal"
 """The finish reason of a completion whose text is the model's refusal."""
 
@@ -64,9 +63,7 @@ def _served_by(fields: Mapping[str, object]) -> str:
     """Return what the reply says of the model: its name, and the fingerprint of what it runs on."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
     name = name if isinstance(name, str) else ""
-    if isinstance(mark, str) and mark:
-        name = f"{name} ({mark})".strip()
-    return one_line(name)[:_LONGEST_NAME] if name else ""
+    return shown_name(f"{name} ({mark})".strip() if isinstance(mark, str) and mark else name)
 
 
 def first_choice(document: Document) -> Mapping[str, object]:

@@ -108,7 +108,7 @@ class DialogueTask(Task):
 
     def prepared(self, adapter: Any) -> DialogueTask:
         """Return the task as it is put to ``adapter``: by the letters' probabilities, where it gives them."""
-        if not (self.is_categorical and AdapterFacts.of(adapter).scores):
+        if not (self.is_categorical and "loglikelihood" in AdapterFacts.of(adapter).methods):
             return self
         return replace(self, by_probability=True)
 

@@ -241,7 +241,8 @@ def test_calls_are_told_apart_however_they_are_sent(
     for event in [calls(*pieces)] if in_one_event else map(calls, pieces):
         choice.add(event)
     choice.add(delta("tool_calls"))
-    (found,) = choice.document()["choices"]
+    document: Any = choice.document()
+    (found,) = document["choices"]
     made = [(each["function"]["name"], each["function"]["arguments"]) for each in found["message"]["tool_calls"]]
     assert (called, None) == (made, found.get("error"))
 

@@ -7,14 +7,18 @@ of the schemas.
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest_lmeval
+from pytest_lmeval.adapters.facts import AdapterFacts
+from pytest_lmeval.adapters.protocol import AnsweringAdapter, RunningAdapter
 from pytest_lmeval.cli import _MODULES as MODULES
 from pytest_lmeval.cli import COMMANDS
 from pytest_lmeval.compare.gate import LET_PASS
@@ -232,7 +236,34 @@ def exit_codes() -> str:
     )
 
 
+def _members(kind: type) -> Iterator[list[str]]:
+    """Yield a row for each member of a class that has a docstring; a function of a dataclass is no member."""
+    (node,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(node, ast.ClassDef)
+    for member, text in pairwise([*node.body, ast.Pass()]):
+        if isinstance(member, ast.AnnAssign) and isinstance(text, ast.Expr):
+            yield [code(ast.unparse(member.target)), cell(ast.literal_eval(text.value))]
+        elif isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and kind is not AdapterFacts:
+            start = "async " if isinstance(member, ast.AsyncFunctionDef) else ""
+            takes = "" if member.decorator_list else f"({', '.join(each.arg for each in member.args.args[1:])})"
+            yield [code(f"{start}{member.name}{takes}"), cell(ast.get_docstring(member) or "")]
+
+
+def adapter() -> str:
+    """Return the page of the members of an adapter."""
+    parts = [("Answers", AnsweringAdapter), ("Attributes", AdapterFacts), ("During a run", RunningAdapter)]
+    found = [
+        "# Members of an adapter\n\n[Adapters](../adapters.md) shows some at work. An adapter has a `name` and one of "
+        "the methods that answer, and may lack all others. A member of a wrong type is refused before it is asked.\n"
+    ]
+    for title, kind in parts:
+        found.append(f"\n## {title}\n\n{cell((inspect.getdoc(kind) or '').partition(chr(10) * 2)[0])}\n\n")
+        found.append(table(("member", "meaning"), _members(kind)))
+    return "".join(found)
+
+
 PAGES = {
+    "adapter": adapter,
     "options": options,
     "commands": commands,
     "metrics": metrics,

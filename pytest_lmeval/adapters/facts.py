@@ -200,7 +200,7 @@ def _are_texts(value: object) -> bool:
 
 
 _Check = tuple[str, Callable[[Any], bool], Callable[[Any], Any]]
-# By the type of a member: what is expected, what tells whether a value is that, and what takes it over.
+# By the type of a member: the description of it, a check of a value, and a function that takes the value over.
 _OF_TYPE: Mapping[str, _Check] = {
     "bool": ("True or False", lambda value: isinstance(value, bool), bool),
     # Clients have objects for addresses, whose text is the address.

@@ -50,8 +50,6 @@ class AdapterFacts:
     """False if its answers depend on more than the request: none is kept in the cache."""
     answers_by_example: bool = False
     """True if, as a judge, it answers by the example that a question is about."""
-    base_url: str = ""
-    """Its address, for messages; the address of the run's own endpoint is refused."""
     requests_per_minute: float | None = None
     """An async adapter is not sent more requests than that."""
     tokens_per_minute: float | None = None
@@ -108,6 +106,11 @@ def is_ready(adapter: object) -> bool:
     return bool(_read(adapter, "is_ready"))
 
 
+def base_url(adapter: object) -> str:
+    """Return its address, as it is now; "" of an adapter that has none."""
+    return str(_read(adapter, "base_url") or "")
+
+
 def fingerprint(adapter: object) -> str:
     """Return what distinguishes the model from others of its name; "" if the adapter does not say."""
     return str(_read(adapter, "fingerprint") or "")
@@ -135,6 +138,8 @@ def check_adapter(adapter: object, spec: str) -> None:
     if isinstance(adapter, str):
         raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
     facts = AdapterFacts.of(adapter)
+    for name in ("base_url", "is_ready"):
+        _read(adapter, name)
     if not facts.methods:
         wanted = ", ".join(ANSWERING_METHODS)
         raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
@@ -203,8 +208,6 @@ _Check = tuple[str, Callable[[Any], bool], Callable[[Any], Any]]
 # By the type of a member: the description of it, a check of a value, and a function that takes the value over.
 _OF_TYPE: Mapping[str, _Check] = {
     "bool": ("True or False", lambda value: isinstance(value, bool), bool),
-    # Clients have objects for addresses, whose text is the address.
-    "str": ("a text", lambda value: not callable(value), str),
     "float": ("a number >= 0", Number(0).allows, lambda value: value or None),
     "int": ("a whole number from 1 to 1000000", Number(1, 1_000_000, whole=True).allows, int),
     "frozenset[str]": ("a list of names", _are_texts, frozenset),
@@ -217,6 +220,10 @@ _ATTRIBUTES = {
 }
 _CHECKS: Mapping[str, _Check] = {
     **_ATTRIBUTES,
+    # An adapter of a test may keep its answers there.
+    "answers": ("True or False", lambda value: True, lambda value: value is not False),
+    # Clients have objects for addresses, whose text is the address.
+    "base_url": ("a text", lambda value: not callable(value), str),
     "is_ready": _OF_TYPE["bool"],
     "fingerprint": ("a text", lambda value: isinstance(value, str), str),
     "manifest": ("a mapping", lambda value: isinstance(value, Mapping), dict),

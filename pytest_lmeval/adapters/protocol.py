@@ -60,6 +60,10 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Return the adapter that answers in its place if it is a judge."""
 
     @property
+    def base_url(self) -> str:
+        """Its address, for messages and the board; the address of the run's own endpoint is refused."""
+
+    @property
     def is_ready(self) -> bool:
         """Whether it is known that the model of an async adapter answers: the first request does not go alone."""
 

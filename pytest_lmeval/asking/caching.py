@@ -16,7 +16,7 @@ from pytest_lmeval.errors import AdapterError, LmevalError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.records.cache import AnswerStore, Kept
 from pytest_lmeval.redaction import Scrubber
-from pytest_lmeval.types import Completion, Generate, Request, Response
+from pytest_lmeval.types import Completion, Generate, Request
 
 MODES = ("use", "read-only", "refresh", "sampled")
 
@@ -122,7 +122,8 @@ class CachedAnswers:
     def _kept(self, request: Request, mode: str) -> Kept | None:
         found = self._cache.store.get(self._key(request, mode))
         # Whoever can write to the file can put anything in it.
-        return found if found is not None and _answers(found.answer, request) else None
+        is_answer = found is not None and isinstance(found.answer, Completion) == isinstance(request, Generate)
+        return found if is_answer else None
 
     def _key(self, request: Request, mode: str) -> str:
         digest = sha256(self._adapter)
@@ -148,10 +149,6 @@ class NoAnswers(CachedAnswers):
         return AdapterError(
             f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
         )
-
-
-def _answers(answer: Response, request: Request) -> bool:
-    return isinstance(answer, Completion) == isinstance(request, Generate)
 
 
 def _whose(request: Request) -> str:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
+from pytest_lmeval.adapters.facts import adapter_name, base_url
 from pytest_lmeval.asking.policy import LONGEST_WAIT_S, is_too_long
 from pytest_lmeval.errors import (
     AdapterDown,
@@ -201,7 +201,8 @@ class Outage:
         if self._repeats < (REPEATS_LATER if self._works else REPEATS_AT_FIRST):
             return None
         which = "last" if self._works else "first"
-        check = "the address, the API key and the name of the model" if self._has_server(answer) else "the adapter"
+        has_server = answer.status or base_url(self._adapter)
+        check = "the address, the API key and the name of the model" if has_server else "the adapter"
         check = "that the server is running, and its address" if is_unreachable(answer) else check
         return AdapterDown(
             f"stopped: the {which} {self._repeats} requests to {self._who} failed alike; check {check}: {answer}"
@@ -212,12 +213,9 @@ class Outage:
             return True
         return not self._works and not isinstance(error, TransientError | AdapterTimeout | RequestRefused)
 
-    def _has_server(self, error: AdapterError) -> bool:
-        return bool(error.status or AdapterFacts.of(self._adapter).base_url)
-
     @property
     def _who(self) -> str:
-        address = AdapterFacts.of(self._adapter).base_url
+        address = base_url(self._adapter)
         at = f" at {redact(address)}" if address else ""
         return f"{adapter_name(self._adapter)}{at}"
 

@@ -173,11 +173,12 @@ def plan_run(
 def put_to(plan: RunPlan, adapter: Any) -> RunPlan:
     """Return the plan with its tasks as they are put to ``adapter``; those that cannot be are lacking."""
     lacking, tasks = dict(plan.lacking), {}
+    names_no_model = AdapterFacts.of(adapter).model_by_request
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
             if task.needs and method(adapter, task.needs) is None:
                 raise UsageError(f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by")
-            if AdapterFacts.of(adapter).model_by_request and task.metric != METRIC and task.asks_model:
+            if names_no_model and task.metric != METRIC and task.asks_model:
                 name = adapter_name(adapter)
                 raise UsageError(f"it names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL")
             tasks[key] = task.prepared(adapter)

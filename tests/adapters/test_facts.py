@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pytest_lmeval
-from pytest_lmeval.adapters.facts import AdapterFacts, check_adapter, fingerprint, is_ready, manifest
+from pytest_lmeval.adapters.facts import AdapterFacts, base_url, check_adapter, fingerprint, is_ready, manifest
 from pytest_lmeval.adapters.protocol import AnsweringAdapter, RunningAdapter
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.registry import Registry
@@ -63,7 +63,7 @@ def yielding(self: Any, prompts: Any) -> Iterator[Any]:
         ("base_url", plain, " is method; expected a text; a method needs @property"),
         ("request_options", "seed", " is 'seed'; expected a list of names"),
         ("known_secrets", [1], " is list; expected a list of texts"),
-        ("answers", property(lambda self: 1 / 0), " raised ZeroDivisionError: division by zero"),
+        ("cacheable", property(lambda self: 1 / 0), " raised ZeroDivisionError: division by zero"),
         ("fingerprint", 5, " is 5; expected a text"),
         ("manifest", ["id"], " is list; expected a mapping"),
         ("is_ready", 1, " is 1; expected True or False"),
@@ -75,7 +75,7 @@ def yielding(self: Any, prompts: Any) -> Iterator[Any]:
 )
 def test_a_member_that_cannot_be_used_is_refused(member: str, given: Any, problem: str) -> None:
     adapter = type("Model", (), {"name": "m", "generate": plain, member: given})()
-    changing = {"fingerprint": fingerprint, "manifest": manifest, "is_ready": is_ready}
+    changing = {"fingerprint": fingerprint, "manifest": manifest}
     with pytest.raises(UsageError, match=re.escape(f": {member}{problem}")):
         changing.get(member, partial(check_adapter, spec="m"))(adapter)
 
@@ -87,7 +87,9 @@ def test_a_method_that_is_not_asked_may_take_what_it_likes() -> None:
 def test_an_adapter_may_lack_every_member_and_none_counts_as_absent() -> None:
     assert AdapterFacts() == AdapterFacts.of(object())
     assert AdapterFacts() == AdapterFacts.of(SimpleNamespace(**dict.fromkeys(ATTRIBUTES | MEMBERS)))
-    assert (False, "", {}) == (is_ready(object()), fingerprint(object()), manifest(object()))
+    nothing = object()
+    assert ("", False, "", {}) == (base_url(nothing), is_ready(nothing), fingerprint(nothing), manifest(nothing))
+    assert AdapterFacts() == AdapterFacts.of(SimpleNamespace(answers={"2 + 2": "4"}))
 
 
 def test_an_adapter_that_wraps_another_has_its_facts() -> None:
@@ -97,8 +99,8 @@ def test_an_adapter_that_wraps_another_has_its_facts() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self.inner, name)
 
-    expected = AdapterFacts(frozenset({"generate"}), exact=True, base_url="x", request_options=frozenset({"seed"}))
-    assert expected == AdapterFacts.of(Outer())
+    expected = AdapterFacts(frozenset({"generate"}), exact=True, request_options=frozenset({"seed"}))
+    assert (expected, "x") == (AdapterFacts.of(Outer()), base_url(Outer()))
 
 
 def _reads(node: ast.AST) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.http.transport import HttpTransport, Reply
 
 _encode = compact_encoder(allow_nan=True)
-_REVISIONS = 5
+_REVISIONS, _LONGEST_NAME = 5, 200
 _REFUSES = frozenset({400, 422, 501})
 """What servers answer to an option that they do not have."""
 Answered = TypeVar("Answered", Completion, LogProb)
@@ -102,7 +102,8 @@ class HttpAdapter(ABC, Generic[Given]):
             self._transport.expect_cancellation(seconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = self.options | {"temperature": self._temperature()}
+        temperature = "default" if self._options.temperature is None else self._options.temperature
+        options = self.options | {"temperature": temperature}
         return _remake, (type(self), self._model, options, self._prices)
 
     async def complete(self, request: Generate) -> Completion:
@@ -159,14 +160,13 @@ class HttpAdapter(ABC, Generic[Given]):
     def _priced(self, model: str) -> Given:
         return priced(self._options, self._model, model, self._prices)
 
-    def _temperature(self) -> float | str:
-        return "default" if self._options.temperature is None else self._options.temperature
-
     def _note_revision(self, document: Document) -> None:
         """Note the model that answered; a server that changes it midway shows in the manifest."""
         served = document.fields.get("model")
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
-        if isinstance(served, str) and served not in known and len(known) < _REVISIONS and _is_plain(served):
+        if not isinstance(served, str) or not served.isprintable() or not 0 < len(served) <= _LONGEST_NAME:
+            return
+        if served not in known and len(known) < _REVISIONS:
             self.manifest["revision"] = ", ".join([*known, served])
 
     @cached_property
@@ -210,10 +210,6 @@ def raised(answer: Answered | AdapterError) -> Answered:
         answer.__context__ = answer.__traceback__ = None
         raise answer from None
     return answer
-
-
-def _is_plain(name: str) -> bool:
-    return bool(name) and name.isprintable() and len(name) <= 200
 
 
 def _remake(kind: Any, model: str, options: Mapping[str, object], prices: Prices) -> HttpAdapter[Any]:

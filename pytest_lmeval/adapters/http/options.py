@@ -151,13 +151,10 @@ def _environment_name(value: Any) -> str:
     """Take the name of an environment variable, or '' for none."""
     if not isinstance(value, str):
         raise ValueError("the name of an environment variable")
-    if not value or value in os.environ or (_NAME_OF_VARIABLE.fullmatch(value) and _few_digits(value)):
+    few_digits = len(value) <= 64 and sum(char.isdigit() for char in value) <= 4
+    if not value or value in os.environ or (few_digits and _NAME_OF_VARIABLE.fullmatch(value)):
         return value
     raise ValueError("the name of the environment variable that holds the key, not a key")
-
-
-def _few_digits(name: str) -> bool:
-    return len(name) <= 64 and sum(char.isdigit() for char in name) <= 4
 
 
 def _stops(value: Any) -> tuple[str, ...]:

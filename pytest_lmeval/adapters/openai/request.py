@@ -14,27 +14,22 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
 
     The request's own ``max_tokens`` and ``options`` go before the adapter's. Each repeat gets a seed of its own.
     """
+    is_text = options.endpoint == "completions"
     fields = {
         "model": model,
-        **_prompt(options, request),
+        **({"prompt": request.text} if is_text else {"messages": _messages(options.system, request)}),
         "temperature": options.temperature,
         "top_p": options.top_p,
         options.max_tokens_field: options.max_tokens if request.max_tokens is None else request.max_tokens,
         "stop": options.stops(request) or None,
         "seed": None if options.seed is None else options.seed + request.repeat,
         # Chat takes a flag, completions the number of alternatives per token.
-        "logprobs": (options.endpoint == "chat" or 1) if options.logprobs else None,
+        "logprobs": (not is_text or 1) if options.logprobs else None,
         **_tools(options, request),
         "stream": options.stream or None,
         "stream_options": {"include_usage": True} if options.stream else None,
     }
     return options.whole(fields, request.options)
-
-
-def _prompt(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
-    if options.endpoint == "completions":
-        return {"prompt": request.text}
-    return {"messages": _messages(options.system, request)}
 
 
 def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:

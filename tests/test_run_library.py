@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -292,7 +293,7 @@ def test_an_adapter_that_cannot_answer_is_a_usage_error(tasks: list[Task]) -> No
     with pytest.raises(UsageError, match="without any of the methods"):
         run_task(tasks[0], object())
     with pytest.raises(UsageError, match="without any of the methods"):
-        run_leaderboard(tasks, object())
+        run_leaderboard(tasks, SimpleNamespace(generate="text"))
     with pytest.raises(UsageError, match=r"got the name 'toy': make_adapter\('toy'\) makes one"):
         run_leaderboard(tasks, "toy")
 

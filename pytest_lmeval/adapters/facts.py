@@ -25,11 +25,13 @@ ANSWERING_METHODS = tuple(_TAKES)
 class AdapterFacts:
     """The attributes that do not change during a run; an adapter may lack each of them.
 
-    ``methods`` are those of ANSWERING_METHODS that it has, and ``awaits_logprobs`` says that the last one is async.
+    ``methods`` are those of ANSWERING_METHODS that it has, and ``awaits_logprobs`` says that the last one is async. One
+    that ``streams`` answers request by request, many at a time, and not in batches.
     """
 
     methods: frozenset[str] = frozenset()
     awaits_logprobs: bool = False
+    streams: bool = False
     exact: bool = False
     """True if the same input always gives the same output."""
     answers: bool = True
@@ -68,19 +70,13 @@ class AdapterFacts:
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
         """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None counts as absent."""
-        found = {name: value for name in _ATTRIBUTES if (value := _read(adapter, name)) is not None}
-        methods = frozenset(name for name in ANSWERING_METHODS if method(adapter, name))
-        return cls(methods, iscoroutinefunction(method(adapter, "loglikelihood")), **found)
-
-    @property
-    def streams(self) -> bool:
-        """Whether it answers request by request, many at a time, and not in batches."""
-        return "complete" in self.methods or self.awaits_logprobs
-
-    @property
-    def writes(self) -> str:
-        """The method that returns texts: the first of the answering methods that it has; "" without any."""
-        return next((name for name in ANSWERING_METHODS[:3] if name in self.methods), "")
+        found: dict[str, Any] = {}
+        for name in _ATTRIBUTES:
+            if (value := member(adapter, name)) is not None:
+                found[name] = value
+        methods = frozenset([name for name in ANSWERING_METHODS if method(adapter, name)])
+        is_async = iscoroutinefunction(method(adapter, "loglikelihood"))
+        return cls(methods, is_async, "complete" in methods or is_async, **found)
 
 
 def adapter_name(adapter: object) -> str:
@@ -101,24 +97,19 @@ def method(adapter: object, name: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-def is_ready(adapter: object) -> bool:
-    """Tell whether it is known by now that the model answers."""
-    return bool(_read(adapter, "is_ready"))
-
-
-def base_url(adapter: object) -> str:
-    """Return its address, as it is now; "" of an adapter that has none."""
-    return str(_read(adapter, "base_url") or "")
-
-
-def fingerprint(adapter: object) -> str:
-    """Return what distinguishes the model from others of its name; "" if the adapter does not say."""
-    return str(_read(adapter, "fingerprint") or "")
-
-
-def manifest(adapter: object) -> Mapping[str, object]:
-    """Return what is known of the model by now."""
-    return _read(adapter, "manifest") or {}
+def member(adapter: object, name: str) -> Any:
+    """Return an attribute of the contract as it is now, None if it is absent; raise UsageError for a wrong type."""
+    try:
+        given = getattr(adapter, name, None)
+    except Exception as error:  # an adapter's own code
+        raise UsageError(f"adapter {adapter_name(adapter)}: {name} raised {type(error).__name__}: {error}") from None
+    wanted, fits, take = _CHECKS[name]
+    if given is None or fits(given):
+        return None if given is None else take(given)
+    is_shown = isinstance(given, bool | int | float | str) and not is_secret_name(name)
+    shown = f"{given!r:.80}" if is_shown else type(given).__name__
+    hint = "; a method needs @property" if callable(given) else ""
+    raise UsageError(f"adapter {adapter_name(adapter)}: {name} is {shown}; expected {wanted}{hint}")
 
 
 def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
@@ -139,12 +130,13 @@ def check_adapter(adapter: object, spec: str) -> None:
         raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
     facts = AdapterFacts.of(adapter)
     for name in ("base_url", "is_ready"):
-        _read(adapter, name)
+        member(adapter, name)
     if not facts.methods:
         wanted = ", ".join(ANSWERING_METHODS)
         raise UsageError(f"adapter {spec!r} is a {type(adapter).__name__} without any of the methods {wanted}")
-    for name in (facts.writes, "loglikelihood"):
-        if name in facts.methods and not is_ours(adapter):
+    if not is_ours(adapter):
+        used = [name for name in ANSWERING_METHODS if name in facts.methods]
+        for name in [used[0], *[name for name in used[1:] if name == "loglikelihood"]]:
             _check_call(method(adapter, name), name, f"adapter {spec!r}: {name}")
 
 
@@ -183,21 +175,6 @@ def _held(adapter: object) -> Mapping[str, object]:
     return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
 
 
-def _read(adapter: object, name: str) -> Any:
-    """Return a member as its check takes it; None if it is absent, or None."""
-    try:
-        given = getattr(adapter, name, None)
-    except Exception as error:  # an adapter's own code
-        raise UsageError(f"adapter {adapter_name(adapter)}: {name} raised {type(error).__name__}: {error}") from None
-    wanted, fits, take = _CHECKS[name]
-    if given is None or fits(given):
-        return None if given is None else take(given)
-    is_shown = isinstance(given, bool | int | float | str) and not is_secret_name(name)
-    shown = f"{given!r:.80}" if is_shown else type(given).__name__
-    hint = "; a method needs @property" if callable(given) else ""
-    raise UsageError(f"adapter {adapter_name(adapter)}: {name} is {shown}; expected {wanted}{hint}")
-
-
 def _are_texts(value: object) -> bool:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
         return False
@@ -216,7 +193,7 @@ _OF_TYPE: Mapping[str, _Check] = {
 _ATTRIBUTES = {
     each.name: _OF_TYPE[str(each.type).removesuffix(" | None")]
     for each in fields(AdapterFacts)
-    if each.name not in ("methods", "awaits_logprobs")
+    if each.name not in ("methods", "awaits_logprobs", "streams")
 }
 _CHECKS: Mapping[str, _Check] = {
     **_ATTRIBUTES,

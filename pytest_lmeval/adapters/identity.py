@@ -17,7 +17,7 @@ from importlib.util import resolve_name
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from pytest_lmeval.adapters.facts import adapter_name, fingerprint, is_ours
+from pytest_lmeval.adapters.facts import adapter_name, is_ours, member
 from pytest_lmeval.adapters.resolve import Made, made_with
 from pytest_lmeval.redaction import is_secret_name
 
@@ -69,7 +69,7 @@ def identity_of(adapter: Any) -> Identity:
 
 
 def _identity(adapter: Any, made: Made) -> Identity:
-    kind, model = type(adapter), fingerprint(adapter)
+    kind, model = type(adapter), member(adapter, "fingerprint") or ""
     source = source_hash(kind, made.module, made.project)
     known = {
         "name": adapter_name(adapter),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.adapters.facts import AdapterFacts
+from pytest_lmeval.adapters.facts import AdapterFacts, tell
 from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.batching import BatchTransport
@@ -85,6 +85,7 @@ class Engine:
         self.caches = cache is not None
         self.stopped = ""
         facts = AdapterFacts.of(adapter)
+        tell(adapter, "think_tags", policy.think_tags)
         self.streams = facts.streams
         if self.streams and facts.requests_in_flight is not None:
             policy = replace(policy, concurrency=facts.requests_in_flight)

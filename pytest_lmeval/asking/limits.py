@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.adapters.facts import adapter_name, base_url
+from pytest_lmeval.adapters.facts import adapter_name, member
 from pytest_lmeval.asking.policy import LONGEST_WAIT_S, is_too_long
 from pytest_lmeval.errors import (
     AdapterDown,
@@ -201,7 +201,7 @@ class Outage:
         if self._repeats < (REPEATS_LATER if self._works else REPEATS_AT_FIRST):
             return None
         which = "last" if self._works else "first"
-        has_server = answer.status or base_url(self._adapter)
+        has_server = answer.status or member(self._adapter, "base_url")
         check = "the address, the API key and the name of the model" if has_server else "the adapter"
         check = "that the server is running, and its address" if is_unreachable(answer) else check
         return AdapterDown(
@@ -215,7 +215,7 @@ class Outage:
 
     @property
     def _who(self) -> str:
-        address = base_url(self._adapter)
+        address = member(self._adapter, "base_url")
         at = f" at {redact(address)}" if address else ""
         return f"{adapter_name(self._adapter)}{at}"
 

@@ -11,16 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.facts import (
-    AdapterFacts,
-    adapter_name,
-    fingerprint,
-    is_ours,
-    manifest,
-    members,
-    method,
-    tell,
-)
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name, is_ours, member, members, method, tell
 from pytest_lmeval.adapters.identity import identity_of
 from pytest_lmeval.adapters.replicas import ATTRIBUTES, ReplicaFacts
 from pytest_lmeval.adapters.resolve import resolve_adapter
@@ -107,10 +98,10 @@ def _facts(adapter: Any, node: str) -> ReplicaFacts:
         name=adapter_name(adapter),
         identity=identity,
         # What the ledger knows a model by.
-        fingerprint=fingerprint(adapter) if is_ours(adapter) else identity.key,
-        manifest=manifest(adapter),
+        fingerprint=member(adapter, "fingerprint") or "" if is_ours(adapter) else identity.key,
+        manifest=member(adapter, "manifest") or {},
         attributes=members(adapter, ATTRIBUTES),
-        generates=bool(facts.writes),
+        generates=facts.methods != {"loglikelihood"},
         scores="loglikelihood" in facts.methods,
         streams=facts.streams,
         version=__version__,

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name, is_ready, method
+from pytest_lmeval.adapters.facts import adapter_name, member, method
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.attempts import Asked, Attempts
 from pytest_lmeval.asking.limits import Budget, Outage, Sent
@@ -41,7 +41,7 @@ class AsyncTransport:
         self._budget = budget
         self._waits = Waits()
         self._outage = Outage(adapter)
-        self._opening = Opening(self._outage.room, self._go_on, is_open=is_ready(adapter))
+        self._opening = Opening(self._outage.room, self._go_on, is_open=bool(member(adapter, "is_ready")))
         self._attempts = Attempts(adapter, policy, self._outage, self._waits, self._begin)
         self._heartbeat = time.monotonic()
         self._abandoned = False

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name, fingerprint, is_ours, manifest, secrets_of, tell
+from pytest_lmeval.adapters.facts import adapter_name, is_ours, member, secrets_of
 from pytest_lmeval.adapters.resolve import as_judge
 from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
 from pytest_lmeval.errors import AdapterError
@@ -49,7 +49,7 @@ def model_of(adapter: Any) -> Model:
     """Return the model behind ``adapter``."""
     if is_ours(adapter):
         # The ledger's header has its spec and options; its weights may be others.
-        return Model(adapter, adapter_name(adapter), fingerprint(adapter)[:16])
+        return Model(adapter, adapter_name(adapter), (member(adapter, "fingerprint") or "")[:16])
     from pytest_lmeval.adapters.identity import identity_of
 
     return Model(adapter, adapter_name(adapter), identity_of(adapter).key[:16])
@@ -58,10 +58,9 @@ def model_of(adapter: Any) -> Model:
 def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
     """Return what ``adapter`` says of its model, without secrets."""
     try:
-        facts = redact_options(manifest(adapter))
+        known, exact = member(adapter, "manifest") or {}, member(adapter, "exact")
         # It says that it answers the same to the same, always.
-        exact = {"exact": True} if AdapterFacts.of(adapter).exact else {}
-        return {**scrubber.scrub_all(facts), **exact}
+        return {**scrubber.scrub_all(redact_options(known)), **({"exact": True} if exact else {})}
     except Exception as error:  # an adapter's own code must not cost the run its board
         return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}
 
@@ -106,7 +105,6 @@ class Engines:
 
     def make(self, adapter: Any, recall: Recalled | None = None, converse: Converse | None = None) -> Engine:
         """Return a new engine that asks ``adapter``."""
-        tell(adapter, "think_tags", self.policy.think_tags)
         cached = None if self._cache is None else self._cache.of(adapter)
         engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self.on_wait, self._start))
         self._made.append(engine)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.adapters.facts import adapter_name, base_url, check_adapter, scrubber_of_objects
+from pytest_lmeval.adapters.facts import adapter_name, check_adapter, member, scrubber_of_objects
 from pytest_lmeval.adapters.resolve import made_with, resolve_adapter
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board, info_of
@@ -109,7 +109,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
     reasons = [*found.reasons, *failures]
     address = {}
-    if url := base_url(adapter):
+    if url := member(adapter, "base_url"):
         address = {"base_url": redact(url), "base_url_from": made_with(adapter).named_by or "the adapter"}
     facts = RunFacts(
         timestamp=timestamp(),

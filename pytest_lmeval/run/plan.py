@@ -153,32 +153,30 @@ def plan_run(
     needed: Mapping[str, Needs],
     settings: RunSettings,
     registry: Registry,
-    adapter: Any,
+    facts: AdapterFacts,
     group_of: Callable[[Any], Any],
 ) -> RunPlan:
     """Return the plan of a run that needs what ``needed`` says; the parameters are those of :meth:`Run.plan`."""
     programs = any(needs.programs for needs in needed.values())
-    trusted = AdapterFacts.of(adapter).trusted
     grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
     return RunPlan(
         registry,
         units,
         plan_batches(grouped, settings.batch_size),
         runs_programs=programs and any(runs_code(unit.task, unit.example, registry) for unit in units),
-        no_programs=missing_sandbox(settings.sandbox) if programs and not trusted else "",
-        is_trusted=trusted,
+        no_programs=missing_sandbox(settings.sandbox) if programs and not facts.trusted else "",
+        is_trusted=facts.trusted,
     )
 
 
-def put_to(plan: RunPlan, adapter: Any) -> RunPlan:
+def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
     """Return the plan with its tasks as they are put to ``adapter``; those that cannot be are lacking."""
     lacking, tasks = dict(plan.lacking), {}
-    names_no_model = AdapterFacts.of(adapter).model_by_request
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
             if task.needs and method(adapter, task.needs) is None:
                 raise UsageError(f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by")
-            if names_no_model and task.metric != METRIC and task.asks_model:
+            if facts.model_by_request and task.metric != METRIC and task.asks_model:
                 name = adapter_name(adapter)
                 raise UsageError(f"it names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL")
             tasks[key] = task.prepared(adapter)
@@ -232,7 +230,7 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 def check_named(judges: Iterable[Any]) -> None:
     """Raise UsageError if the adapter of a judge, or of who plays users, has no model: what these ask names none."""
     for adapter in judges:
-        if AdapterFacts.of(adapter).model_by_request:
+        if adapter is not None and AdapterFacts.of(adapter).model_by_request:
             name = adapter_name(adapter)
             raise UsageError(
                 f"{name}: has no model of its own, and what a judge or a simulated user is asked names none: say "
@@ -240,9 +238,9 @@ def check_named(judges: Iterable[Any]) -> None:
             )
 
 
-def check_selection(units: Sequence[Unit], adapter: Any) -> None:
+def check_selection(units: Sequence[Unit], adapter: Any, facts: AdapterFacts) -> None:
     """Raise UsageError where ``adapter`` refuses ``units``, or answers nothing and any but a function needs it to."""
-    if not AdapterFacts.of(adapter).answers:
+    if not facts.answers:
         _check_no_answers(units, adapter)
     # A conftest may refuse, before anything is asked, what was selected.
     if (check := method(adapter, "check_selection")) is not None:

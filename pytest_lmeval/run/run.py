@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.asking.engine import Ahead
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
@@ -109,12 +110,13 @@ class Run:
         one of its own. Units of one group are asked together; those of the group None are not asked by the plan. A task
         that lacks something is refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
         """
+        facts = AdapterFacts.of(adapter)
         if adapter is not None:
             if self.settings.cache is not None:
                 self.engines.check(adapter)
-            check_selection(units, adapter)
+            check_selection(units, adapter, facts)
         needed = needs_of(units, self._registry, has_own_judge if judge is None else lambda unit: True)
-        plan = plan_run(units, needed, self.settings, self._registry, adapter, group_of)
+        plan = plan_run(units, needed, self.settings, self._registry, facts, group_of)
         judges, user = self.judges, judge or self.judges.user_adapter
         check_named([judge, judges.user_adapter])
         lacking = lacking_without_model(
@@ -123,7 +125,7 @@ class Run:
         if self.settings.max_cost is not None:
             check_costs([adapter, judge, *judges.made, judges.user_adapter], tasks_of(units))
         plan = replace(plan, lacking=lacking)
-        return plan if adapter is None else put_to(plan, adapter)
+        return plan if adapter is None else put_to(plan, adapter, facts)
 
     def sandbox(self, plan: RunPlan) -> Any:
         """Return the place where programs are run, a context manager."""
@@ -140,7 +142,7 @@ class Run:
         """
         self.model = model = model_of(adapter)
         if plan.adapter is not adapter:
-            plan = put_to(plan, adapter)
+            plan = put_to(plan, adapter, AdapterFacts.of(adapter))
         self.lacking = plan.lacking
         recorded = None
         if self._held is not None and self.settings.reuses:

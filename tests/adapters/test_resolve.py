@@ -172,22 +172,12 @@ def test_one_answering_method_is_enough(method: str) -> None:
     check_adapter(type("Own", (), {method: lambda self, requests: []})(), "own")
 
 
-@pytest.mark.parametrize("adapter", [object(), type("Own", (), {"generate": "text"})(), None])
-def test_anything_else_is_a_usage_error(adapter: Any) -> None:
-    with pytest.raises(UsageError, match="without any of the methods"):
-        check_adapter(adapter, "own")
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [("own.v1", "own.v1"), ("", "Own"), (None, "Own"), (5, "Own"), ("a\nb\x1b[31m", "a?b?[31m"), ("é 🙂", "é 🙂")],
 )
 def test_the_name_is_shown_without_control_characters(name: Any, shown: str) -> None:
     assert shown == adapter_name(type("Own", (), {"name": name})())
-
-
-def test_an_adapter_without_a_name_goes_by_its_class() -> None:
-    assert "Own" == adapter_name(type("Own", (), {})())
 
 
 def test_an_error_of_the_package_passes_through_unchanged(registry: Registry) -> None:

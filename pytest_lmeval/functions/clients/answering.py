@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.adapters.facts import base_url
+from pytest_lmeval.adapters.facts import member
 from pytest_lmeval.adapters.protocol import NamedModel
 from pytest_lmeval.errors import AdapterError, LmevalError, UsageError
 from pytest_lmeval.functions.asker import Asker
@@ -34,7 +34,7 @@ class Clients:
         self.endpoint = endpoint
         self._kept: Mapping[str, str] = {}
         self.takes_messages = asker.facts.takes_messages
-        port, own = endpoint.root.rpartition(":")[2], base_url(asker.engine.adapter)
+        port, own = endpoint.root.rpartition(":")[2], member(asker.engine.adapter, "base_url") or ""
         if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
             raise UsageError(
                 f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
@@ -82,7 +82,7 @@ class Clients:
         step = open_step(state, "http", what, request)
         model = model_in(asked.content)
         # What is replayed has no server, and its name is not the model's.
-        is_other = model not in ("", self._asker.name) and base_url(self._asker.engine.adapter) != ""
+        is_other = model not in ("", self._asker.name) and bool(member(self._asker.engine.adapter, "base_url"))
         is_other = is_other and not self._asker.facts.model_by_request
         step.client = {**({"model": model} if is_other else {}), **self._kept}
         answer = await self._ask(state, step, request, request)

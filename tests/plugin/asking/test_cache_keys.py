@@ -220,7 +220,7 @@ def test_a_fingerprint_that_is_no_text_is_refused(words: Project) -> None:
     ran = words.run_pytest("--lm-adapter=m:Model", CACHE)
     assert 4 == ran.ret
     (ran.stderr if "fingerprint" in str(ran.stderr) else ran.stdout).fnmatch_lines(
-        ["*adapter Model: fingerprint: expected a text, got method; a method needs @property*"]
+        ["*adapter Model: fingerprint is method; expected a text; a method needs @property*"]
     )
 
 

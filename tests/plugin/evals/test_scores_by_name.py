@@ -63,7 +63,8 @@ def test_every_recorded_score_is_a_row_beneath_its_task(project: Project, proces
     assert re.search(line, output)
     assert re.search(r"support\.short *n 3, 17 missing *1\.0000", output)
     assert re.search(line, (project.path / "reports/leaderboard.md").read_text())
-    assert '<th scope="row">support.polite</th><td>0.9750</td>' in (project.path / "reports/report.html").read_text()
+    page = (project.path / "reports/report.html").read_text()
+    assert '<th scope="row">support.polite</th><td>n 20, threshold 0.6, floor 0.9</td><td>0.9750</td>' in page
 
 
 def test_an_example_passes_if_each_named_score_reaches_its_threshold_and_a_failure_shows_why(project: Project) -> None:

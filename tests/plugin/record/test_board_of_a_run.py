@@ -100,19 +100,6 @@ def test_records_of_examples_are_written_on_demand(small: Project) -> None:
     assert record["latency_ms"] >= 0
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_without_a_gate_a_low_score_is_counted_as_below(small: Project, processes: str) -> None:
-    result = small.run("--lm-gate=none", "--lm-include-per-example", processes)
-    assert 0 == result.ret
-    result.stdout.re_match_lines([r".*4 passed.*1 below.*|.*1 below.*4 passed.*"])
-    board = small.board()
-    assert board["complete"]
-    assert "none" == board["gate"]["mode"]
-    assert 1 == board["counts"]["below"]
-    assert "below" == small.examples()["arithmetic:arith_2"]["status"]
-    assert 2 == board["tasks"][0]["correct"]
-
-
 def test_a_threshold_of_a_task_beats_that_of_its_metric_and_both_beat_the_record(project: Project) -> None:
     for task in ("a", "b"):
         half = project.record("half", "one two", target="one three", metric="f1", threshold=0.9)
@@ -169,18 +156,6 @@ def test_a_run_can_be_replayed_from_what_it_wrote(small: Project, ledger: str, l
         again = ("--lm-adapter=replay:kept/" + source, f"--lm-report-dir=from {source}", processes)
         small.run_pytest(*again).assert_outcomes(passed=4, failed=1)
         assert original["digest"] == small.board(f"from {source}")["digest"]
-
-
-@pytest.mark.again
-def test_workers_do_not_replay_what_their_run_replaces(small: Project) -> None:
-    small.run("--lm-include-per-example")
-    before = {path.name: path.read_bytes() for path in small.path.joinpath("reports").iterdir()}
-    result = small.run_pytest("--lm-adapter=replay:reports/leaderboard.json", "-n2")
-    assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*this run replaces that file while its workers read it*"])
-    assert before == {path.name: path.read_bytes() for path in small.path.joinpath("reports").iterdir()}
-    assert 1 == small.run_pytest("--lm-adapter=replay:reports/leaderboard.json").ret
-    assert small.board()["complete"]
 
 
 def test_a_recording_without_an_example_is_an_error_of_that_example(small: Project) -> None:

@@ -82,13 +82,6 @@ def test_a_board_agrees_with_itself_where_the_process_ends_while_examples_are_sc
     assert 200 == ending.board()["counts"]["collected"]
 
 
-def test_an_old_board_does_not_outlive_an_ended_process(ending: Project) -> None:
-    ending.run()
-    assert ending.board()["complete"]
-    assert 3 == end(ending, "os._exit").ret
-    assert not ending.board()["complete"]
-
-
 @pytest.mark.parametrize("how", [pytest.param("os._exit", marks=pytest.mark.again), "SIGKILL"])
 def test_a_dead_worker_costs_its_batch_at_most(ending: Project, how: str) -> None:
     result = end(ending, how, "-n2")
@@ -142,22 +135,6 @@ def test_a_hook_that_stops_pytest_leaves_the_run_incomplete(
     assert lost(ending, result)
 
 
-SWALLOWING = """
-import pytest
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item):
-    return True if item.name == "e5" else None
-"""
-
-
-def test_reports_that_a_hook_swallows_are_missed(ending: Project) -> None:
-    ending.write("conftest.py", SWALLOWING)
-    result = ending.run()
-    assert 3 == result.ret
-    assert ["e5"] == lost(ending, result)
-
-
 @pytest.mark.parametrize(
     ("stop", "processes"),
     [
@@ -178,29 +155,6 @@ def test_a_run_that_was_told_to_stop_is_incomplete_and_failed_as_any_run(
     assert board["overall_score"] is None
     assert board["counts"]["missing"] > 0
     assert 60 == board["counts"]["collected"]
-
-
-def test_an_example_that_was_told_to_stop_last_left_nothing_out(project: Project) -> None:
-    project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "x", target="y"))
-    assert 1 == project.run("-x").ret
-    assert project.board()["complete"]
-
-
-DYING = """
-import os
-
-def pytest_collection_modifyitems(config):
-    if hasattr(config, "workerinput"):
-        os._exit(0)
-"""
-
-
-def test_a_worker_that_dies_while_collecting_is_no_success(project: Project) -> None:
-    project.write("conftest.py", DYING)
-    project.small_tasks()
-    result = project.run("-n2", "--max-worker-restart=0")
-    assert 0 != result.ret
-    assert not (project.path / "reports/leaderboard.json").exists() or not project.board()["complete"]
 
 
 # Before anything is collected, of a run whose adapter is given by a fixture

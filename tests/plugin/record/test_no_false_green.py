@@ -476,16 +476,6 @@ def test_what_is_left_of_a_run_is_no_baseline(project: Project, torn: bool) -> N
     assert asked == len(project.calls())
 
 
-def test_a_run_that_scored_nothing_is_no_baseline(project: Project) -> None:
-    write_tasks(project, wrong=False)
-    project.write("model.py", BREAKING)
-    result = project.run(*UPDATE, "--lm-max-errors=100%")
-    assert 3 == result.ret
-    result.stdout.fnmatch_lines(["  baseline not written to base.json: this run is not complete"])
-    assert "new" != verdict(project)
-    assert not (project.path / "base.json").exists()
-
-
 def test_a_baseline_that_cannot_be_written_fails_the_run_and_is_not_said_to_be_there(project: Project) -> None:
     write_tasks(project, wrong=False)
     unwritable = ("--lm-baseline=/proc/nowhere/base.json", "--lm-update-baseline")

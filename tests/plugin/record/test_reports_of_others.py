@@ -80,15 +80,6 @@ def test_the_json_report_carries_properties_and_board(small: Project, processes:
     assert "lmeval" not in {name for test in report["tests"] for entry in test["user_properties"] for name in entry}
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_incomplete_run_is_incomplete_in_the_json_report_too(small: Project, processes: str) -> None:
-    small.write("model.py", "class Model:\n    name = 'm'\n    def generate(self, prompts): return None\n")
-    assert 3 == small.run("--json-report", processes).ret
-    report = json_report(small)
-    assert 3 == report["exitcode"]
-    assert report["lmeval"]["complete"] is False
-
-
 CHECKING = """
 def pytest_runtest_logreport(report):
     for name, value in report.user_properties:

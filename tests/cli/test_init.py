@@ -125,13 +125,6 @@ def test_a_served_model_gets_a_profile_and_questions_that_any_model_answers(empt
         _green_then_red(empty, "pyproject.toml", "base_url =", 'system = "Be careful."\nbase_url =')
 
 
-def test_a_model_of_the_projects_own_is_found_in_its_folder(empty: Project, lmeval: Lmeval) -> None:
-    empty.write("own.py", OWN)
-    _init(lmeval, "--model=own:Model")
-
-    _green_then_red(empty, "own.py", "if part in prompt", "if part in prompt[::-1]")
-
-
 async def _works_out(exchange: Exchange) -> None:
     """Answer as the model that the request names: only ``able`` and ``gpt-4o-mini`` can count."""
     asked = exchange.seen.json

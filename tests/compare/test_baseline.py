@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_lmeval.compare.baseline import encode_baseline, is_same
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.records.runfile import examples_of, read_run
 from pytest_lmeval.types import ExampleResult
 
 A = ExampleResult(
@@ -59,11 +57,3 @@ def test_whatever_a_model_wrote_is_read_back(output: str, id: str) -> None:
     record = content["tasks"][0]["per_example"][0]
     assert (result.id, output) == (record["id"], record["output"])
     assert board.digest == content["digest"]
-
-
-def test_it_can_be_read_as_a_run(tmp_path: Path) -> None:
-    path = tmp_path / "baseline.json"
-    path.write_bytes(encode_baseline(_board(A, B)))
-    run = read_run(path)
-    assert run.agrees
-    assert ["passed", "failed"] == [result.status for result in examples_of(run)]

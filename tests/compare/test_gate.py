@@ -42,18 +42,6 @@ def _baseline(results: Sequence[ExampleResult]) -> RunFile:
     )
 
 
-def test_a_run_without_a_finding_passes() -> None:
-    gate = _decide(_board(PASSED), floors={"overall": 0.5})
-    assert ("pass", [], []) == (gate["verdict"], gate["reasons"], gate["warnings"])
-    assert let_pass(gate)
-
-
-def test_in_mode_examples_a_failed_example_fails_the_run() -> None:
-    gate = _decide(_board(PASSED, FAILED), "examples")
-    assert ("examples", ["sums: 1 example(s) below their threshold"]) == (gate["verdict"], gate["reasons"])
-    assert not let_pass(gate)
-
-
 @each_row("mode", ["tasks", "baseline", "none"])
 def test_in_the_other_modes_an_example_under_its_threshold_fails_nothing(mode: str) -> None:
     assert "pass" == _decide(_board(PASSED, BELOW), mode)["verdict"]
@@ -110,15 +98,6 @@ def test_an_incomplete_run_fails_in_every_mode(mode: str) -> None:
     gate = _decide(_board(PASSED, ERROR, missing=["x::y"]), mode)
     assert "incomplete" == gate["verdict"]
     assert {"no result: x::y", "1 example(s) could not be scored; --lm-max-errors allows 0"} <= {*gate["reasons"]}
-
-
-@pytest.mark.parametrize("mode", ["examples", "none"])
-def test_errors_that_were_allowed_leave_the_decision_to_the_gate(mode: str) -> None:
-    gate = _decide(_board(PASSED, ERROR, max_errors=1), mode)
-    assert ("pass", ["1 example(s) could not be scored; --lm-max-errors allows 1"]) == (
-        gate["verdict"],
-        gate["reasons"],
-    )
 
 
 def test_a_run_of_errors_alone_is_incomplete_however_many_are_allowed() -> None:
@@ -201,13 +180,6 @@ def test_a_shard_says_that_it_was_not_compared() -> None:
     assert ["not compared: a shard of a run; lmeval merge compares the whole run with the baseline"] == gate["reasons"]
 
 
-def test_a_baseline_that_shares_too_little_with_the_run_is_stale() -> None:
-    changed = [replace(result, hash="other") for result in OLD[:10]]
-    gate = decide(_board(*changed, *OLD[10:]), _baseline(OLD), GateSettings(mode="baseline")).to_json()
-    assert "stale" == gate["verdict"]
-    assert not let_pass(gate)
-
-
 @each_row(
     ("wrong", "message"),
     [
@@ -222,19 +194,9 @@ def test_a_setting_that_cannot_be_is_refused(wrong: dict[str, Any], message: str
         GateSettings(**wrong)
 
 
-def test_a_gate_that_compares_needs_a_baseline() -> None:
-    with pytest.raises(UsageError, match="the gate 'baseline' needs a baseline"):
-        decide(_board(PASSED), settings=GateSettings(mode="baseline"))
-
-
 def test_a_board_whose_examples_were_judged_for_another_mode_is_refused() -> None:
     with pytest.raises(UsageError, match="judged for the gate 'none': none of them is failed"):
         decide(_board(PASSED, BELOW, mode="none"))
-
-
-def test_a_shard_is_compared_where_that_is_asked_for() -> None:
-    part = _board(*WORSE, selection={"shard": "1/2"})
-    assert "regression" == decide(part, _baseline(OLD), GateSettings(mode="baseline")).verdict
 
 
 def test_a_baseline_that_did_not_finish_is_doubtful() -> None:

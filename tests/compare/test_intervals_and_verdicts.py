@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +11,10 @@ from pytest_lmeval.compare.compare import compare
 from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.explain import may_be
 from pytest_lmeval.compare.rank import rank
-from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.types import ExampleResult
 from tests.compare.conftest import few_and_all
 from tests.compare.test_compare import answers, broken, run
-from tests.records.run_files import FACTS, infos_of, results_of
+from tests.compare.test_rank import run_of
 
 
 def drawn_board(toss: random.Random) -> tuple[list[ExampleResult], list[ExampleResult]]:
@@ -35,15 +32,6 @@ def drawn_board(toss: random.Random) -> tuple[list[ExampleResult], list[ExampleR
             for results, score in ((old, before), (new, after)):
                 results.append(example(f"t{task}", str(number), score, cluster))
     return old, new
-
-
-def ranked_run(name: str, scores: list[float]) -> RunFile:
-    results = results_of({"t": scores})
-    infos = {info.name: info for info in infos_of(results)}
-    facts = replace(FACTS, adapter=name)
-    return RunFile(
-        path=Path(name), kind="ledger", facts=facts, complete=True, infos=infos, results=tuple(results), digest="d"
-    )
 
 
 def score_of(kind: str, toss: random.Random) -> float:
@@ -85,8 +73,7 @@ def test_no_interval_contradicts_the_ranking(rankings: int) -> None:
     for _ in range(rankings):
         skill = [toss.choice((0.5, 0.7, 0.9)) for _ in range(4)]
         runs = [
-            ranked_run(f"m{number}", [float(toss.random() < each) for _ in range(40)])
-            for number, each in enumerate(skill)
+            run_of(f"m{number}", [float(toss.random() < each) for _ in range(40)]) for number, each in enumerate(skill)
         ]
         for standing in rank(runs).standings[1:]:
             assert leaves_out_zero(standing.difference_ci95) is standing.is_worse

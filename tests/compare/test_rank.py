@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.compare.rank import rank
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.records.runfile import RunFile, read_run
+from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.stats.intervals import wilson_interval
 from pytest_lmeval.types import ExampleResult
-from tests.records.run_files import FACTS, infos_of, ledger_run, result, results_of, write_board, write_ledger
+from tests.records.run_files import FACTS, infos_of, result, results_of
 from tests.tables import each_row
 
 
@@ -137,19 +137,6 @@ def test_one_graded_example_has_a_wide_interval() -> None:
     ]
 
 
-def test_two_runs_of_one_adapter_are_told_apart_by_their_files(tmp_path: Path) -> None:
-    runs = [ledger_run(tmp_path / name, {"sums": [score]}) for name, score in (("x", 0.0), ("y", 1.0))]
-    names = [standing.name for standing in rank(runs).standings]
-    assert [f"stub.v1 ({tmp_path}/y/ledger.jsonl)", f"stub.v1 ({tmp_path}/x/ledger.jsonl)"] == names
-
-
-def test_boards_and_ledgers_rank_together(tmp_path: Path) -> None:
-    results = results_of({"sums": [1.0, 0.0]})
-    board = read_run(write_board(tmp_path, results, adapter="board"))
-    ledger = read_run(write_ledger(tmp_path, results, adapter="ledger"))
-    assert [("board", 0.5), ("ledger", 0.5)] == [(each.name, each.score) for each in rank([ledger, board]).standings]
-
-
 @each_row(
     ("other", "why"),
     [
@@ -196,7 +183,7 @@ def test_of_four_equal_models_one_is_called_worse_in_no_more_than_alpha_of_the_r
     chance, alarms = random.Random(3), 0
     for _ in range(rounds):
         hard = [chance.random() for _ in range(60)]
-        runs = [_run_of(name, [float(chance.random() < each) for each in hard]) for name in "abcd"]
+        runs = [run_of(name, [float(chance.random() < each) for each in hard]) for name in "abcd"]
         alarms += len(rank(runs).not_worse) < 4
     assert alarms <= most
 
@@ -222,11 +209,11 @@ def test_the_p_of_two_models_is_that_of_all_ways_to_toss_the_signs(pairs: list[t
 
 def test_a_model_that_is_clearly_worse_is_not_among_those_that_are_not() -> None:
     good, near, bad = [1.0] * 60, [1.0] * 58 + [0.0] * 2, [1.0] * 30 + [0.0] * 30
-    ranking = rank([_run_of("bad", bad), _run_of("good", good), _run_of("near", near)])
+    ranking = rank([run_of("bad", bad), run_of("good", good), run_of("near", near)])
     assert ["good", "near"] == ranking.not_worse
     assert [False, False, True] == [standing.is_worse for standing in ranking.standings]
     assert ranking.standings[2].p_adjusted < 1e-6 < 0.05 < ranking.standings[1].p_adjusted
 
 
-def _run_of(name: str, scores: Sequence[float]) -> RunFile:
+def run_of(name: str, scores: Sequence[float]) -> RunFile:
     return _run(name, results_of({"t": scores}))

@@ -244,8 +244,6 @@ def test_a_humaneval_id_that_stands_twice_is_refused_by_both_lines(tmp_path: Pat
 
 # --- every kind ------------------------------------------------------------------------------------------------------
 
-each_kind = pytest.mark.parametrize("kind", sorted(KINDS))
-
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"mmlu", "truthfulqa"}))
 @pytest.mark.parametrize(
@@ -269,7 +267,7 @@ def test_a_source_that_is_not_jsonl_is_refused(tmp_path: Path, kind: str, name: 
     assert not (tmp_path / "out").exists()
 
 
-@each_kind
+@pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("name", ["gone.jsonl", "gone.jsonl.gz", "."])
 def test_a_source_that_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, name: str) -> None:
     with pytest.raises(UsageError) as caught:

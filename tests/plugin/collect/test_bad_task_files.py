@@ -170,12 +170,6 @@ def test_no_example_of_a_bad_file_can_be_asked_for_by_its_node_id(project: Proje
     assert [] == project.calls()
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(project: Project) -> None:
-    result = project.run("tasks/nowhere.jsonl")
-    assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*tasks/nowhere.jsonl*"])
-
-
 def test_a_file_that_cannot_be_read_is_named(project: Project) -> None:
     (project.path / "tasks").mkdir()
     (project.path / "tasks/t.jsonl").symlink_to("/proc/self/mem")

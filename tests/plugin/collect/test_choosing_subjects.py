@@ -178,10 +178,3 @@ def test_a_mistake_in_the_project_s_table_is_one_line_also_where_that_names_the_
     said = result.stdout.str() + result.stderr.str()
     assert "unknown key in tool.lmeval 'adapter'; did you mean 'adapters'?" in said
     assert "registry_of" not in said
-
-
-def test_an_unknown_key_of_the_project_s_table_is_a_usage_error(quizzes: Project) -> None:
-    quizzes.write("pyproject.toml", "[tool.lmeval]\nplugin = ['x']\n")
-    result = quizzes.run()
-    assert 4 == result.ret
-    assert "unknown key in tool.lmeval 'plugin'; did you mean 'plugins'?" in result.stderr.str()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,20 +56,15 @@ def test_a_selection_leaves_the_rest_out_of_board_and_model(
         assert "selection" in board
 
 
-def test_what_is_left_out_is_told_under_selection(small: Project) -> None:
-    small.run("-k", "arith_1 or words")
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_what_is_left_out_is_told_under_selection(small: Project, processes: str) -> None:
+    small.run("-k", "arith_1 or words", processes).assert_outcomes(passed=3)
+    assert small.board()["complete"]
     selection = small.board()["selection"]
     assert "arith_1 or words" == selection["keyword"]
     assert {"available": 3, "selected": 1} == selection["tasks"]["arithmetic"]
     small.run()
     assert "selection" not in small.board()
-
-
-def test_a_deselected_node_id_under_xdist_is_told_too(small: Project) -> None:
-    small.run("-n2", "-k", "arith_1 or words").assert_outcomes(passed=3)
-    board = small.board()
-    assert board["complete"]
-    assert {"available": 3, "selected": 1} == board["selection"]["tasks"]["arithmetic"]
 
 
 @pytest.mark.parametrize("processes", BOTH)
@@ -185,13 +179,6 @@ def test_a_sample_larger_than_the_task_is_the_whole_task(small: Project) -> None
 
 def test_limit_comes_before_keywords(small: Project) -> None:
     assert 5 == small.run("--lm-limit=1", "-k", "arith_3").ret
-
-
-def test_nothing_selected_is_no_run(small: Project) -> None:
-    old = json.dumps({"old": True})
-    small.write("reports/leaderboard.json", old)
-    assert 5 == small.run("-k", "nothing_is_called_this").ret
-    assert old == (small.path / "reports/leaderboard.json").read_text()
 
 
 def test_reruns_of_a_failing_example_count_it_once(small: Project) -> None:

@@ -49,13 +49,6 @@ def test_the_shards_are_taken_of_what_was_selected_before(wide: Project) -> None
     assert [{"b:b0", "b:b3"}, {"b:b2"}] == parts
 
 
-@pytest.mark.again
-def test_an_order_drawn_at_random_leaves_the_shards_as_they_are(wide: Project) -> None:
-    wide.write("conftest.py", "import random\ndef pytest_collection_modifyitems(items): random.shuffle(items)\n")
-    assert ran(wide) == ran(wide, "--lm-shard=1/2") | ran(wide, "--lm-shard=2/2")
-    assert 6 == len(ran(wide, "--lm-shard=1/2"))
-
-
 def test_the_shards_of_runs_that_pytest_randomly_orders_differently_are_a_partition(wide: Project) -> None:
     needs.installed("pytest_randomly")
     without = [f"-pno:{name}" for name in NEEDLESS if name != "randomly"]

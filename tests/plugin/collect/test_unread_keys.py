@@ -8,22 +8,13 @@ import pytest
 
 from tests.conftest import BOTH, Project
 
-SPEC = {
-    "task_id": "a",
-    "category": "arithmetic",
-    "prompt": "say: x",
-    "targets": ["x"],
-    "metric_name": "exact_match",
-    "post_process": "none",
-}
-
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_metadata_of_spec_records_are_free_and_every_report_says_what_looks_misspelt(
     project: Project, processes: str
 ) -> None:
     metadata = {"must_pas": True, "treshold": 0.1, "author": "me"}
-    project.task("tasks/t.jsonl", {**SPEC, "metadata": metadata}, {**SPEC, "task_id": "b", "metadata": metadata})
+    project.task("tasks/t.jsonl", *[project.spec(id, "x", metadata=metadata) for id in "ab"])
     result = project.run(processes)
     assert 0 == result.ret
     says = "tasks/t.jsonl:1: nothing reads metadata.must_pas (in 2 records); did you mean 'must_pass'?"

@@ -173,21 +173,6 @@ def test_judged_rows_are_left_out_counted_and_compared_with_people(tasks: Projec
     )
 
 
-def test_values_that_are_missing_and_templates_without_quotes_stop_the_run(tasks: Project) -> None:
-    tasks.write("tasks/choice.yaml", CHOICE)
-    tasks.write("tasks/first.yaml", FIRST + "      metrics: {{ x }}\n")
-    result = tasks.run("tasks")
-    assert 2 == result.ret
-    result.stdout.fnmatch_lines(
-        [
-            "*tasks/choice.yaml:4: missing_required config_spec: column 1: no value for which (first, last); "
-            "give them with --lm-config FILE",
-            "*tasks/first.yaml:23: bad_yaml _document: column 16: quote a template that starts a value: '{{ x }}'",
-        ]
-    )
-    assert [] == tasks.calls()
-
-
 def test_other_yaml_files_are_left_alone(tasks: Project) -> None:
     tasks.write("tasks/first.yaml", FIRST)
     tasks.write("tasks/compose.yaml", "services:\n  web: !custom {image: x}\n")
@@ -197,13 +182,3 @@ def test_other_yaml_files_are_left_alone(tasks: Project) -> None:
     named = tasks.run("tasks/compose.yaml")
     assert 2 == named.ret
     named.stdout.fnmatch_lines(["*tasks/compose.yaml:2: bad_yaml _document: column 8: the tag !custom is not read*"])
-
-
-def test_folders_that_are_not_trusted_run_no_snippet(tasks: Project) -> None:
-    tasks.write("tasks/first.yaml", FIRST + PYTHON)
-    tasks.write("pytest.ini", "[pytest]\nlm_trusted_paths = tasks/ours\n")
-    result = tasks.run("tasks")
-    assert 2 == result.ret
-    result.stdout.fnmatch_lines(
-        ["*tasks/first.yaml:*Python snippets are not allowed in this folder (ini lm_trusted_paths)"]
-    )

@@ -163,13 +163,6 @@ def test_workers_that_die_cost_their_item_and_no_item_is_lost_twice(
         assert 2 == len(set(companions) & set(simulation.crashed)), "given up without a second crash"
 
 
-def test_the_rest_of_a_batch_is_handed_out_once_more(config: pytest.Config) -> None:
-    simulation = Simulation(config, examples("a", 8), workers=1, batch_size=4)
-    simulation.run(deadly=["tasks/a.jsonl::e1"])
-    assert ["tasks/a.jsonl::e1"] == simulation.crashed
-    assert sorted(set(simulation.ids) - {"tasks/a.jsonl::e1"}) == sorted(simulation.finished)
-
-
 def test_a_batch_that_killed_two_workers_is_given_up(config: pytest.Config) -> None:
     simulation = Simulation(config, examples("a", 8), workers=2, batch_size=4)
     simulation.run(deadly=["tasks/a.jsonl::e0", "tasks/a.jsonl::e1", "tasks/a.jsonl::e2"])
@@ -184,14 +177,6 @@ def test_a_worker_that_died_idle_cost_nothing(config: pytest.Config) -> None:
     simulation.run()
     assert [] == simulation.crashed
     assert 4 == len(simulation.finished)
-
-
-def test_the_work_of_a_worker_that_is_not_replaced_goes_to_the_others(config: pytest.Config) -> None:
-    simulation = Simulation(config, [*examples("a", 12), *plain(2)], workers=2, batch_size=3)
-    simulation.crash(simulation.nodes[0], replace=False)
-    simulation.run()
-    assert 1 == len(simulation.crashed)
-    assert 13 == len(simulation.finished)
 
 
 def test_workers_that_collected_different_items_are_refused(config: pytest.Config) -> None:

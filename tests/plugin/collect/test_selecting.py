@@ -21,12 +21,6 @@ def test_plain(n):
 """
 
 
-@pytest.fixture
-def small(project: Project) -> Project:
-    project.small_tasks()
-    return project
-
-
 def ran(project: Project, folder: str = "reports") -> list[str]:
     """Return what the board of the last run has results for."""
     return sorted(project.examples(folder))

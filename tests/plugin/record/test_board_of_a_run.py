@@ -17,12 +17,6 @@ from tests import needs
 from tests.conftest import BOTH, Project
 
 
-@pytest.fixture
-def small(project: Project) -> Project:
-    project.small_tasks()
-    return project
-
-
 def test_a_row_tells_score_counts_and_where_the_task_is_from(small: Project) -> None:
     small.run()
     arithmetic, words = small.board()["tasks"]

@@ -15,12 +15,6 @@ import pytest
 from tests.conftest import BOTH, MadeOnce, Project
 
 
-@pytest.fixture
-def small(project: Project) -> Project:
-    project.small_tasks()
-    return project
-
-
 def junit(project: Project) -> tuple[dict[str, str], dict[str, str]]:
     """Return the properties of the suite, and the message of every failed test by its name."""
     suite = ElementTree.parse(project.path / "junit.xml").getroot()[0]
@@ -66,18 +60,9 @@ def test_a_floor_is_reached_by_a_mean_that_is_below_it_by_rounding_alone(
     project: Project, floor: str, status: int
 ) -> None:
     for wrong, name in ((3, "one"), (2, "two"), (1, "three")):
-        score_many(project, wrong, of=10, name=name)
-        records = project.path / "tasks" / f"{name}.jsonl"
-        records.write_text(records.read_text().replace("right", name).replace('"q', f'"{name} q'))
-    project.write(
-        "oracle.py",
-        "class Model:\n    name = 'oracle.v1'\n"
-        "    wrong = {'one': 3, 'two': 2, 'three': 1}\n"
-        "    def generate(self, prompts):\n"
-        "        asked = [prompt.split() for prompt in prompts]\n"
-        "        return ['' if int(q[1:]) < self.wrong[name] else name for name, q in asked]\n",
-    )
-    result = run_many(project, "tasks", "--lm-gate=tasks", f"--lm-min-score=overall={floor}")
+        records = [project.record(f"e{n}", "?" if n < wrong else name, name) for n in range(10)]
+        project.task(f"tasks/{name}.jsonl", *records)
+    result = project.run("tasks", "--lm-gate=tasks", f"--lm-min-score=overall={floor}")
     assert 0.8 > project.board()["overall_score"] > 0.79999
     assert status == result.ret
     if status:

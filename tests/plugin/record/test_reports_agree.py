@@ -144,11 +144,9 @@ def run_to(project: Project, outcome: Outcome, mode: str, baseline: bytes, *opti
     return project.run_pytest(*how, *gate, *reports, *outcome.options, *options)
 
 
-def expected_code(verdict: str, outcome: Outcome) -> int:
-    return 1 if "-x" in outcome.options else CODES.get(verdict, 1)
-
-
-def check_agreement(project: Project, result: pytest.RunResult, verdict: str, code: int) -> None:
+def check_agreement(project: Project, result: pytest.RunResult, outcome: Outcome, mode: str) -> None:
+    verdict = outcome.verdicts[MODES.index(mode)]
+    code = 1 if "-x" in outcome.options else CODES.get(verdict, 1)
     assert code == result.ret
     board = project.board()
     assert verdict == board["gate"]["verdict"]
@@ -221,17 +219,13 @@ def embedded(page: Path) -> dict[str, Any]:
     ],
 )
 def test_all_reports_of_a_run_agree(project: Project, baseline: bytes, name: str, mode: str) -> None:
-    outcome = OUTCOMES[name]
-    verdict = outcome.verdicts[MODES.index(mode)]
-    result = run_to(project, outcome, mode, baseline)
-    check_agreement(project, result, verdict, expected_code(verdict, outcome))
+    check_agreement(project, run_to(project, OUTCOMES[name], mode, baseline), OUTCOMES[name], mode)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_all_reports_agree_on_what_has_nothing_to_do_with_scores(project: Project, baseline: bytes, name: str) -> None:
     mode, outcome = OTHERS[name]
-    result = run_to(project, outcome, mode, baseline)
-    check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
+    check_agreement(project, run_to(project, outcome, mode, baseline), outcome, mode)
 
 
 @pytest.mark.parametrize(
@@ -241,25 +235,14 @@ def test_all_reports_agree_on_what_has_nothing_to_do_with_scores(project: Projec
         ("most wrong", "baseline"),
         pytest.param("must pass", "tasks", marks=pytest.mark.again),
         pytest.param("an allowed error", "none", marks=pytest.mark.again),
+        pytest.param("masked", "examples", marks=pytest.mark.again),
+        pytest.param("tear-down", "none", marks=pytest.mark.again),
+        ("cut short", "baseline"),
     ],
 )
 def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: str, mode: str) -> None:
-    outcome = OUTCOMES[name]
-    verdict = outcome.verdicts[MODES.index(mode)]
-    result = run_to(project, outcome, mode, baseline, "-n2")
-    check_agreement(project, result, verdict, expected_code(verdict, outcome))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param("masked", marks=pytest.mark.again), pytest.param("tear-down", marks=pytest.mark.again), "cut short"],
-)
-def test_all_reports_of_workers_agree_on_what_has_nothing_to_do_with_scores(
-    project: Project, baseline: bytes, name: str
-) -> None:
-    mode, outcome = OTHERS[name]
-    result = run_to(project, outcome, mode, baseline, "-n2")
-    check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
+    outcome = OUTCOMES[name] if name in OUTCOMES else OTHERS[name][1]
+    check_agreement(project, run_to(project, outcome, mode, baseline, "-n2"), outcome, mode)
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -271,7 +254,7 @@ def test_all_reports_agree_however_a_run_is_compared(project: Project, baseline:
         result = run_to(project, outcome, mode, baseline, "--lm-cache-mode=read-only")
         # But that answers may be the baseline's own, which only the second run can know of.
         assert asked_for == {**project.board()["gate"], "warnings": asked_for["warnings"]}
-    check_agreement(project, result, outcome.verdicts[0], expected_code(outcome.verdicts[0], outcome))
+    check_agreement(project, result, outcome, mode)
 
 
 @pytest.mark.parametrize("processes", BOTH)

@@ -13,12 +13,6 @@ from tests.conftest import BOTH, Project
 NAMES = {"lm_task", "lm_example", "lm_metric", "lm_score", "lm_threshold", "lm_status"}
 
 
-@pytest.fixture
-def small(project: Project) -> Project:
-    project.small_tasks()
-    return project
-
-
 def junit_properties(project: Project) -> dict[str, dict[str, str]]:
     """Return the properties of every case by its name."""
     cases = ElementTree.parse(project.path / "junit.xml").getroot().iter("testcase")

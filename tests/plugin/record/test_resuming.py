@@ -225,10 +225,6 @@ def rewrite(**changes: Any) -> Callable[[Project], None]:
     return change
 
 
-def profile(pause: str) -> str:
-    return f'[tool.lmeval.adapters.mine]\nadapter = "model:Batch"\npause = {pause}\n'
-
-
 def nothing(project: Project) -> None:
     """Change nothing."""
 

@@ -38,12 +38,7 @@ def suite(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     ("config", "fault"),
     [
         ("which: [", "c.yaml:2:1: expected*"),
-        ("which", "c.yaml: expected a mapping of parameters to values*"),
         ("{which: last, language: en}", "--lm-config=c.yaml: no task has the parameter 'language'; they have which"),
-        (
-            "{which: last, tasks: {the-choise: {which: last}}}",
-            "--lm-config=c.yaml: no task has the key 'the-choise'; did you mean 'the-choice'?",
-        ),
     ],
 )
 def test_values_that_cannot_be_used(suite: Project, config: str, fault: str, workers: list[str]) -> None:

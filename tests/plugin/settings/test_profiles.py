@@ -109,12 +109,3 @@ def test_a_profile_that_cannot_be_used_is_a_usage_error_that_says_where(
     assert 4 == result.ret
     (result.stderr if result.errlines else result.stdout).fnmatch_lines([message])
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
-
-
-def test_a_profile_that_breaks_after_collection_began_is_no_traceback(profiles: Project) -> None:
-    profiles.write("pyproject.toml", PROFILES.replace('greeting = "hello"', 'grating = "hello"'))
-    result = profiles.run_pytest("--lm-adapter=polite")
-    assert 4 == result.ret
-    text = result.stdout.str() + result.stderr.str()
-    assert "grating" in text
-    assert "Traceback" not in text

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_lmeval.compare.gate import GateSettings, decide
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.aggregations import percentile, spent
+from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
@@ -25,14 +25,6 @@ def results(times: Sequence[float | None], task: str = "sums", **fields: Any) ->
 
 def board(*tasks: Sequence[ExampleResult], **facts: Any) -> Leaderboard:
     return build_board((), [result for task in tasks for result in task], RunFacts("t", "stub.v1", **facts))
-
-
-def test_a_percentile_is_a_value_that_was_measured() -> None:
-    assert 19.0 == percentile([float(n) for n in range(1, 21)], 0.95)
-    assert 10.0 == percentile([float(n) for n in range(1, 21)], 0.5)
-    assert 3.0 == percentile([3.0], 0.95)
-    assert percentile([], 0.5) is None
-    assert percentile([1.0] * 19, 0.95, 20) is None
 
 
 def test_every_request_counts_and_no_cached_answer() -> None:

@@ -14,7 +14,7 @@ from pytest_lmeval.asking.ask import Answer, ask, unusable
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Request, ToolCall
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, ToolCall
 from tests.tables import each_row
 
 REQUESTS = [Generate(f"prompt {number}", "task", f"id-{number}") for number in range(3)]
@@ -79,21 +79,6 @@ def _text(answer: object) -> str:
 
 
 # The kinds of adapters
-
-
-def test_a_batch_adapter_gets_the_prompts_and_answers_in_order() -> None:
-    answers = ask(Scripted(lambda prompts: [prompt.upper() for prompt in prompts]), REQUESTS)
-    assert ["PROMPT 0", "PROMPT 1", "PROMPT 2"] == _texts(answers)
-
-
-def test_a_batch_adapter_gets_a_conversation_as_one_text() -> None:
-    request = Generate((Message("system", "be brief"), Message("user", "hello")))
-    assert ["be brief\n\nhello"] == _texts(ask(Scripted(list), [request]))
-
-
-def test_a_request_adapter_gets_the_requests() -> None:
-    answers = ask(ByRequest(lambda batch: [Completion(f"{each.task}/{each.id}") for each in batch]), REQUESTS)
-    assert ["task/id-0", "task/id-1", "task/id-2"] == _texts(answers)
 
 
 def test_an_async_adapter_is_awaited_for_every_request_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,31 +203,6 @@ def test_a_timeout_is_told_apart(error: Exception) -> None:
         assert all("60 s" in str(answer) for answer in answers)
 
 
-def test_a_keyboard_interrupt_is_never_caught() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        ask(Scripted(lambda prompts: _raise(KeyboardInterrupt())), REQUESTS)
-
-
-def test_what_is_to_stop_the_run_is_not_caught() -> None:
-    class Stop(BaseException):
-        pass
-
-    adapter = Scripted(lambda prompts: _raise(Stop()))
-    assert "raised Stop" in str(ask(adapter, REQUESTS)[0])
-    with pytest.raises(Stop):
-        ask(adapter, REQUESTS, passthrough=(Stop,))
-
-
-def test_an_async_failure_is_that_request_s_alone() -> None:
-    async def answer(request: Generate) -> Any:
-        return _raise(RuntimeError("boom")) if request.id == "id-1" else Completion(request.id)
-
-    first, failed, last = _texts(answers_of(Async(answer), REQUESTS))
-    assert ("id-0", "id-2") == (first, last)
-    assert failed.startswith("error: adapter async raised RuntimeError: boom (")
-    assert failed.endswith(" in _raise) (1 attempt)")
-
-
 def test_the_place_of_a_failure_is_the_last_line_that_is_not_ours(tmp_path: Path) -> None:
     library = tmp_path / "site-packages/client/calls.py"
     library.parent.mkdir(parents=True)
@@ -261,15 +221,6 @@ def test_a_place_outside_the_project_is_a_bare_file_name(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     (answer, *_) = ask(Scripted(lambda prompts: _raise(RuntimeError("boom"))), REQUESTS)
     assert f"(test_ask.py:{_raise.__code__.co_firstlineno + 1} in _raise)" in str(answer)
-
-
-def test_a_failure_inside_a_batch_may_be_returned_in_its_place() -> None:
-    returned = [Completion("a"), AdapterError("too long"), "c"]
-    assert ["a", "error: too long", "c"] == _texts(ask(ByRequest(lambda batch: returned), REQUESTS))
-
-
-def test_an_empty_completion_is_an_answer() -> None:
-    assert ["", "", ""] == _texts(ask(Scripted(lambda prompts: [""] * 3), REQUESTS))
 
 
 def test_an_adapter_without_a_way_to_answer_is_an_error_of_every_request() -> None:

@@ -34,13 +34,6 @@ def test_known_plans(groups: str, size: int, expected: list[list[int]]) -> None:
 
 @settings(deadline=None)
 @given(_GROUPS, _SIZES)
-def test_every_key_is_in_exactly_one_batch(groups: list[str], size: int) -> None:
-    batches = plan_batches(_keyed(groups), size)
-    assert list(range(len(groups))) == sorted(key for batch in batches for key in batch)
-
-
-@settings(deadline=None)
-@given(_GROUPS, _SIZES)
 def test_a_batch_never_mixes_groups_nor_exceeds_the_size(groups: list[str], size: int) -> None:
     for batch in plan_batches(_keyed(groups), size):
         assert 1 == len({groups[key] for key in batch})
@@ -62,11 +55,3 @@ def test_only_the_last_batch_of_a_group_is_short(groups: list[str], size: int) -
 def test_batches_come_in_the_order_of_their_first_keys(groups: list[str], size: int) -> None:
     firsts = [batch[0] for batch in plan_batches(_keyed(groups), size)]
     assert sorted(firsts) == firsts
-
-
-@settings(deadline=None)
-@given(_GROUPS, _SIZES)
-def test_the_plan_of_a_group_does_not_depend_on_the_others(groups: list[str], size: int) -> None:
-    together = [batch for batch in plan_batches(_keyed(groups), size) if groups[batch[0]] == "a"]
-    alone = plan_batches([pair for pair in _keyed(groups) if pair[0] == "a"], size)
-    assert alone == together

@@ -103,27 +103,6 @@ def test_batches_are_asked_in_order_one_at_a_time_outside_the_caller_s_thread() 
     assert {"lmeval-batches"} == model.threads
 
 
-def test_the_next_batch_is_generated_while_the_last_one_is_scored() -> None:
-    started = {number: threading.Event() for number in range(4)}
-
-    class Watched(Model):
-        def generate_requests(self, requests: list[Generate]) -> list[Any]:
-            started[int(requests[0].text) // 2].set()
-            return super().generate_requests(requests)
-
-    engine = Engine(Watched(), Policy(batch_size=2))
-    keys = [str(number) for number in range(8)]
-    coming = iter(keys)
-    engine.plan([keys[first : first + 2] for first in range(0, 8, 2)], lambda: next(coming, None))
-    for number, key in enumerate(keys):
-        engine.respond(key, lambda key: [Generate(str(key))])
-        # Here the example is scored: none of its batch but the first has been, and the next is on its way.
-        if number % 2 == 0 and number < 6:
-            assert started[number // 2 + 1].wait(PATIENCE_S)
-            assert not any(started[later].is_set() for later in range(number // 2 + 2, 4))
-    engine.close()
-
-
 def test_only_what_failed_in_passing_is_asked_again(backoffs: list[tuple[int, float | None]]) -> None:
     faults: dict[str, list[Any]] = {
         "once": [TransientError("busy", 2.0)],
@@ -157,19 +136,6 @@ def test_a_lasting_fault_says_how_often_it_was_tried(
     (answers,) = answers_of(model, "a bad", retries=retries)
     assert ["a", f"AdapterError: busy {attempts}"] == answers
     assert [["a", "bad"], *[["bad"]] * retries] == model.calls
-
-
-def test_a_whole_call_that_fails_in_passing_is_asked_again(backoffs: list[tuple[int, float | None]]) -> None:
-    class Shaky(Model):
-        def generate_requests(self, requests: list[Generate]) -> list[Any]:
-            answers = super().generate_requests(requests)
-            if len(self.calls) == 1:
-                raise TransientError("reset")
-            return answers
-
-    model = Shaky()
-    assert [["a", "b"]] == answers_of(model, "a b")
-    assert [["a", "b"], ["a", "b"]] == model.calls
 
 
 class Stop(BaseException):

@@ -214,11 +214,6 @@ def test_a_run_stops_before_it_costs_more_than_it_may(kind: type[Priced], repeat
     assert answered * repeats >= min(60 * repeats, max_cost - 4 * repeats)
 
 
-@pytest.mark.parametrize("kind", [PricedAsync, PricedBatch])
-def test_a_run_that_may_cost_as_much_as_it_does_is_not_stopped(kind: type[Priced]) -> None:
-    assert (60, False) == run_until_spent(kind(), 60.0, 1)
-
-
 def test_a_log_probability_whose_cost_is_not_told_stops_a_limited_run() -> None:
     (answer,) = sent(Budget(1.0)).settle([LogProb(-1.0)])
     assert isinstance(answer, BudgetSpent)

@@ -49,24 +49,6 @@ def test_the_default_batch_size_is_eight() -> None:
     assert 8 == DEFAULT_BATCH_SIZE == Engine(Echo()).policy.batch_size
 
 
-def test_the_first_key_of_a_batch_asks_for_all_of_it() -> None:
-    adapter = Echo()
-    engine = _planned(adapter, ["a", "b"], ["c"])
-    assert ["a"] == _texts(engine.respond("a", _request))
-    assert [["a", "b"]] == adapter.calls
-    assert ["b"] == _texts(engine.respond("b", _request))
-    assert [["a", "b"]] == adapter.calls
-    assert ["c"] == _texts(engine.respond("c", _request))
-    assert [["a", "b"], ["c"]] == adapter.calls
-
-
-def test_any_key_of_a_batch_may_be_wanted_first() -> None:
-    adapter = Echo()
-    engine = _planned(adapter, ["a", "b"])
-    assert [["b"], ["a"]] == [_texts(engine.respond(key, _request)) for key in ("b", "a")]
-    assert [["a", "b"]] == adapter.calls
-
-
 def test_a_key_outside_the_plan_is_asked_alone() -> None:
     adapter = Echo()
     assert ["z"] == _texts(_planned(adapter, ["a", "b"]).respond("z", _request))
@@ -112,30 +94,10 @@ def test_examples_of_many_requests_are_asked_in_calls_of_the_batch_size() -> Non
     assert [["a0", "a1"], ["a2", "b0"], ["b1", "b2"]] == adapter.calls
 
 
-def test_one_failed_request_of_an_example_fails_the_example() -> None:
-    engine = _planned(Echo(), ["a"])
-    with pytest.raises(AdapterError):
-        engine.respond("a", lambda key: [Generate("good"), Generate("bad")])
-
-
 def test_an_example_without_requests_has_no_responses() -> None:
     adapter = Echo()
     assert [] == _planned(adapter, ["a"]).respond("a", lambda key: [])
     assert [] == adapter.calls
-
-
-def test_what_is_to_stop_the_run_passes_through() -> None:
-    class Stop(BaseException):
-        pass
-
-    class Stopping:
-        name = "stopping"
-
-        def generate(self, prompts: Sequence[str]) -> list[str]:
-            raise Stop
-
-    with pytest.raises(Stop):
-        Engine(Stopping(), Policy(passthrough=(Stop,))).respond("a", _request)
 
 
 @settings(deadline=None)

@@ -211,12 +211,6 @@ def test_the_name_of_the_test_that_runs_is_no_reason_to_start_another(spares: Sp
     assert begun is taken
 
 
-def test_a_helper_that_nobody_took_is_ended(spares: Spares) -> None:
-    (begun,) = spares._left
-    spares.close()
-    assert -signal.SIGKILL == begun.process.returncode
-
-
 def test_where_no_process_can_be_started_ahead_one_is_started_when_it_is_needed(
     monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:

@@ -18,7 +18,6 @@ from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.asking.streaming import AsyncTransport
 from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
-from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
 
 PATIENCE_S = 120.0
@@ -94,22 +93,6 @@ def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float | None]]:
 
     monkeypatch.setattr(attempts, "backoff_s", backoff)
     return asked
-
-
-@pytest.mark.parametrize(("concurrency", "share", "own"), [(16, 1, 16), (5, 1, 5), (1, 1, 1), (9, 2, 4)])
-def test_exactly_its_part_of_the_concurrency_is_in_flight(concurrency: int, share: int, own: int) -> None:
-    async def until_all_are_there(model: Model, request: Generate) -> Completion:
-        deadline = time.monotonic() + PATIENCE_S
-        while model.peak < own and time.monotonic() < deadline:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.01)
-        return Completion(request.text)
-
-    model = Model(until_all_are_there)
-    texts = [f"t{number}" for number in range(3 * concurrency)]
-    assert texts == shown(answers_of(model, texts, RunSettings(concurrency=concurrency, share=share).policy(0.0)))
-    assert own == model.peak
-    assert texts == model.asked
 
 
 def test_an_adapter_may_want_more_requests_in_flight_and_none_to_go_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,17 +191,6 @@ def test_whatever_an_adapter_raises_is_an_error_of_its_request_alone(error: Base
     assert 3 == len(model.asked)
 
 
-def test_an_adapter_that_cancels_its_own_task_is_an_error_of_its_request_alone() -> None:
-    async def leave(model: Model, request: Generate) -> Completion:
-        if request.text == "bad" and (task := asyncio.current_task()) is not None:
-            task.cancel()
-            await asyncio.sleep(60)
-        return Completion(request.text)
-
-    said = "AdapterError: adapter model raised CancelledError (1 attempt)"
-    assert ["a", said, "b"] == shown(answers_of(Model(leave), ["a", "bad", "b"], Policy(concurrency=1)))
-
-
 @pytest.mark.usefixtures("backoffs")
 def test_what_comes_after_its_time_is_no_answer() -> None:
     async def first_is_late(model: Model, request: Generate) -> Completion:
@@ -282,30 +254,6 @@ def test_a_passing_fault_is_asked_again_after_the_time_that_was_asked_for(
     assert ["a", "busy", "b"] == shown(answers_of(model, ["a", "busy", "b"]))
     assert [(0, 7.0), (1, None)] == backoffs
     assert 5 == len(model.asked)
-
-
-@pytest.mark.parametrize(("retries", "attempts"), [(0, "1 attempt"), (1, "2 attempts"), (4, "5 attempts")])
-def test_a_lasting_fault_says_how_often_it_was_tried(
-    backoffs: list[tuple[int, float | None]], retries: int, attempts: str
-) -> None:
-    async def busy(model: Model, request: Generate) -> Completion:
-        raise TransientError("busy")
-
-    model = Model(busy)
-    (answer,) = answers_of(model, ["a"], Policy(retries=retries))
-    assert [f"AdapterError: busy ({attempts})"] == shown([answer])
-    assert retries + 1 == len(model.asked)
-    assert retries == len(backoffs)
-
-
-def test_a_fault_that_will_not_pass_is_not_asked_again(backoffs: list[tuple[int, float | None]]) -> None:
-    async def refuse(model: Model, request: Generate) -> Completion:
-        raise AdapterError("no such model")
-
-    model = Model(refuse)
-    (answer,) = answers_of(model, ["a"])
-    assert isinstance(answer, AdapterError)
-    assert (1, []) == (len(model.asked), backoffs)
 
 
 def test_waiting_to_ask_again_is_not_part_of_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:

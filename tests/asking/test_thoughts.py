@@ -88,11 +88,6 @@ def test_a_text_without_thoughts_at_its_beginning_stays_as_it_is(text: str) -> N
     assert (text, "") == (answer_of(text).text, answer_of(text).thoughts)
 
 
-@pytest.mark.parametrize("text", ["<think>A?</think>C", "A?</think>C"])
-def test_without_tags_every_text_stays_as_it_is(text: str) -> None:
-    assert (text, "") == (answer_of(text, None).text, answer_of(text, None).thoughts)
-
-
 @each_row(
     ("field", "text", "thoughts", "answer"),
     [
@@ -165,7 +160,3 @@ def test_an_adapter_that_wants_to_know_the_tags_is_told(tmp_path: Path) -> None:
 def test_tags_that_are_no_pair_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected OPEN,CLOSE, such as <think>,</think>, or none"):
         think_tags(text)
-
-
-def test_a_pair_of_tags_and_none_are_read() -> None:
-    assert (SEED, None) == (think_tags("<seed:think>,</seed:think>"), think_tags("none"))

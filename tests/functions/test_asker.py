@@ -28,6 +28,7 @@ from pytest_lmeval.records.answers import KnownAnswers
 from pytest_lmeval.types import Completion, Exchange, Generate
 
 PATIENCE_S = 60.0
+Make = Callable[..., tuple[Asker, list[Exchange]]]
 
 
 class Model:
@@ -93,45 +94,22 @@ def into(noted: list[Exchange]) -> Note:
     return lambda task, id, exchange: noted.append(exchange)
 
 
-def asker(adapter: Any, loop: Loop, budget: Budget | None = None, batch_size: int = 8) -> tuple[Asker, list[Exchange]]:
-    noted: list[Exchange] = []
-    policy = Policy(batch_size=batch_size, retries=0)
-    return Asker(Engine(adapter, policy, budget), loop, KnownAnswers(), into(noted)), noted
+@pytest.fixture
+def asker(loop: Loop) -> Iterator[Make]:
+    engines: list[Engine] = []
+
+    def make(adapter: Any, budget: Budget | None = None, batch_size: int = 8) -> tuple[Asker, list[Exchange]]:
+        noted: list[Exchange] = []
+        engines.append(Engine(adapter, Policy(batch_size=batch_size, retries=0), budget))
+        return Asker(engines[-1], loop, KnownAnswers(), into(noted)), noted
+
+    yield make
+    for engine in engines:
+        engine.close()
 
 
-def test_an_answer_comes_back_to_whoever_asked_and_is_noted(loop: Loop) -> None:
-    made, noted = asker(Model(), loop)
-    request = Generate("hi", "task", "a")
-    assert "hi" == made.ask_blocking(request).text
-    assert "hi" == asyncio.run(made.ask(request)).text
-    assert [request, request] == [each.request for each in noted]
-    with pytest.raises(AdapterError, match="no answer"):
-        made.ask_blocking(Generate("fail", "task", "a"))
-    made.engine.close()
-
-
-def test_options_that_the_adapter_does_not_take_are_named(loop: Loop) -> None:
-    made, _ = asker(Model(), loop)
-    assert "hi" == made.ask_blocking(Generate("hi", options={"temperature": 1})).text
-    with pytest.raises(AdapterError, match=r"adapter stub does not take top_p from lm\.ask; it takes temperature"):
-        made.ask_blocking(Generate("hi", options={"top_p": 1}))
-    made.engine.close()
-
-
-def test_requests_for_a_batch_adapter_are_gathered(loop: Loop) -> None:
-    adapter = Batches()
-    made, _ = asker(adapter, loop, batch_size=2)
-
-    async def all_of() -> list[Completion]:
-        return await asyncio.gather(*(made.ask(Generate(text)) for text in "abc"))
-
-    assert ["a", "b", "c"] == [each.text for each in loop.submit(all_of()).result(PATIENCE_S)]
-    assert [["a", "b"], ["c"]] == adapter.calls
-    made.engine.close()
-
-
-def test_what_is_asked_in_one_turn_of_the_loop_goes_in_one_message(loop: Loop) -> None:
-    made, _ = asker(Model(), loop)
+def test_what_is_asked_in_one_turn_of_the_loop_goes_in_one_message(asker: Make, loop: Loop) -> None:
+    made, _ = asker(Model())
     messages: list[int] = []
     send = made.engine.ask
 
@@ -150,50 +128,45 @@ def test_what_is_asked_in_one_turn_of_the_loop_goes_in_one_message(loop: Loop) -
 
     assert [*"abcdef"] == loop.submit(one_after_the_other()).result(PATIENCE_S)
     assert [3, 1, 2] == messages
-    made.engine.close()
 
 
 @pytest.mark.parametrize("adapter", [Model, Batches])
-def test_threads_that_ask_at_once_each_get_their_own_answer(loop: Loop, adapter: Callable[[], Any]) -> None:
-    made, noted = asker(adapter(), loop)
+def test_threads_that_ask_at_once_each_get_their_own_answer(asker: Make, adapter: Callable[[], Any]) -> None:
+    made, noted = asker(adapter())
 
     def work(number: int) -> list[str]:
         return [made.ask_blocking(Generate(f"{number} {turn}", "task", str(number))).text for turn in range(4)]
 
     assert [[f"{number} {turn}" for turn in range(4)] for number in range(64)] == in_threads(64, work)
     assert 256 == len({each.request.text for each in noted if each.request.text == each.response.output})
-    made.engine.close()
 
 
-def test_requests_of_threads_are_gathered_for_a_batch_adapter(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_threads_are_gathered_for_a_batch_adapter(asker: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_lmeval.functions.asker._GATHER_S", PATIENCE_S)
     adapter = Batches()
-    made, _ = asker(adapter, loop)
+    made, _ = asker(adapter)
     answers = in_threads(64, lambda number: made.ask_blocking(Generate(str(number))).text)
     assert [str(number) for number in range(64)] == answers
     assert [8] * 8 == [len(call) for call in adapter.calls]
-    made.engine.close()
 
 
-def test_threads_and_coroutines_share_a_batch(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_coroutines_share_a_batch(asker: Make, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_lmeval.functions.asker._GATHER_S", PATIENCE_S)
     adapter = Batches()
-    made, _ = asker(adapter, loop, batch_size=2)
+    made, _ = asker(adapter, batch_size=2)
     awaited = loop.submit(made.ask(Generate("a")))
     assert "b" == made.ask_blocking(Generate("b")).text
     assert "a" == awaited.result(PATIENCE_S).text
     assert [["a", "b"]] in ([sorted(call)] for call in adapter.calls)
-    made.engine.close()
 
 
-def test_at_its_turn_nobody_else_is_waited_for(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_its_turn_nobody_else_is_waited_for(asker: Make, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_lmeval.functions.asker._GATHER_S", PATIENCE_S * 10)
     adapter = Batches()
-    made, _ = asker(adapter, loop)
+    made, _ = asker(adapter)
     running = Running(lambda: made.ask_blocking(Generate("a")).text, LmBase(None), [state("a")])
     Runner(loop, 1).run_here(running)
     assert "a" == running.states[0].output
-    made.engine.close()
 
 
 def test_at_its_turn_others_that_run_and_other_threads_of_its_own_are_waited_for() -> None:
@@ -216,8 +189,8 @@ def test_at_its_turn_others_that_run_and_other_threads_of_its_own_are_waited_for
     assert [True, False, False, True] == [*found, here.is_alone]
 
 
-def test_what_threads_ask_while_one_sends_goes_in_one_message(loop: Loop) -> None:
-    made, _ = asker(Model(), loop)
+def test_what_threads_ask_while_one_sends_goes_in_one_message(asker: Make) -> None:
+    made, _ = asker(Model())
     messages: list[int] = []
     sends, may_send = threading.Event(), threading.Event()
     send = made.engine.ask
@@ -239,12 +212,11 @@ def test_what_threads_ask_while_one_sends_goes_in_one_message(loop: Loop) -> Non
         may_send.set()
         assert [*"012345"] == [each.result(PATIENCE_S).text for each in asked]
     assert [1, 5] == messages
-    made.engine.close()
 
 
-def test_what_cannot_be_sent_is_an_error_of_all_whose_it_is(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_sent_is_an_error_of_all_whose_it_is(asker: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_lmeval.functions.asker._GATHER_S", PATIENCE_S)
-    made, _ = asker(Batches(), loop)
+    made, _ = asker(Batches())
 
     def ask(jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
         raise OSError("no more processes")
@@ -269,24 +241,23 @@ def test_equal_requests_of_several_threads_have_a_number_each(loop: Loop, tmp_pa
 
 
 @pytest.mark.parametrize("adapter", [Model, Batches])
-def test_threads_never_spend_more_than_the_limit(loop: Loop, adapter: Callable[[], Any]) -> None:
+def test_threads_never_spend_more_than_the_limit(asker: Make, adapter: Callable[[], Any]) -> None:
     class Priced(Batches):
         def generate(self, prompts: Any) -> Any:
             return [Completion(prompt, cost=1.0) for prompt in super().generate(prompts)]
 
     model, budget = Priced() if adapter is Batches else Model(), Budget(20.0)
-    made, noted = asker(model, loop, budget)
+    made, noted = asker(model, budget)
     found = in_threads(64, lambda number: made.ask_blocking(Generate(str(number))))
     # A batch goes whole or not at all.
     assert (20 if adapter is Model else 20 - 7) <= len(noted) <= 20
     assert Counter({Completion: len(noted), BudgetSpent: 64 - len(noted)}) == Counter(map(type, found))
     assert float(len(noted)) == budget.spent
-    made.engine.close()
 
 
-def test_what_a_thread_was_interrupted_in_is_paid_all_the_same(loop: Loop) -> None:
+def test_what_a_thread_was_interrupted_in_is_paid_all_the_same(asker: Make) -> None:
     model, budget = Model(), Budget(1.0)
-    made, _ = asker(model, loop, budget)
+    made, _ = asker(model, budget)
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -299,12 +270,11 @@ def test_what_a_thread_was_interrupted_in_is_paid_all_the_same(loop: Loop) -> No
     with pytest.raises(BudgetSpent):
         made.ask_blocking(Generate("next"))
     assert 1.0 == budget.spent
-    made.engine.close()
 
 
-def test_a_thread_that_waits_when_the_run_ends_goes_on(loop: Loop) -> None:
+def test_a_thread_that_waits_when_the_run_ends_goes_on(asker: Make, loop: Loop) -> None:
     model = Model()
-    made, _ = asker(model, loop)
+    made, _ = asker(model)
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(made.ask_blocking, Generate("slow"))
         assert model.asked.wait(PATIENCE_S)
@@ -312,12 +282,11 @@ def test_a_thread_that_waits_when_the_run_ends_goes_on(loop: Loop) -> None:
         with pytest.raises(AdapterError, match="the run ended before stub answered"):
             asked.result(PATIENCE_S)
     model.may_answer.set()
-    made.engine.close()
 
 
-def test_what_was_cancelled_is_paid_all_the_same(loop: Loop) -> None:
+def test_what_was_cancelled_is_paid_all_the_same(asker: Make, loop: Loop) -> None:
     model, budget = Model(), Budget(1.0)
-    made, _ = asker(model, loop, budget)
+    made, _ = asker(model, budget)
     asked = loop.submit(made.ask(Generate("slow")))
     assert model.asked.wait(PATIENCE_S)
     asked.cancel()
@@ -327,4 +296,3 @@ def test_what_was_cancelled_is_paid_all_the_same(loop: Loop) -> None:
     with pytest.raises(BudgetSpent):
         following.result(PATIENCE_S)
     assert 1.0 == budget.spent
-    made.engine.close()

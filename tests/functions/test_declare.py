@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pytest_lmeval import eval_task
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.functions.declare import declared, has_yield
+from pytest_lmeval.functions.declare import declared
 from tests.tables import each_row
 
 
@@ -28,14 +28,6 @@ def plain() -> None:
 
 async def waits() -> None:
     """Do nothing."""
-
-
-def yields() -> Iterator[int]:
-    yield 1
-
-
-async def yields_later() -> AsyncIterator[int]:
-    yield 1
 
 
 @each_row(
@@ -63,13 +55,6 @@ def test_a_function_is_async_if_what_it_wraps_is(function: Callable[..., Any], i
     found = declared(eval_task("x")(function))
     assert found is not None
     assert is_async == found.is_async
-
-
-@each_row("function", [yields, yields_later, wrapped(yields), wrapped(yields_later)])
-def test_a_function_with_a_yield_is_refused(function: Callable[..., Any]) -> None:
-    assert has_yield(function)
-    with pytest.raises(UsageError, match="has a yield, so a call of it runs nothing"):
-        eval_task("x")(function)
 
 
 def test_threads_are_for_functions_that_wrap_no_async_one() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.functions.source import FunctionHashes, TestSources, may_check, reached, roots
+from pytest_lmeval.functions.source import TestSources, may_check, reached, roots
 from tests.tables import each_row
 
 
@@ -133,19 +133,6 @@ def test_what_a_function_calls_is_followed_in_the_tests_and_not_into_the_applica
     assert REACHED == found
     method: Any = modules["test_all"].TestOne().test_method
     assert {"TestOne.helper", "check", "inner"} == set(reached(method, _sources()))
-
-
-def test_a_changed_helper_is_another_test_and_a_changed_application_is_not() -> None:
-    own = FunctionHashes(b"def test_x(lm):\n    check(answer(lm))\n")
-
-    def of(helper: str) -> str:
-        return own.of("test_x", "", 1.0, {"check": ast.parse(helper).body[0]})
-
-    alone = own.of("test_x", "", 1.0)
-    assert alone == own.of("test_x", "", 1.0, {})
-    assert alone != of("def check(x):\n    return x\n")
-    assert of("def check(x):\n    return x\n") == of("def check(x):\n    '''Say.'''\n    return x  # so\n")
-    assert of("def check(x):\n    return x\n") != of("def check(x):\n    return True\n")
 
 
 def test_a_file_that_cannot_be_read_has_no_functions(tmp_path: Path) -> None:

@@ -62,11 +62,6 @@ def test_a_request_that_was_not_recorded_is_an_error(tmp_path: Path, request_: G
     assert "ledger.jsonl holds no answer to this request for 'a' of task 't': its prompt or an earlier" in said
 
 
-def test_each_repeat_has_its_own_answers(tmp_path: Path) -> None:
-    adapter = _adapter(tmp_path, {"repeats": [{"steps": [_step("q", "1")]}, {"steps": [_step("q", "2")]}]})
-    assert ["2", "1"] == _said(adapter, _asked("q", repeat=1), _asked("q"))
-
-
 def test_a_judge_has_its_own_answers_whoever_it_was_and_the_model_has_the_model_s(tmp_path: Path) -> None:
     steps = [_step("q", "model's"), _step("polite?", "yes", judge="large.v1"), _step("q", "judge's", judge="small.v1")]
     model = _adapter(tmp_path, {"steps": steps})

@@ -80,13 +80,6 @@ def test_a_time_limit_that_is_not_passed_is_none(loop: Loop) -> None:
     assert not isinstance(outcome.error, AdapterTimeout)
 
 
-def test_a_thread_that_does_not_end_in_time_is_a_timeout(loop: Loop) -> None:
-    free = threading.Event()
-    (outcome,) = run(loop, example(lambda: free.wait(PATIENCE_S), timeout=0.05, in_thread=True)).outcomes
-    free.set()
-    assert isinstance(outcome.error, AdapterTimeout)
-
-
 async def returns_text() -> str:
     return "said"
 
@@ -139,16 +132,6 @@ def test_an_example_that_is_cancelled_before_it_had_a_slot_has_no_outcome(loop: 
     assert [] == runner.cancel([second, first], PATIENCE_S)
     assert [] == second.outcomes
     assert first.is_cancelled
-
-
-async def exits() -> None:
-    raise SystemExit(3)
-
-
-def test_an_exit_ends_its_example_and_not_the_loop(loop: Loop) -> None:
-    (outcome,) = run(loop, example(exits)).outcomes
-    assert isinstance(outcome.error, SystemExit)
-    assert run(loop, example(returns_text)).states[0].output == "said"
 
 
 def test_threads_are_kept_for_the_next_and_one_that_hangs_holds_up_nobody(

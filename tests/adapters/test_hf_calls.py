@@ -13,6 +13,7 @@ from pytest_lmeval.adapters.hf.calls import FAMILIES, family_of, parse_calls
 
 F = {"name": "f", "arguments": {"a": 1}}
 G = {"name": "g", "arguments": {}}
+MARKS = ("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", '"name": "f"')
 
 
 def found(text: str, family: str) -> tuple[str, list[tuple[str, Any]]]:
@@ -70,25 +71,7 @@ def test_the_family_is_told_by_the_template(template: str, family: str) -> None:
 
 @given(
     st.sampled_from(sorted(FAMILIES)),
-    st.lists(
-        st.sampled_from(
-            [
-                "<tool_call>",
-                "</tool_call>",
-                "[TOOL_CALLS]",
-                "[ARGS]",
-                "{",
-                "}",
-                '"name": "f"',
-                "f",
-                "[",
-                "]",
-                ",",
-                " ",
-                "<|python_tag|>",
-            ]
-        )
-    ).map("".join),
+    st.lists(st.sampled_from([*"{}[], f", *MARKS])).map("".join),
 )
 def test_any_text_is_read(family: str, text: str) -> None:
     rest, calls = parse_calls(text, family)

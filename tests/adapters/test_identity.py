@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import py_compile
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -137,22 +136,3 @@ def _made(argument: str, model: str) -> object:
 def test_a_registered_partial_is_known_by_its_function() -> None:
     registry = Registry(adapters={"mine": partial(partial(_made), model="m")})
     assert __name__ == made_with(resolve_adapter("mine", registry)).module
-
-
-KEYS = """
-import sys
-for name in sys.argv[1].split():
-    __import__(name)
-from pytest_lmeval import make_adapter
-from pytest_lmeval.adapters.identity import identity_of
-for spec in ("toy", "none", "openai:m"):
-    print(identity_of(make_adapter(spec, options={"api_key_env": ""} if ":" in spec else {})).key)
-"""
-
-
-def test_a_built_in_adapter_is_the_same_after_any_import() -> None:
-    first, *others = (
-        subprocess.run([sys.executable, "-c", KEYS, names], check=True, capture_output=True, text=True).stdout
-        for names in ("", "decimal statistics csv smtplib wave xmlrpc.client http.server imaplib mailbox xdist")
-    )
-    assert [first] == others

@@ -7,7 +7,6 @@ import pytest
 from pytest_lmeval import load_tasks, run_leaderboard
 from pytest_lmeval.adapters.none import NoAdapter, make
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.types import Generate
 from tests.conftest import Project
 
 FUNCTIONS = """
@@ -21,13 +20,6 @@ def test_sum(lm):
 def test_asks(lm):
     lm.ask("2 + 2?")
 """
-
-
-def test_each_request_is_an_error_that_says_how_to_name_a_model() -> None:
-    answers = NoAdapter().generate_requests([Generate("a"), Generate("b")])
-
-    told = "--lm-adapter=none asks no model; say which to ask with --lm-adapter=SPEC"
-    assert [told, told] == [str(answer) for answer in answers]
 
 
 def test_it_takes_no_argument() -> None:

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval import (
-    ExampleResult,
     ReplayAdapter,
     ToyAdapter,
     UsageError,
@@ -113,10 +112,6 @@ def test_prediction_is_another_word_for_output(record: Record, fields: dict[str,
     assert output == _answer(record({"id": "a", **fields}), "x", "a")
 
 
-def test_a_number_for_an_id_is_its_text(record: Record) -> None:
-    assert "1" == _answer(record({"id": 7, "output": "1"}), "x", "7")
-
-
 def test_blank_and_comment_lines_and_a_byte_order_mark_are_skipped(record: Record) -> None:
     adapter = record('\ufeff# mine\r\n\r\n  \n{"id": "a", "output": "1"}\r\n')
     assert "1" == _answer(adapter, "x", "a")
@@ -132,13 +127,10 @@ def test_the_text_is_raw(record: Record, text: str) -> None:
     [
         ("not json", "not JSON"),
         ("[]", "expected an object"),
-        ('"text"', "expected an object"),
         ({"output": "1"}, 'expected "id"'),
         ({"id": "a"}, "one of outputs, output, predictions, prediction; got id"),
-        ({"id": None, "output": "1"}, 'expected "id"'),
         ({"id": True, "output": "1"}, 'expected "id"'),
         ({"id": "a", "output": 5}, "'output' must hold text"),
-        ({"id": "a", "output": None}, "'output' must hold text"),
         ({"id": "a", "outputs": "text"}, "'outputs' must hold text"),
         ({"id": "a", "outputs": [5]}, "'outputs' must hold text"),
         ({"id": "a", "task": 5, "output": "1"}, '"task" must be a string'),
@@ -218,13 +210,6 @@ def test_a_ledger_is_replayed_to_the_same_digest(tmp_path: Path, footer: dict[st
     assert board.digest == run_leaderboard(tasks, ReplayAdapter(str(ledger.path))).digest
 
 
-def test_a_board_with_its_examples_is_replayed_to_the_same_digest(tmp_path: Path) -> None:
-    tasks = load_tasks(_tasks(tmp_path / "tasks", x=["one", "two"], y=["one"]))
-    board = run_leaderboard(tasks, ToyAdapter())
-    write_leaderboard(board, tmp_path / "board.json", include_per_example=True)
-    assert board.digest == run_leaderboard(tasks, ReplayAdapter(str(tmp_path / "board.json"))).digest
-
-
 def test_a_board_without_its_examples_is_a_usage_error(tmp_path: Path) -> None:
     board = run_leaderboard(load_tasks(_tasks(tmp_path / "tasks", x=["one"])), ToyAdapter())
     write_leaderboard(board, tmp_path / "board.json")
@@ -273,12 +258,6 @@ def test_an_example_that_had_no_answer_then_has_none_now(tmp_path: Path, kind: s
         (result.id, result.status) for result in replayed.tasks[0].per_example
     ]
     assert board.digest == replayed.digest
-
-
-def test_the_raw_output_is_replayed_not_the_prediction(tmp_path: Path) -> None:
-    result = ExampleResult("x", "a", "passed", 1.0, 1.0, "m", "h", outputs=(" raw ",), predictions=("raw",))
-    (tmp_path / "ledger.jsonl").write_text(result.to_json())
-    assert " raw " == _answer(ReplayAdapter(str(tmp_path / "ledger.jsonl")), "x", "a")
 
 
 def test_a_replayed_text_is_post_processed_as_any_output(tmp_path: Path, record: Record) -> None:

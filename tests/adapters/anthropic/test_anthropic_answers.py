@@ -78,12 +78,9 @@ def test_a_message_is_a_completion_in_one_piece_and_streamed(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("end_turn", "stop"),
         ("stop_sequence", "stop"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
-        ("tool_use", "tool_calls"),
-        ("refusal", "refusal"),
         ("pause_turn", "pause_turn"),
         ("\x1b[2J", "[2J"),
     ],

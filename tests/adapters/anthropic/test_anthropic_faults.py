@@ -11,7 +11,7 @@ from pytest_lmeval.adapters.anthropic import AnthropicAdapter, make
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError, UsageError
 from pytest_lmeval.loading import make_adapter
 from tests.adapters.openai.asking import KEY, assert_no_key
-from tests.adapters.openai.scripted_server import Exchange, redirects, serving, status
+from tests.adapters.openai.scripted_server import Exchange, redirects, serving
 
 from .asking import ask, refused
 from .messages_server import fault, message, speaks, text
@@ -43,12 +43,6 @@ def test_an_error_is_retried_or_final_and_says_what_the_server_said(code: int) -
 def test_a_prompt_that_is_too_long_is_of_that_request_alone() -> None:
     said = "prompt is too long: 213462 tokens > 200000 maximum"
     assert isinstance(refused(fault(400, "invalid_request_error", said)), RequestRefused)
-
-
-def test_a_busy_server_says_how_long_to_wait() -> None:
-    error = refused(status(429, Retry_After="7"))
-    assert isinstance(error, TransientError)
-    assert 7.0 == error.retry_after
 
 
 @pytest.mark.parametrize("how", ["body", "redirect", "message"])

@@ -15,9 +15,9 @@ from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import Generate
 
-from .asking import KEY, PATH, ask, ask_elsewhere, assert_no_key, fails, shown
+from .asking import KEY, PATH, ask, ask_elsewhere, assert_no_key, fails
 from .scripted_server import (
     ScriptedServer,
     Step,
@@ -42,12 +42,12 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-@pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("code", [429, 500])
 def test_a_busy_or_broken_server_may_be_asked_again(code: int) -> None:
     fails(TransientError, [status(code)], f"HTTP {code} from {PATH}", "scripted")
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 413, 418, 422, 451])
+@pytest.mark.parametrize("code", [400, 404])
 def test_any_other_refusal_is_final(code: int) -> None:
     fails(AdapterError, [status(code), says("4")], f"HTTP {code} from {PATH}", "scripted")
 
@@ -65,22 +65,6 @@ def test_too_many_requests_says_how_long_to_wait() -> None:
     outcome = fails(TransientError, [status(429, Retry_After="7")], "HTTP 429")
     assert isinstance(outcome.error, TransientError)
     assert 7.0 == outcome.error.retry_after
-
-
-def test_an_attempt_is_one_request_and_the_next_one_may_succeed() -> None:
-    async def talk() -> tuple[list[str], int]:
-        async with ScriptedServer([status(500), status(500), says("4")]) as server:
-            adapter = OpenAIAdapter("m", base_url=server.base_url)
-            seen = []
-            for _ in range(3):
-                try:
-                    seen.append((await adapter.complete(Generate("2 + 2 ="))).text)
-                except TransientError as error:
-                    seen.append(str(error)[:8])
-            await adapter.aclose()
-            return seen, len(server.requests)
-
-    assert (["HTTP 500", "HTTP 500", "4"], 3) == asyncio.run(talk())
 
 
 @pytest.mark.parametrize(
@@ -110,19 +94,10 @@ def test_a_chunked_body_that_never_ends_stops_at_the_cap() -> None:
     fails(AdapterError, [never_ends()], "more than 20000 bytes", PATH, max_response_bytes=20_000)
 
 
-def test_a_chunked_body_that_never_ends_stops_at_the_timeout() -> None:
-    fails_with_timeout(never_ends(chunk=b" ", pause=0.01))
-
-
-def test_a_slow_loris_stops_at_the_timeout() -> None:
-    fails_with_timeout(drips())
-
-
-def test_a_server_that_says_nothing_stops_at_the_timeout() -> None:
-    fails_with_timeout(hangs())
-
-
-def fails_with_timeout(step: Step) -> None:
+@pytest.mark.parametrize(
+    "step", [never_ends(chunk=b" ", pause=0.01), drips(), hangs()], ids=["chunks", "drips", "hangs"]
+)
+def test_a_server_that_is_not_done_in_time_stops_at_the_timeout(step: Step) -> None:
     outcome = ask([step], timeout=1.0)
     assert isinstance(outcome.error, TransientError)
     assert isinstance(outcome.error, AdapterTimeout)
@@ -231,12 +206,6 @@ def test_a_refusal_is_an_answer(content: str | None) -> None:
     assert ("I will not add.", "refusal") == (outcome.completion.text, outcome.completion.finish_reason)
 
 
-def test_an_empty_completion_is_an_answer() -> None:
-    outcome = ask([says("")])
-    assert outcome.completion is not None
-    assert "" == outcome.completion.text
-
-
 @pytest.mark.parametrize(("code", "kind"), [(200, AdapterError), (503, TransientError)])
 def test_a_gzip_bomb_ends_at_the_cap(code: int, kind: type[AdapterError]) -> None:
     bomb = compressed(b" " * 20_000_000, code=code)
@@ -290,48 +259,9 @@ def test_nobody_listening_may_be_asked_again() -> None:
         fails(TransientError, [says("4")], "Cannot connect", requests=0, base_url=base_url)
 
 
-def test_a_name_that_does_not_resolve_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_such_name(*args: Any, **kwargs: Any) -> Any:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
-    outcome = ask_elsewhere("http://no-such-host.invalid/v1")
-    assert isinstance(outcome, TransientError)
-    assert "no-such-host.invalid" in str(outcome)
-    assert_no_key(shown(outcome))
-
-
 def test_a_name_that_cannot_be_one_is_final() -> None:
     outcome = ask_elsewhere(f"http://{'x' * 70}.invalid/v1")
     assert AdapterError is type(outcome)
-
-
-def test_a_server_that_restarts_midway_is_found_again() -> None:
-    async def talk() -> list[str]:
-        server = ScriptedServer([says("before"), hangs(), says("after")])
-        await server.start()
-        adapter = OpenAIAdapter("m", base_url=server.base_url, timeout=60)
-        seen = [(await adapter.complete(Generate("1"))).text]
-        pending = asyncio.create_task(adapter.complete(Generate("2")))
-        while len(server.requests) < 2:
-            await asyncio.sleep(0.005)
-        await server.stop()
-        seen.append(await outcome_of(pending))
-        seen.append(await outcome_of(asyncio.create_task(adapter.complete(Generate("2")))))
-        await server.start()
-        seen.append(await outcome_of(asyncio.create_task(adapter.complete(Generate("2")))))
-        await adapter.aclose()
-        await server.stop()
-        return seen
-
-    assert ["before", "TransientError", "TransientError", "after"] == asyncio.run(talk())
-
-
-async def outcome_of(task: asyncio.Task[Completion]) -> str:
-    try:
-        return (await task).text
-    except AdapterError as error:
-        return type(error).__name__
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,6 @@ def test_redirects_in_a_circle_end() -> None:
 @pytest.mark.parametrize(
     ("location", "what"),
     [
-        ("http://localhost:1/", "another host, http://localhost:1"),
-        ("http://user:word@127.0.0.1/", "another host"),
         ("file:///etc/passwd", "another host, file://"),
         ("//elsewhere.invalid/v1", "another host, http://elsewhere.invalid"),
         ("http://[", "redirect to something that is no URL"),

@@ -86,7 +86,7 @@ def test_a_limit_that_cannot_be_kept_is_said(project: Project) -> None:
     assert "--lm-max-cost" in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "much"])
+@pytest.mark.parametrize("amount", ["0", "nan", "much"])
 def test_an_amount_that_makes_no_sense_is_a_usage_error(project: Project, amount: str) -> None:
     project.small_tasks()
     result = project.run(f"--lm-max-cost={amount}")

@@ -247,12 +247,6 @@ def test_a_secret_in_a_profile_is_not_spread(project: Project, processes: str) -
     assert [] == spread(project, result, "pyproject.toml")
 
 
-def test_a_secret_inside_a_table_is_not_spread(project: Project) -> None:
-    result = run_own(project, f'--lm-adapter-arg=headers={{Authorization = "Bearer {CANARY}", "X-Plain" = "west"}}')
-    assert 3 == result.ret
-    assert [] == spread(project, result)
-
-
 MISTAKES = {
     "raises": ["--lm-adapter-arg=how=raises"],
     "exits": ["--lm-adapter-arg=how=exits", "--full-trace"],

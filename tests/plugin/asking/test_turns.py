@@ -153,16 +153,6 @@ def test_a_run_that_stops_between_two_examples_tears_the_file_down(project: Proj
     assert 1 == result.stdout.str().count("down t.jsonl")
 
 
-def test_the_next_file_is_set_up_by_itself(project: Project) -> None:
-    project.small_tasks()
-    project.write("conftest.py", SHARED)
-    result = run_counted(project, "-s")
-    result.assert_outcomes(passed=4, failed=1)
-    first, second = "arithmetic.jsonl", "words.jsonl"
-    steps = re.findall(r"(?:up|down) \w+\.jsonl", result.stdout.str())
-    assert [f"up {first}", f"down {first}", f"up {second}", f"down {second}"] == steps
-
-
 def test_the_name_of_the_running_test_is_gone_after_it(project: Project) -> None:
     right(project, 3)
     check = "def pytest_runtest_logfinish(): assert 'PYTEST_CURRENT_TEST' not in os.environ"
@@ -208,17 +198,6 @@ def test_a_worker_sends_the_phases_that_somebody_needs(
     project.run("-n1", *options).assert_outcomes(passed=4)
     sent = (project.path / "sent.txt").read_text().split()
     assert {"call": 4, "setup": whole, "teardown": whole} == {when: sent.count(when) for when in sorted({*sent})}
-
-
-def test_a_failure_in_a_worker_is_shown_as_with_all_phases(project: Project) -> None:
-    project.task(
-        "tasks/words.jsonl", *(project.record(f"w{number}", "no", "yes", metric="loud") for number in range(3))
-    )
-    project.write("conftest.py", METRIC)
-    alone = project.run("-n1")
-    project.write("conftest.py", METRIC + ALL_PHASES)
-    assert said(project.run("-n1")) == said(alone)
-    assert 3 == alone.stdout.str().count(" Captured stdout call ")
 
 
 def test_what_the_terminal_keeps_of_an_example_that_passed_says_what_its_report_did(project: Project) -> None:

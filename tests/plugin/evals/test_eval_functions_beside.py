@@ -176,20 +176,6 @@ def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Proje
     assert 7 <= len((project.path / "cancelled.txt").read_text().splitlines()) <= 8
 
 
-def test_what_outlives_its_example_changes_no_result_and_leaves_the_run_incomplete(project: Project) -> None:
-    write_tests(
-        project,
-        "LATER = []\n\n@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
-        "    async def late():\n        await asyncio.sleep(0.05)\n        lm.score('late', 0)\n"
-        "    if row['id'] == 'a':\n        LATER.append(asyncio.ensure_future(late()))\n"
-        "    else:\n        await asyncio.sleep(0.3)\n    lm.score('ok', 1)\n",
-    )
-    result = project.run("tests", "--lm-include-per-example", "-Wignore")
-    assert 3 == result.ret, result.stdout.str()
-    assert {"ok": 1.0} == project.examples()["x:a"]["metrics"]
-    assert "tests/test_x.py:11: lm.score('late') after its example had ended (x: a)" in result.stdout.str()
-
-
 def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Project) -> None:
     write_tests(
         project,
@@ -201,18 +187,6 @@ def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Proj
     assert "passed" == found["x:b"]["status"]
     error = found["x:a"]["error"]
     assert "tests/test_x.py:8: lm.step('tool', 'search'): 50,000,000 characters; a step holds at most" in error
-
-
-def test_repeats_run_the_function_again_and_average_its_scores(project: Project) -> None:
-    write_tests(
-        project,
-        "CALLS = []\n\n@eval_task('x')\nasync def test_x(lm):\n    await lm.ask('say: 1')\n"
-        "    CALLS.append(1)\n    lm.score('ok', len(CALLS) % 2)\n",
-    )
-    project.run("tests", "--lm-repeats=4", "--lm-include-per-example")
-    record = project.examples()["x:test_x"]
-    assert 0.5 == record["score"]
-    assert [1, 1, 1, 1] == [len(each["steps"]) for each in record["details"]["repeats"]]
 
 
 def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Project) -> None:
@@ -342,16 +316,6 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
     assert plain, result.stdout.str()
     assert {("failed", 0.5)} == {(record["status"], record["score"]) for record in plain}
     assert "threshold 1 (function)" in result.stdout.str()
-
-
-def test_a_run_ends_where_its_limit_on_cost_would_be_passed(project: Project) -> None:
-    write_tests(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
-    model = (project.path / "model.py").read_text()
-    project.write("model.py", model.replace('("say: ")[2])', '("say: ")[2], cost=1.0)'))
-    result = project.run("tests", "--lm-max-cost=5", "--lm-concurrency=2")
-    assert 3 == result.ret, result.stdout.str()
-    assert 5 == len(project.asked())
-    assert "stopped by --lm-max-cost" in result.stdout.str()
 
 
 def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Project) -> None:

@@ -253,6 +253,7 @@ def test_a_score_after_the_result_was_reported_makes_the_run_incomplete(project:
     assert said in result.stdout.str()
     board = project.board()
     assert (False, [said]) == (board["complete"], board["interruptions"])
+    assert {"ok": 1.0} == project.examples()["late:a"]["metrics"]
 
 
 TIMES = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import json
 import sys
@@ -65,42 +64,6 @@ def _alone(spans: Spans, act: Callable[[ExampleState], None]) -> list[Step]:
     contextvars.copy_context().run(run)
     state.end()
     return state.steps
-
-
-def test_forty_examples_at_once_have_their_own_spans_and_strays_are_counted(spans: Spans, tracer: Any) -> None:
-    pool = ThreadPoolExecutor(4)
-
-    def work(name: str) -> None:
-        with tracer.start_as_current_span(name):
-            pass
-
-    async def example(id: str) -> ExampleState:
-        state = _begun(spans, id)
-        CURRENT.set(state)
-        with tracer.start_as_current_span(f"{id}/outer"):
-
-            async def inner(number: int) -> None:
-                with tracer.start_as_current_span(f"{id}/{number}"):
-                    await asyncio.sleep(0)
-                await asyncio.to_thread(work, f"{id}/thread")
-
-            await asyncio.gather(inner(1), inner(2))
-            await asyncio.get_running_loop().run_in_executor(pool, work, "stray")
-        state.end()
-        return state
-
-    async def all_of_them() -> list[ExampleState]:
-        return await asyncio.gather(*(asyncio.create_task(example(str(number))) for number in range(40)))
-
-    for state in asyncio.run(all_of_them()):
-        names = [step.name for step in state.steps]
-        assert [f"{state.id}/{name}" for name in ("1", "2", "outer", "thread", "thread")] == sorted(names)
-        assert f"{state.id}/outer" == names[0]
-        assert sorted(state.steps, key=lambda step: step.start_ms) == state.steps
-    pool.shutdown()
-    (remark,) = spans.notes
-    assert remark.startswith("OpenTelemetry: 40 spans of no example (stray): begun in threads")
-    assert {} == spans._spans
 
 
 def test_a_span_below_one_of_an_example_is_of_the_same_one_wherever_it_begins(spans: Spans, tracer: Any) -> None:

@@ -132,12 +132,13 @@ def test_the_program_runs_under_the_limits_of_its_level() -> None:
     assert [3, 0, 1 << 20, 32, 1 << 28] == open_sandbox("process").call(program, "f", [[]], limits).answers[0].value
 
 
-def test_the_program_starts_in_an_empty_private_folder() -> None:
+def test_the_program_starts_in_an_empty_private_folder(sandbox: Sandbox) -> None:
     program = (
-        "import os\ndef f(): return [os.listdir('.'), os.stat('.').st_mode & 0o777, os.getcwd() == os.environ['HOME']]"
+        "import os\ndef f(): return [os.listdir('.'), os.stat('.').st_mode & 0o777, "
+        "{os.environ['HOME'], os.environ['TMPDIR']} == {os.getcwd()}]"
     )
 
-    assert [[], 0o700, True] == open_sandbox("process").call(program, "f", [[]], Limits()).answers[0].value
+    assert [[], 0o700, True] == sandbox.call(program, "f", [[]], Limits()).answers[0].value
 
 
 def test_the_program_is_a_session_away_from_pytest_and_in_a_group_of_its_own() -> None:

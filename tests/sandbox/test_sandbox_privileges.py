@@ -67,13 +67,9 @@ def _probe(tmp_path: Path, before: str = "", python: str = sys.executable, user:
 
 
 @ROOT
-def test_it_works_as_root_without_the_capability_to_administrate(tmp_path: Path) -> None:
-    assert ["", "confined", "None", "0", "[]"] == _probe(tmp_path, DROP.format(capability=21))
-
-
-@ROOT
-def test_it_works_as_root_without_the_capability_to_drop_capabilities(tmp_path: Path) -> None:
-    assert ["", "confined", "None", "0", "[]"] == _probe(tmp_path, DROP.format(capability=8))
+@pytest.mark.parametrize("capability", [21, 8], ids=["administrate", "drop capabilities"])
+def test_it_works_as_root_without_the_capability_to(capability: int, tmp_path: Path) -> None:
+    assert ["", "confined", "None", "0", "[]"] == _probe(tmp_path, DROP.format(capability=capability))
 
 
 @ROOT

@@ -201,8 +201,6 @@ def test_depth_and_digits_have_limits() -> None:
         b'["value", ' + b"1" * 4215 + b"]",
         b'["value", -' + b"1" * 5000 + b"]",
         b"[" * 100_000,
-        b'["value", ' + b"[" * 102 + b"]" * 102 + b"]",
-        b'["value", ' + b'{"tuple":[' * 102 + b"]}" * 102 + b"]",
         b'["value", {}]',
         b'["value", {"a": 1, "b": 2}]',
         b'["value", {"object": []}]',
@@ -222,15 +220,6 @@ def test_depth_and_digits_have_limits() -> None:
 def test_an_unsound_message_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError):
         parse(payload)
-
-
-@given(st.binary(max_size=200))
-def test_whatever_comes_is_a_message_or_refused(payload: bytes) -> None:
-    try:
-        message = parse(payload)
-    except ValueError:
-        return
-    assert isinstance(message[0], str)
 
 
 def test_keys_whose_hashes_collide_are_compared_in_reasonable_time() -> None:

@@ -53,15 +53,19 @@ Ask = Callable[..., list[str]]
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Provide a function from prompts to answers, or error texts, over a helper process."""
+def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "hosted_adapters.py").write_text(ADAPTERS, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("pytest_lmeval.asking.hosting._GRACE_S", 0.5)
-    adapter: Any = importlib.import_module("hosted_adapters").Echo()
+    return importlib.import_module("hosted_adapters").Echo()
+
+
+@pytest.fixture
+def ask(echo: Any) -> Ask:
+    """Provide a function from prompts to answers, or error texts, over a helper process."""
 
     def answers(*prompts: str, timeout_s: float = 20.0) -> list[str]:
-        engine = Engine(adapter, Policy(concurrency=64, timeout_s=timeout_s, retries=0))
+        engine = Engine(echo, Policy(concurrency=64, timeout_s=timeout_s, retries=0))
         assert isinstance(engine._sender._transport, HostedTransport)
         numbers = iter(range(len(prompts)))
         engine.plan([range(len(prompts))], lambda: next(numbers, None))
@@ -89,9 +93,8 @@ def test_many_answers_come_back_in_order_from_one_other_process(ask: Ask) -> Non
     assert str(os.getpid()) != process
 
 
-def test_a_helper_that_is_closed_has_ended(ask: Ask) -> None:
-    adapter: Any = importlib.import_module("hosted_adapters").Echo()
-    transport, job = HostedTransport(adapter, Policy(), inbox := Inbox()), Job([Generate("p")])
+def test_a_helper_that_is_closed_has_ended(echo: Any) -> None:
+    transport, job = HostedTransport(echo, Policy(), inbox := Inbox()), Job([Generate("p")])
     transport.submit([job])
     assert inbox.wait(job, 20.0)
     transport.close()
@@ -99,10 +102,9 @@ def test_a_helper_that_is_closed_has_ended(ask: Ask) -> None:
     assert 0 == transport._helper.process.returncode
 
 
-def test_a_helper_that_hangs_is_ended_when_it_is_closed(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_helper_that_hangs_is_ended_when_it_is_closed(echo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_lmeval.asking.hosting._GRACE_S", 0.1)
-    adapter: Any = importlib.import_module("hosted_adapters").Echo()
-    transport = HostedTransport(adapter, Policy(), Inbox())
+    transport = HostedTransport(echo, Policy(), Inbox())
     transport.submit([Job([Generate("p")])])
     assert transport._helper is not None
     transport._helper.process.send_signal(signal.SIGSTOP)
@@ -162,7 +164,7 @@ def _ignored(pid: int, number: int) -> bool:
     return bool(int(line.split()[1], 16) >> (number - 1) & 1)
 
 
-def test_a_helper_that_was_begun_ahead_asks_and_finds_what_came_on_the_path_since(spares: Spares, ask: Ask) -> None:
+def test_a_helper_that_was_begun_ahead_asks_and_finds_what_came_on_the_path_since(spares: Spares, echo: Any) -> None:
     (begun,) = spares._left
     # As Ctrl-C while pytest collects, which the parent decides about.
     deadline = time.monotonic() + 60
@@ -172,17 +174,17 @@ def test_a_helper_that_was_begun_ahead_asks_and_finds_what_came_on_the_path_sinc
         time.sleep(0.01)
     begun.process.send_signal(signal.SIGINT)
 
-    text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
+    text, used = _answer(spares, echo)
 
     assert (f"{begun.process.pid} p", begun) == (text, used)
 
 
-def test_a_helper_that_has_died_is_not_taken(spares: Spares, ask: Ask) -> None:
+def test_a_helper_that_has_died_is_not_taken(spares: Spares, echo: Any) -> None:
     (begun,) = spares._left
     begun.process.kill()
     begun.process.wait()
 
-    text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
+    text, used = _answer(spares, echo)
 
     assert begun is not used
     assert f"{used.process.pid} p" == text
@@ -212,7 +214,7 @@ def test_the_name_of_the_test_that_runs_is_no_reason_to_start_another(spares: Sp
 
 
 def test_where_no_process_can_be_started_ahead_one_is_started_when_it_is_needed(
-    monkeypatch: pytest.MonkeyPatch, ask: Ask
+    monkeypatch: pytest.MonkeyPatch, echo: Any
 ) -> None:
     def refuses(*_: object, **__: object) -> None:
         raise BlockingIOError("Resource temporarily unavailable")
@@ -221,7 +223,7 @@ def test_where_no_process_can_be_started_ahead_one_is_started_when_it_is_needed(
         patch.setattr("subprocess.Popen", refuses)
         spares = Spares([[], []])
 
-    text, used = _answer(spares, importlib.import_module("hosted_adapters").Echo())
+    text, used = _answer(spares, echo)
     assert f"{used.process.pid} p" == text
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.types import Generate, Message, ToolCall
-from tests.adapters.openai.scripted_server import Exchange, serving
+from tests.adapters.openai.scripted_server import serving
 
 from .asking import ask, refused
 from .messages_server import message, speaks, text
@@ -35,27 +35,17 @@ def test_a_prompt_is_asked_with_the_limit_that_the_interface_wants() -> None:
 
 
 def test_the_key_and_the_version_are_headers() -> None:
-    seen: list[dict[str, str]] = []
-
-    async def step(exchange: Exchange) -> None:
-        seen.append(dict(exchange.seen.headers))
-        await FINE(exchange)
-
-    outcome, _ = ask([step])
-    assert outcome.completion is not None
-    assert ("2023-06-01", False) == (seen[0]["anthropic-version"], "authorization" in seen[0])
-    assert seen[0]["x-api-key"].startswith("sk-")
+    with serving([FINE]) as server:
+        assert ask([], base_url=server.base_url)[0].completion is not None
+    headers = server.requests[0].headers
+    assert ("2023-06-01", False) == (headers["anthropic-version"], "authorization" in headers)
+    assert headers["x-api-key"].startswith("sk-")
 
 
 def test_no_key_is_no_header() -> None:
-    seen: list[dict[str, str]] = []
-
-    async def step(exchange: Exchange) -> None:
-        seen.append(dict(exchange.seen.headers))
-        await FINE(exchange)
-
-    assert "x-api-key header is required" in str(refused(step, api_key_env=""))
-    assert "x-api-key" not in seen[0]
+    with serving([FINE]) as server:
+        assert "x-api-key header is required" in str(ask([], base_url=server.base_url, api_key_env="")[0].error)
+    assert "x-api-key" not in server.requests[0].headers
 
 
 def test_what_was_asked_for_is_sent() -> None:

@@ -151,15 +151,6 @@ def test_a_scorer_may_name_a_judge_of_its_own(judged: Project) -> None:
     assert 3 == judged.board()["counts"]["scored"]
 
 
-def test_the_board_says_of_a_declarative_task_by_whom_it_was_judged(project: Project) -> None:
-    project.write("judge.py", JUDGE)
-    project.write("tasks/rows.csv", "said\ngood 1\n")
-    project.write("tasks/polite.yaml", POLITE)
-    assert 0 == project.run("--lm-judge=judge:Judge").ret
-    (row,) = project.board()["tasks"]
-    assert "judge.v1" in json.dumps(row["notes"]["judges"])
-
-
 def test_a_test_in_python_may_ask_the_judge_of_the_run(judged: Project) -> None:
     judged.write(
         "test_mine.py",

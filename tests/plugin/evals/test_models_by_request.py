@@ -63,18 +63,6 @@ class App:
         return row
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_model_that_the_application_names_is_asked(app: App, processes: str) -> None:
-    result = app.run(processes)
-    assert (0, {"good": 12}) == (result.ret, app.asked()), result.stdout.str()
-    assert ("openai", 1.0) == (app.project.board()["adapter"], app.row()["score"])
-
-    app.project.edit("app.py", '"good"', '"mini"')
-    result = app.run(processes)
-    assert (1, {"mini": 12}) == (result.ret, app.asked()), result.stdout.str()
-    assert 0.0 == app.row()["score"]
-
-
 BASELINE = ("--lm-gate=baseline", "--lm-baseline=baseline.json")
 UPDATE = (*BASELINE, "--lm-update-baseline")
 
@@ -99,17 +87,21 @@ def test_a_model_that_the_application_asks_for_and_that_did_not_answer_makes_the
     assert 0 == app.run(*BASELINE, adapter="openai:good").ret
 
 
-def test_a_change_of_the_model_is_tested_where_the_application_names_it(app: App) -> None:
-    assert 0 == app.run(*UPDATE).ret
+@pytest.mark.parametrize("processes", BOTH)
+def test_the_model_that_the_application_names_is_asked_and_a_change_of_it_is_tested(app: App, processes: str) -> None:
+    assert 0 == app.run(*UPDATE, processes).ret
+    assert ("openai", {"good": 12}) == (app.project.board()["adapter"], app.asked())
     assert {"asked": {"good": 12}, "answered": {"good": 12}} == app.row()["models"]
     unchanged = app.run(*BASELINE)
     assert (0, "pass") == (unchanged.ret, app.project.board()["gate"]["verdict"])
     assert "requests ask for" not in unchanged.stdout.str()
 
     app.project.edit("app.py", '"good"', '"mini"')
-    result = app.run(*BASELINE)
+    app.asked()
+    result = app.run(*BASELINE, processes)
     assert (1, "regression") == (result.ret, app.project.board()["gate"]["verdict"]), result.stdout.str()
     result.stdout.fnmatch_lines(["*ask: requests ask for mini (12) now, in the baseline for good (12)*"])
+    assert (0.0, {"mini": 12}) == (app.row()["score"], app.asked())
     assert {"asked": {"mini": 12}, "answered": {"mini": 12}} == app.row()["models"]
 
 

@@ -367,6 +367,8 @@ def test_a_helper_of_the_tests_that_changed_is_a_changed_test_and_the_applicatio
     (project.path / "reports/ledger.jsonl").rename(project.path / "base.jsonl")
     changed = ("-k", "said", "--lm-baseline=base.jsonl", "--lm-gate=baseline")
     assert "the test changed too" not in run_tests(project, COUNTED, *changed).stdout.str()
+    explained = COUNTED.replace("def check(lm):", "def check(lm):  # so\n    'Say.'")
+    assert "the test changed too" not in run_tests(project, explained, *changed).stdout.str()
     project.edit("shop.py", "upper", "lower")
     assert (
         "the test changed too" not in project.run("tests", f"-opythonpath={project.path} tests", *changed).stdout.str()

@@ -41,13 +41,6 @@ def test_the_border_is_where_any_two_differ() -> None:
     assert [2.5, 3.0, 7.0] == [option.loss for option in options]
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_an_option_that_another_begins_with_is_compared_whole_wherever_it_stands(turned: bool) -> None:
-    given = [prob("ab", -1.0, -1.0), prob("abc", -1.0, -1.0, -4.0)]
-    options = by_beginning(given[::-1] if turned else given)
-    assert {2: 1.0, 3: 2.0} == {option.tokens: option.loss for option in options}
-
-
 def test_options_alike_are_compared_whole() -> None:
     assert [1.0, 1.0] == [option.loss for option in by_beginning([prob("a", -1.0), prob("a", -1.0)])]
 

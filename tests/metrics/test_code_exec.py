@@ -76,6 +76,7 @@ CHECK = "def check(candidate):\n    assert candidate(1) == 2\n"
 
 def test_extras_ask_in_one_of_three_forms() -> None:
     assert Pairs("f", ((1, 2), (3, 6))) == plan_extras({"io_pairs": [[1, 2], [3, 6]]}, ["ok"])
+    assert Pairs("f", ((1,),)) == plan_extras({"io_pairs": [[1]]}, ["ok"])
     assert Pairs("add", ((1, 2, 3),)) == plan_extras({"io_pairs": [[1, 2, 3]], "entry_point": "add"}, ["ok"])
     assert Tests(CHECK, "g") == plan_extras({"tests": CHECK, "entry_point": "g", "threshold": 0.5}, ["ok"])
     assert Stdouts(("a", "b")) == plan_extras({"stdouts": True}, ["a", "b"])
@@ -84,6 +85,9 @@ def test_extras_ask_in_one_of_three_forms() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "nothing": ({}, "bad_value", "extras"),
     "two forms": ({"stdouts": True, "io_pairs": [[1, 2]]}, "bad_value", "extras"),
+    "no form": ({"entry_point": "f"}, "bad_value", "extras"),
+    "pairs and tests": ({"io_pairs": [[1, 2]], "tests": CHECK, "entry_point": "f"}, "bad_value", "extras"),
+    "tests and stdouts": ({"tests": CHECK, "entry_point": "f", "stdouts": True}, "bad_value", "extras"),
     "pairs that are no list": ({"io_pairs": {"1": 2}}, "bad_type", "extras.io_pairs"),
     "no pairs": ({"io_pairs": []}, "bad_value", "extras.io_pairs"),
     "a pair that is no list": ({"io_pairs": [[1, 2], 3]}, "bad_type", "extras.io_pairs"),

@@ -3,55 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
-import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.core.entry import Record, check_record
+from pytest_lmeval.formats.core.entry import Record
 from pytest_lmeval.formats.core.task import few_shots, render_record
 from tests.tables import each_row
 
-from .bundle import CHOICES, LANGUAGE, SCHEMAS
-
-KINDS = {"multiple_choice": CHOICES, "schema": SCHEMAS, "language_modeling": LANGUAGE}
-SHOWN = {
-    "multiple_choice": "{{ r.query }}{{ d }}{{ r.choices[r.gold] }}",
-    "schema": "{{ r.context_options[r.gold] }}{{ d }}{{ r.continuation }}",
-    "language_modeling": "{{ r.context | trim }}{{ d }}{{ r.continuation }}",
-}
-ASKED = {
-    "multiple_choice": "{{ item.query }}{{ d }}{{ item.choices[n] }}",
-    "schema": "{{ item.context_options[n] }}{{ d }}{{ item.continuation }}",
-    "language_modeling": "{{ item.context | trim }}{{ d }}{{ item.continuation }}",
-}
 words = st.text(st.sampled_from("ab \n"), min_size=1, max_size=8)
-
-
-def by_template(kind: str, item: Any, shots: Any, delimiter: str) -> list[str]:
-    source = "{% for r in shots %}" + SHOWN[kind] + "\n\n{% endfor %}" + ASKED[kind]
-    count = len(item.get("choices") or item.get("context_options") or [0])
-    template = jinja2.Template(source, keep_trailing_newline=True)
-    return [template.render(item=item, shots=shots, d=delimiter, n=number) for number in range(count)]
-
-
-def rendered(kind: str, item: Any, shots: Any, delimiter: str) -> list[str]:
-    record, *others = (check_record(one, kind, False) for one in (item, *shots))
-    contexts, continuations = render_record(record, kind, delimiter, others)
-    longest = max(len(contexts), len(continuations))
-    contexts, continuations = (side * longest if len(side) == 1 else side for side in (contexts, continuations))
-    return [context + continuation for context, continuation in zip(contexts, continuations, strict=True)]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("delimiter", [" ", "\nAnswer: ", ""])
-@pytest.mark.parametrize("count", [0, 1])
-def test_a_prompt_is_the_templates(kind: str, delimiter: str, count: int) -> None:
-    item, *others = KINDS[kind]
-    expected = by_template(kind, item, others[:count], delimiter)
-    assert expected == rendered(kind, item, others[:count], delimiter)
 
 
 @given(words, words, st.sampled_from([" ", "\n", ": "]))

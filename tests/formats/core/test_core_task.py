@@ -82,12 +82,6 @@ def test_the_lowest_mean_loss_is_chosen_not_the_highest_sum(tmp_path: Path) -> N
     assert pytest.approx(shares[1]) == result.details["confidence"]
 
 
-def test_what_options_begin_with_alike_is_left_out(tmp_path: Path) -> None:
-    # Whole, the means would be 3.2 and 5.5; of what differs they are 4 and 2.
-    result = score(task_of(tmp_path, "multiple_choice"), 1, prob("aaabc", *[-1.0] * 3, -9.0, -4.0), prob("aaad", -2.0))
-    assert 1.0 == result.value
-
-
 @pytest.mark.parametrize(("gold", "value"), [(0, 1.0), (1, 0.0)])
 def test_an_option_that_another_begins_with_neither_wins_nor_loses_by_its_place(
     tmp_path: Path, gold: int, value: float

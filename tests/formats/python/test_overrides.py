@@ -96,16 +96,6 @@ def test_a_class_that_shuffles_while_it_loads_has_the_order_of_its_generator(fol
     assert rows == _asked(task)
 
 
-def test_an_item_of_a_file_that_is_every_split_is_not_its_own_worked_example(folder: TaskFolder) -> None:
-    loading = "def _load_hf_dataset(self, **options):\n    return super()._load_hf_dataset(**options)"
-    task = folder.quiz(added=loading, num_fewshot=5)
-
-    for place, example in enumerate(task.examples):
-        *shots, question = [message.content for message in example.messages if message.role == "user"]
-        assert f"Q: question {place}" == question
-        assert sorted(f"Q: question {other}" for other in range(6) if other != place) == sorted(shots)
-
-
 def test_few_shots_of_the_items_own_split_are_drawn_as_eval_framework_draws_them(folder: TaskFolder) -> None:
     folder.data("shots/test.jsonl", ROWS)
     task = folder.quiz({'"quiz.jsonl"': '"shots"', '"train"': '"test"'}, num_fewshot=3)

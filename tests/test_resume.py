@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.errors import UsageError
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.run.resume import HeldResults, Query, read_held
 from pytest_lmeval.run.settings import fingerprint
@@ -113,13 +112,6 @@ def test_an_answer_that_could_not_be_scored_is_held(tmp_path: Path) -> None:
     assert ["5"] == texts(read(tmp_path, header(), unscored.to_json()))
 
 
-def test_the_last_result_of_an_example_counts(tmp_path: Path) -> None:
-    later = replace(RESULT, outputs=("6",)).to_json()
-    failed = replace(RESULT, status="error", score=None, outputs=(), error="no").to_json()
-    assert ["6"] == texts(read(tmp_path, header(), RESULT.to_json(), header(), later))
-    assert ["5"] == texts(read(tmp_path, header(), failed, RESULT.to_json()))
-
-
 def test_only_parts_of_runs_that_asked_alike_are_held(tmp_path: Path) -> None:
     other = replace(RESULT, outputs=("6",)).to_json()
     assert ["5"] == texts(read(tmp_path, header(), RESULT.to_json(), header("otherwise"), other))
@@ -132,24 +124,6 @@ def test_a_torn_last_line_costs_that_line_alone(tmp_path_factory: pytest.TempPat
     held = read(tmp_path_factory.getbasetemp(), header(), RESULT.to_json(), tail=torn)
     assert ["5"] == texts(held)
     assert (1, 1) == (len(held.results), held.damaged)
-
-
-@pytest.mark.parametrize("line", ["[]", "null", "5", '"text"', "\\xff"])
-def test_a_line_of_another_kind_is_damage_and_no_more(tmp_path: Path, line: str) -> None:
-    held = read(tmp_path, header(), RESULT.to_json(), line, replace(RESULT, id="b").to_json())
-    assert ["5"] == texts(held)
-    assert (2, 1) == (len(held.results), held.damaged)
-
-
-@pytest.mark.parametrize("line", ["{}", '{"task": "sums"}', '{"header": 5}', replace(RESULT, score=1.5).to_json()])
-def test_a_ledger_that_could_not_be_read_back_is_not_gone_on_with(tmp_path: Path, line: str) -> None:
-    with pytest.raises(UsageError, match=r"ledger\.jsonl:2: "):
-        read(tmp_path, header(), line)
-
-
-def test_a_file_that_is_no_ledger_is_not_gone_on_with(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a ledger, it begins with no header"):
-        read(tmp_path, RESULT.to_json())
 
 
 @each_row(

@@ -68,15 +68,6 @@ def test_a_ledger_is_a_header_then_the_results_then_its_end(tmp_path: Path) -> N
     assert ledger.failure is None
 
 
-def test_a_line_is_on_file_when_append_returns(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
-    ledger.open({})
-    for count in range(1, 4):
-        ledger.append(LINE)
-        assert 1 + count == len(_lines(ledger.path))
-    ledger.close(None)
-
-
 def test_a_killed_run_leaves_every_line_it_wrote(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     other.send_signal(signal.SIGKILL)
     other.wait()

@@ -302,32 +302,6 @@ def test_what_a_rule_or_metric_could_not_read_is_unparsed_unless_python_could(
     assert ("text", unparsed) == (score.prediction, score.unparsed)
 
 
-def test_all_that_a_metric_says_of_its_score_is_kept() -> None:
-    said = Score(0.5, {"a": 1}, metrics={"other": 1.0}, excluded="why", usage={"cost": 0.1}, measured=True)
-    score = apply_metric(Metric("m", lambda *_: said), Extraction("text", True), (), {})
-    assert (0.5, {"a": 1}, {"other": 1.0}, "why", {"cost": 0.1}, True) == (
-        score.value,
-        score.details,
-        score.metrics,
-        score.excluded,
-        score.usage,
-        score.measured,
-    )
-
-
-class OfAnotherLibrary:
-    """A number that is no float, as those of numpy with half the bytes are."""
-
-    def __float__(self) -> float:
-        return 0.25
-
-
-@each_row(("value", "share"), [(0, 0.0), (True, 1.0), (0.5, 0.5), (OfAnotherLibrary(), 0.25)])
-def test_whatever_is_a_number_from_0_to_1_is_a_score(value: Any, share: float) -> None:
-    assert share == share_of(value, "m")
-    assert type(share_of(value, "m")) is float
-
-
 @each_row(("value",), [(float("nan"),), (1.5,), (-0.1,), ("1",), (None,)])
 def test_nothing_else_is_a_score(value: Any) -> None:
     with pytest.raises(ScoringError, match=r"metric 'm' gave .*; expected a finite number in \[0, 1\]"):

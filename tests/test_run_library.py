@@ -313,13 +313,6 @@ def test_nonsense_from_an_adapter_still_gives_a_board_that_can_be_written(
     assert board.digest == json.loads((tmp_path / "leaderboard.json").read_bytes())["digest"]
 
 
-def test_every_shipped_example_scores_a_chattering_model_between_zero_and_one(shipped: list[Task]) -> None:
-    for task in shipped:
-        for result in evaluate_tasks([task], Echo()):
-            assert result.score is not None, result
-            assert 0.0 <= result.score <= 1.0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

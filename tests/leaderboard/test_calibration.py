@@ -54,11 +54,6 @@ def test_options_to_choose_from_are_no_text() -> None:
     assert {} == text_metrics([replace(RESULT, details={"options": two, "bytes": 4})])
 
 
-def test_of_repeats_one_counts() -> None:
-    repeats = {"scores": [1.0, 1.0], "repeats": [{"confidence": 0.5}, {"confidence": 0.5}]}
-    assert 1 == calibration([replace(RESULT, details=repeats)])["n"]
-
-
 def test_an_answer_is_right_where_its_score_reaches_the_threshold() -> None:
     rouge = [replace(sure(0.75, score), threshold=0.5) for score in (0.5, 0.4)]
     assert pytest.approx((0.25**2 + 0.75**2) / 2) == confidence_metrics(rouge)["brier"]

@@ -31,17 +31,13 @@ def result(id: str, scores: Sequence[float], majority: float = 0.0, threshold: f
 
 
 @given(OUTCOMES, st.integers(1, 7))
-def test_pass_at_k_is_the_share_of_all_draws_of_k_that_hold_a_right_one(outcomes: list[bool], k: int) -> None:
+def test_pass_at_and_hat_k_are_the_shares_of_draws_of_k_with_a_right_one_and_with_no_wrong_one(
+    outcomes: list[bool], k: int
+) -> None:
     k = min(k, len(outcomes))
-    draws = [any(draw) for draw in combinations(outcomes, k)]
-    assert pytest.approx(sum(draws) / len(draws)) == pass_at_k(sum(outcomes), len(outcomes), k)
-
-
-@given(OUTCOMES, st.integers(1, 7))
-def test_pass_hat_k_is_the_share_of_all_draws_of_k_that_hold_no_wrong_one(outcomes: list[bool], k: int) -> None:
-    k = min(k, len(outcomes))
-    draws = [all(draw) for draw in combinations(outcomes, k)]
-    assert pytest.approx(sum(draws) / len(draws)) == pass_hat_k(sum(outcomes), len(outcomes), k)
+    draws = [*combinations(outcomes, k)]
+    for kind, metric in ((any, pass_at_k), (all, pass_hat_k)):
+        assert pytest.approx(sum(map(kind, draws)) / len(draws)) == metric(sum(outcomes), len(outcomes), k)
 
 
 @pytest.mark.parametrize("n", [1, 5, 2000])

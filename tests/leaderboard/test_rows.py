@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_lmeval.leaderboard.aggregations import breakdown, mean_score
+from pytest_lmeval.leaderboard.aggregations import breakdown
 from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
 from pytest_lmeval.stats.intervals import score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult
@@ -107,11 +107,6 @@ def test_a_task_of_several_categories_is_broken_down_by_them() -> None:
 
 def test_a_breakdown_is_sorted() -> None:
     assert ["a", "b", "c"] == list(breakdown([("c", PASSED), ("a", FAILED), ("b", ERROR)]))
-
-
-def test_the_mean_of_no_score_is_none() -> None:
-    assert mean_score([ERROR]) is None
-    assert 0.5 == mean_score([PASSED, FAILED, ERROR])
 
 
 def test_the_json_has_the_documented_keys_in_order() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared_worker
+from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong
 from tests import needs
 
 ENDLESS = ('{"pattern": "^(a+)+$"}', ["a" * 60 + "!"])
@@ -102,10 +102,6 @@ def test_the_process_ends_with_its_worker() -> None:
     assert process is not None
     del worker
     assert process.poll() is not None
-
-
-def test_a_process_has_one_worker() -> None:
-    assert shared_worker() is shared_worker()
 
 
 _FORK = """

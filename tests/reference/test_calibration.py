@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss, classification_report, confusion_matrix
+from sklearn.metrics import brier_score_loss
 
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.leaderboard.rows import TaskInfo, make_row
@@ -50,18 +50,3 @@ def test_a_row_has_the_numbers_of_scikit_learn(rows: list[tuple[list[float], str
     if not any(math.isclose(each * BINS, round(each * BINS)) for each in sure):
         expected = float(np.sum(np.abs(share - mean) * counts[counts > 0]) / len(rows))
         assert pytest.approx(expected) == row.calibration["ece"]
-
-    labels = sorted(set(true))
-    report = classification_report(true, said, labels=labels, output_dict=True, zero_division=0)
-    for label in labels:
-        ours, theirs = row.classes[label], report[label]
-        assert [pytest.approx(theirs[name]) for name in ("precision", "recall", "f1-score", "support")] == [
-            *(ours["precision"], ours["recall"], ours["f1"], ours["n"])
-        ]
-    # What is only predicted is a column, too, and a row of nothing.
-    columns = [*sorted({*true, *said}), "other"]
-    matrix = confusion_matrix(true, said, labels=columns)
-    assert [*row.confusion] == labels
-    assert [matrix[columns.index(label)].tolist() for label in labels] == [
-        [row.confusion[label].get(other, 0) for other in columns] for label in labels
-    ]

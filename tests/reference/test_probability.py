@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
-from sklearn.metrics import brier_score_loss
 
 from pytest_lmeval.metrics.parts.probability import (
     accuracy_by,
     bits_per_byte,
-    brier_score,
     expected_calibration_error,
     lowest,
     per_byte,
@@ -24,8 +22,6 @@ from pytest_lmeval.metrics.parts.probability import (
 )
 from tests.tables import each_row
 
-shares = st.floats(0, 1)
-outcomes = st.lists(st.tuples(shares, st.booleans()), min_size=1, max_size=30)
 totals = st.lists(st.floats(-1e4, 0), min_size=1, max_size=8)
 
 
@@ -71,33 +67,6 @@ def test_perplexity_is_that_of_a_fair_die() -> None:
 
 def test_a_coin_for_every_byte_is_one_bit() -> None:
     assert pytest.approx(1) == bits_per_byte(10 * math.log(0.5), 10)
-
-
-@given(outcomes)
-def test_brier_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
-    confidences, hits = [share for share, _ in pairs], [hit for _, hit in pairs]
-    assert pytest.approx(brier_score_loss(hits, confidences, labels=[False, True])) == brier_score(confidences, hits)
-
-
-def by_hand(confidences: list[float], hits: list[bool], bins: int = 10) -> float:
-    total = 0.0
-    for number in range(bins):
-        low, high = number / bins, (number + 1) / bins
-        inside = [
-            (share, hit)
-            for share, hit in zip(confidences, hits, strict=True)
-            if low < share <= high or (number == 0 and share == 0)
-        ]
-        if inside:
-            accuracy = sum(hit for _, hit in inside) / len(inside)
-            total += len(inside) * abs(accuracy - sum(share for share, _ in inside) / len(inside))
-    return total / len(confidences)
-
-
-@given(st.lists(st.tuples(st.integers(0, 1000).map(lambda part: (part + 0.5) / 1001), st.booleans()), min_size=1))
-def test_the_calibration_error_is_the_textbooks(pairs: list[tuple[float, bool]]) -> None:
-    confidences, hits = [share for share, _ in pairs], [hit for _, hit in pairs]
-    assert pytest.approx(by_hand(confidences, hits)) == expected_calibration_error(confidences, hits)
 
 
 @each_row(

@@ -35,22 +35,8 @@ def test_the_t_quantile_is_scipy_s(degrees: int) -> None:
     assert stats.t.ppf(0.975, degrees) == pytest.approx(t_quantile(degrees), rel=1e-8)
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(1, 100_000))
-def test_any_t_quantile_is_scipy_s(degrees: int) -> None:
-    assert stats.t.ppf(0.975, degrees) == pytest.approx(t_quantile(degrees), rel=1e-8)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 10_000])
-@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 1])
-def test_the_wilson_interval_is_scipy_s(n: int, share: float) -> None:
-    successes = round(share * n)
-    reference = stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
-    assert (reference.low, reference.high) == pytest.approx(wilson_interval(successes, n), abs=1e-12)
-
-
 @settings(deadline=None)
-@given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+@given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_any_wilson_interval_is_scipy_s_and_holds_the_share(pair: tuple[int, int]) -> None:
     successes, n = pair
     low, high = wilson_interval(successes, n)

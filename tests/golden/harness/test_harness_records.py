@@ -161,22 +161,6 @@ def test_requests_metrics_aggregates_errors_and_groups_are_those_of_the_harness(
         check_groups(rows, record)
 
 
-def test_what_is_selected_changes_no_prompt(tmp_path: Path) -> None:
-    (whole,) = loaded(HERE / "tasks", HERE / "data", "plain", "capitals_same", tmp_path)
-    (other,) = loaded(HERE / "tasks", HERE / "data", "plain", "capitals_same", tmp_path)
-    assert whole.examples[4] == other.examples[4]
-    assert [*whole.examples] == [*other.examples]
-
-
 def test_neither_the_harness_nor_its_data_sets_are_imported(tmp_path: Path) -> None:
     assert loaded(HERE / "tasks", HERE / "data", "plain", "all_of_them", tmp_path)
     assert {"lm_eval"}.isdisjoint(sys.modules)
-
-
-def test_options_of_generation_are_asked_for_with_each_request(tmp_path: Path) -> None:
-    (task,) = loaded(HERE / "tasks", HERE / "data", "plain", "sums", tmp_path)
-    requests = task.requests(task.examples[0], render(task.examples[0]))
-    assert [0, 1, 2] == [request.repeat for request in requests if isinstance(request, Generate)]
-    assert [{"temperature": 0.5}] * 3 == [
-        dict(request.options) for request in requests if isinstance(request, Generate)
-    ]

@@ -203,17 +203,6 @@ def one_record(evaluation: Any, index: int, model: Any, data: list[Row], meta: R
     return {**seen, "right": bool(right)}
 
 
-def shuffles() -> dict[str, list[int]]:
-    """Return what ``shuffle(seed)`` makes of ``range(n)``, for some seeds and sizes."""
-    common, pyarrow = import_module("tasks.common"), import_module("pyarrow")
-    drawn = {}
-    for seed, size in [(42, 1), (42, 2), (42, 10), (0, 10), (1, 17), (1337, 64), (2**40 + 7, 33)]:
-        table = pyarrow.Table.from_pylist([{"n": number} for number in range(size)])
-        order = common.HubDataset(table).shuffle(seed=seed)
-        drawn[f"{seed}:{size}"] = [order[index]["n"] for index in range(size)]
-    return drawn
-
-
 def write(name: str, record: Any) -> None:
     """Write ``records/NAME.json``."""
     folder = HERE / "records"
@@ -231,7 +220,7 @@ def main() -> None:
         for name, record in spelling().items():
             write(name, record)
         return
-    for name, record in {**conversations(), "mixture": mixed(), "core": core(), "shuffle": shuffles()}.items():
+    for name, record in {**conversations(), "mixture": mixed(), "core": core()}.items():
         write(name, record)
     subprocess.run([sys.executable, __file__, *older], check=True)
 

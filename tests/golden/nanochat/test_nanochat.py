@@ -15,7 +15,6 @@ import pytest
 
 import pytest_lmeval
 from pytest_lmeval.adapters.bigram import Bigram
-from pytest_lmeval.data.shuffle import permutation
 from pytest_lmeval.formats.python.dialogue_task import DialogueTask
 from pytest_lmeval.loading import load_tasks
 from pytest_lmeval.sandbox import Sandbox, open_sandbox
@@ -100,12 +99,6 @@ def test_mixtures_have_the_same_order(variable: str, kind: str) -> None:
     mixture = getattr(module, variable)
 
     assert record("mixture")[kind] == [mixture[index]["messages"] for index in range(len(mixture))]
-
-
-def test_a_shuffle_gives_the_same_order() -> None:
-    for key, order in record("shuffle").items():
-        seed, size = map(int, key.split(":"))
-        assert order == permutation(seed, size)
 
 
 # CORE

@@ -31,6 +31,10 @@ def _record(*checks: object, **changes: Any) -> Record:
     return {"id": "a", "prompt": "Is it?", "checks": list(checks), **changes}
 
 
+def _yes(changes: Record) -> Record:
+    return _record(YES | changes)
+
+
 class Answering:
     """Answers every request in the same way."""
 
@@ -147,62 +151,38 @@ REFUSED: list[tuple[Record, str]] = [
     (_record(YES, turns=[{"user": "?", "targets": ["x"]}]), "unknown_field prompt: a record with turns has no prompt"),
     ({"checks": [YES]}, "missing_required prompt: required: prompt, checks"),
     (_record(YES, YES), "bad_value checks[1].name: 'contains_any' is the name of checks[0], too"),
-    (_record({**YES, "name": ""}), "bad_type checks[0].name: expected a non-empty string"),
-    (_record({**YES, "name": "checks"}), "bad_value checks[0].name: 'checks' is what the board calls all of them"),
+    (_yes({"name": ""}), "bad_type checks[0].name: expected a non-empty string"),
+    (_yes({"name": "checks"}), "bad_value checks[0].name: 'checks' is what the board calls all of them"),
     (_record({"targets": ["x"]}), "missing_required checks[0].metric: a check has the metric"),
     (_record({"metric": "contains_any"}), "missing_required checks[0].targets: the metric contains_any needs targets"),
-    (
-        _record({**YES, "metric": "contains_al"}),
-        "bad_value checks[0].metric: unknown metric 'contains_al'; did you mean",
-    ),
-    (_record({**YES, "metric": "turns"}), "bad_value checks[0].metric: turns is the metric of"),
-    (_record({**YES, "metric": "checks"}), "bad_value checks[0].metric: checks is the metric of"),
-    (_record({**YES, "metric": "code_exec"}), "bad_value checks[0].extras: expected exactly one of"),
+    (_yes({"metric": "contains_al"}), "bad_value checks[0].metric: unknown metric 'contains_al'; did you mean"),
+    (_yes({"metric": "turns"}), "bad_value checks[0].metric: turns is the metric of"),
+    (_yes({"metric": "checks"}), "bad_value checks[0].metric: checks is the metric of"),
+    (_yes({"metric": "code_exec"}), "bad_value checks[0].extras: expected exactly one of"),
     (_record({**CODE, "extras": {"io_pairs": []}}), "bad_value checks[0].extras.io_pairs: expected at least one"),
     (_record({**CODE, "extras": {"stdouts": True, "timeout_s": 99}}), "bad_value checks[0].extras.timeout_s: "),
-    (
-        _record({**YES, "treshold": 1}),
-        "unknown_field checks[0].treshold: unknown field 'treshold'; did you mean 'thresh",
-    ),
-    (_record({**YES, "threshold": 2}), "bad_value checks[0].threshold: expected a number in [0, 1], got 2"),
-    (_record({**YES, "threshold": True}), "bad_type checks[0].threshold: expected a number in [0, 1], got a boolean"),
-    (_record({**YES, "weight": 0}), "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got 0"),
-    (
-        _record({**YES, "weight": -1}),
-        "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got -1",
-    ),
-    (
-        _record({**YES, "weight": 1e308}),
-        "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got",
-    ),
-    (
-        _record({**YES, "weight": "2"}),
-        "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got '2'",
-    ),
-    (_record({**YES, "targets": "yes"}), "bad_type checks[0].targets: expected a non-empty array of strings"),
-    (_record({**YES, "targets": [""]}), "bad_value checks[0].targets: every text contains an empty target"),
-    (
-        _record({**YES, "metric": "regex", "targets": ["("]}),
-        "bad_value checks[0].targets: expected regular expressions",
-    ),
+    (_yes({"treshold": 1}), "unknown_field checks[0].treshold: unknown field 'treshold'; did you mean 'thresh"),
+    (_yes({"threshold": 2}), "bad_value checks[0].threshold: expected a number in [0, 1], got 2"),
+    (_yes({"threshold": True}), "bad_type checks[0].threshold: expected a number in [0, 1], got a boolean"),
+    (_yes({"weight": 0}), "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got 0"),
+    (_yes({"weight": -1}), "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got -1"),
+    (_yes({"weight": 1e308}), "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got"),
+    (_yes({"weight": "2"}), "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got '2'"),
+    (_yes({"targets": "yes"}), "bad_type checks[0].targets: expected a non-empty array of strings"),
+    (_yes({"targets": [""]}), "bad_value checks[0].targets: every text contains an empty target"),
+    (_yes({"metric": "regex", "targets": ["("]}), "bad_value checks[0].targets: expected regular expressions"),
     (_record({**WORDS, "targets": [" "]}), "bad_value checks[0].targets: f1 gives every answer 0"),
-    (_record({**YES, "metric": "substring_contains", "targets": [" "]}), "bad_value checks[0].targets: every text"),
-    (_record({**YES, "extras": []}), "bad_type checks[0].extras: expected an object, got an array"),
-    (
-        _record({**YES, "extras": {"threshold": 1}}),
-        "unknown_field checks[0].extras.threshold: the threshold of a check",
-    ),
-    (
-        _record({**YES, "extras": {"must_pass": True}}),
-        "unknown_field checks[0].extras.must_pass: 'must_pass' is said of",
-    ),
-    (_record({**YES, "extras": {"ignore_cas": True}}), "unknown_field checks[0].extras.ignore_cas: nothing reads"),
-    (_record({**YES, "extras": {"ignore_case": 1}}), "bad_type checks[0].extras.ignore_case: expected true or false"),
-    (_record({**YES, "extras": {"post_process": "x"}}), "bad_value checks[0].extras.post_process: 'x' is not one of"),
+    (_yes({"metric": "substring_contains", "targets": [" "]}), "bad_value checks[0].targets: every text"),
+    (_yes({"extras": []}), "bad_type checks[0].extras: expected an object, got an array"),
+    (_yes({"extras": {"threshold": 1}}), "unknown_field checks[0].extras.threshold: the threshold of a check"),
+    (_yes({"extras": {"must_pass": True}}), "unknown_field checks[0].extras.must_pass: 'must_pass' is said of"),
+    (_yes({"extras": {"ignore_cas": True}}), "unknown_field checks[0].extras.ignore_cas: nothing reads"),
+    (_yes({"extras": {"ignore_case": 1}}), "bad_type checks[0].extras.ignore_case: expected true or false"),
+    (_yes({"extras": {"post_process": "x"}}), "bad_value checks[0].extras.post_process: 'x' is not one of"),
     (_record({**WORDS, "extras": {"not": True}}), "bad_value checks[0].extras.not: f1 is graded"),
     (_record(CALL), "missing_required extras.tools: checks[0] has the metric tool_calls, and there are no tools"),
     (_record({"metric": "tool_calls"}, extras={"tools": [TOOL]}), "missing_required checks[0].extras.calls: "),
-    (_record({**YES, "metric": "json_schema"}), "bad_value checks[0].extras.json_schema: "),
+    (_yes({"metric": "json_schema"}), "bad_value checks[0].extras.json_schema: "),
     (_record(YES, extras={"post_process": "x"}), "bad_value extras.post_process: 'x' is not one of"),
     (_record(YES, extras={"must_pas": True}), "unknown_field extras.must_pas: nothing reads the key 'must_pas'"),
     (

@@ -48,150 +48,130 @@ def load(folder: Path, files: dict[str, str], trusted: tuple[Path, ...] | None =
     return load_file(folder / "x.yaml", "x", default_registry(), options=options, is_named=True)
 
 
-FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
-    "unknown key": ({"t.yaml": TASK + "doc_to_txt: a\n"}, {}, "unknown_field doc_to_txt: t: unknown key; did you mean"),
-    "circular include": (
-        {"t.yaml": TASK + "include: b_yaml\n", "b_yaml": "include: t.yaml\n"},
-        {},
-        "bad_value include: a circle: t.yaml includes b_yaml includes t.yaml",
-    ),
-    "missing include": ({"t.yaml": TASK + "include: no.yaml\n"}, {}, "include: no.yaml: cannot be read"),
-    "not YAML": ({"t.yaml": TASK + "a: [\n"}, {}, "bad_yaml _document: t.yaml:7: column 1"),
-    "missing column": ({"t.yaml": TASK.replace("{{q}}", "{{qu}}")}, {}, "and 1 more like it: template 'Q: {{qu}}': "),
+# What is added to the task, with the functions it names; what the file that asks for it says; other files.
+ADDED: dict[str, tuple[str, str]] = {
+    "unknown key": ("doc_to_txt: a", "unknown_field doc_to_txt: t: unknown key; did you mean"),
+    "missing include": ("include: no.yaml", "include: no.yaml: cannot be read"),
+    "not YAML": ("a: [", "bad_yaml _document: t.yaml:7: column 1"),
     "unknown filter": (
-        {"t.yaml": TASK + "filter_list: [{name: x, filter: [{function: regx}]}]\n"},
-        {},
+        "filter_list: [{name: x, filter: [{function: regx}]}]",
         "not_supported filter_list: t: unknown filter 'regx'; did you mean",
     ),
     "custom filter without a function": (
-        {"t.yaml": TASK + "filter_list: [{name: x, filter: [{function: custom}]}]\n"},
-        {},
+        "filter_list: [{name: x, filter: [{function: custom}]}]",
         "bad_value filter_list: t: custom: expected filter_fn, a !function, got None",
     ),
-    "description that is a function": (
-        {"t.yaml": TASK + "description: !function f.g\n", "f.py": "def g(row):\n    return 'x'\n"},
-        {},
-        "bad_type description: t: expected str, got FunctionRef(",
-    ),
-    "wrong key and no data": (
-        {"t.yaml": TASK.replace("made/rows", "json") + "generation_kwargs: {until: 3}\n"},
-        {},
-        "bad_value generation_kwargs.until: t: expected texts, got 3",
-    ),
     "unknown metric": (
-        {"t.yaml": TASK + "metric_list: [{metric: rouge}]\n"},
-        {},
+        "metric_list: [{metric: rouge}]",
         "not_supported metric_list: t: generate_until has no metric 'rouge'; expected one of exact_match",
     ),
     "metric of another output type": (
-        {"t.yaml": TASK + "metric_list: [{metric: exact_match}, {metric: acc}]\n"},
-        {},
+        "metric_list: [{metric: exact_match}, {metric: acc}]",
         "not_supported metric_list: t: generate_until has no metric 'acc'",
     ),
     "unknown option of a metric": (
-        {"t.yaml": TASK + "metric_list: [{metric: exact_match, ignore_cas: true}]\n"},
-        {},
+        "metric_list: [{metric: exact_match, ignore_cas: true}]",
         "unknown_field metric_list.ignore_cas: t: exact_match: unknown key; did you mean 'ignore_case'?",
     ),
     "unknown key of a metric that takes no options": (
-        {"t.yaml": TASK + "output_type: multiple_choice\nmetric_list: [{metric: acc, higher_is_beter: false}]\n"},
-        {},
+        "output_type: multiple_choice\nmetric_list: [{metric: acc, higher_is_beter: false}]",
         "unknown_field metric_list.higher_is_beter: t: acc: unknown key; did you mean 'higher_is_better'?",
     ),
-    "name of two files": (
-        {"t.yaml": TASK, "b/a.yaml": TASK + "num_fewshot: 1\n"},
-        {},
-        "bad_value harness.tasks: t is in two files of ",
+    "missing function of an aggregation": (
+        "metric_list: [{metric: acc, aggregation: !function f.g}]",
+        "import_error !function: t: f.py beside theirs/: ModuleNotFoundError",
     ),
-    "member of two files": (
-        {"t.yaml": "group: t\ntask: [u]\n", "b.yaml": TASK.replace("task: t", "task: u"), "c.yaml": "task: u\n"},
-        {},
-        "theirs: b.yaml and c.yaml; rename one, or name the file itself",
+    "missing module": ("process_docs: !function nowhere.g", "ModuleNotFoundError"),
+    "a class": ("class: x", "not_supported class: t: a task that is a Python class"),
+    "unsafe code": ("unsafe_code: true", "not_supported unsafe_code: t: a metric that runs"),
+    "images": ("doc_to_image: [a]", "not_supported doc_to_image: t: images is not supported"),
+    "too few examples": ("num_fewshot: 7", "bad_value num_fewshot: "),
+}
+CODED: dict[str, tuple[str, str, str]] = {
+    "description that is a function": (
+        "description: !function f.g",
+        "def g(row):\n    return 'x'\n",
+        "bad_type description: t: expected str, got FunctionRef(",
     ),
     "rows in no order": (
-        {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "def g(docs):\n    return docs.shuffle()\n"},
-        {},
+        "process_docs: !function f.g",
+        "def g(docs):\n    return docs.shuffle()\n",
         "f.g: ValueError: shuffle without a seed gives another order in every run: give it a seed",
     ),
     "option of rows": (
-        {
-            "t.yaml": TASK + "process_docs: !function f.g\n",
-            "f.py": "def g(d):\n    return d.map(len, input_columns=['q'])\n",
-        },
-        {},
+        "process_docs: !function f.g",
+        "def g(d):\n    return d.map(len, input_columns=['q'])\n",
         "f.g: TypeError: map of the rows of a task file takes no 'input_columns'",
     ),
-    "empty group": ({"t.yaml": "group: t\ntask: []\n"}, {}, "bad_value task: the group t has no members"),
-    "missing member": ({"t.yaml": "group: t\ntask: [u]\n"}, {}, "the group t has the member 'u', which does not exist"),
-    "member of itself": ({"t.yaml": "group: t\ntask: [t]\n"}, {}, "the group t is a member of itself"),
-    "in two groups, differently": (
-        {"u.yaml": TASK.replace("task: t", "task: u"), "t.yaml": "group: t\ntask: [u, {task: u, num_fewshot: 1}]\n"},
-        {},
-        "u is asked for twice, with different keys: by t and t",
-    ),
-    "missing function": ({"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "x = 1\n"}, {}, "f has no g"),
+    "missing function": ("process_docs: !function f.g", "x = 1\n", "f has no g"),
     "missing function of a metric": (
-        {"t.yaml": TASK + "metric_list: [{metric: !function f.g}]\n", "f.py": "x = 1\n"},
-        {},
+        "metric_list: [{metric: !function f.g}]",
+        "x = 1\n",
         "bad_value !function: t: f has no g",
     ),
-    "missing function of an aggregation": (
-        {"t.yaml": TASK + "metric_list: [{metric: acc, aggregation: !function f.g}]\n"},
-        {},
-        "import_error !function: t: f.py beside theirs/: ModuleNotFoundError",
-    ),
-    "missing module": ({"t.yaml": TASK + "process_docs: !function nowhere.g\n"}, {}, "ModuleNotFoundError"),
     "module that raises": (
-        {"t.yaml": TASK + "process_docs: !function f.g\n", "f.py": "1 / 0\n"},
-        {},
+        "process_docs: !function f.g",
+        "1 / 0\n",
         "import_error !function: t: f.py beside theirs/: ZeroDivisionError",
     ),
     "package that is not installed": (
-        {
-            "t.yaml": TASK + "process_docs: !function f.g\n",
-            "f.py": "import nowhere\ndef g(d):\n    return nowhere.x(d)\n",
-        },
-        {},
+        "process_docs: !function f.g",
+        "import nowhere\ndef g(d):\n    return nowhere.x(d)\n",
         "ImportError: nowhere is not installed: pip install nowhere",
     ),
-    "a class": ({"t.yaml": TASK + "class: x\n"}, {}, "not_supported class: t: a task that is a Python class"),
-    "unsafe code": ({"t.yaml": TASK + "unsafe_code: true\n"}, {}, "not_supported unsafe_code: t: a metric that runs"),
-    "images": ({"t.yaml": TASK + "doc_to_image: [a]\n"}, {}, "not_supported doc_to_image: t: images is not supported"),
-    "no such split": (
-        {"t.yaml": TASK.replace("test_split: test", "test_split: dev")},
-        {},
-        "no split 'dev'; there is test",
-    ),
-    "too few examples": ({"t.yaml": TASK + "num_fewshot: 7\n"}, {}, "bad_value num_fewshot: "),
-    "unknown task": ({"t.yaml": TASK}, {"tasks": ["tt"]}, "is called 'tt'; did you mean 't'?"),
-    "no tasks": ({"t.yaml": TASK}, {"tasks": []}, "missing_required harness: expected a list tasks"),
-    "unknown setting": (
-        {"t.yaml": TASK},
-        {"chats": "off"},
-        "unknown_field harness.chats: unknown key; did you mean 'chat'",
-    ),
-    "unknown chat": ({"t.yaml": TASK}, {"chat": "on"}, "bad_value harness.chat: 'on'; one of off, multiturn, single"),
-    "unknown deciding metric": (
-        {"t.yaml": TASK},
-        {"metric": {"t": "exact_match,no"}},
-        "harness.metric: t: 'exact_match,no'",
-    ),
+}
+SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown task": ({"tasks": ["tt"]}, "is called 'tt'; did you mean 't'?"),
+    "no tasks": ({"tasks": []}, "missing_required harness: expected a list tasks"),
+    "unknown setting": ({"chats": "off"}, "unknown_field harness.chats: unknown key; did you mean 'chat'"),
+    "unknown chat": ({"chat": "on"}, "bad_value harness.chat: 'on'; one of off, multiturn, single"),
+    "unknown deciding metric": ({"metric": {"t": "exact_match,no"}}, "harness.metric: t: 'exact_match,no'"),
     "example of no task": (
-        {"t.yaml": TASK},
         {"examples": {"u.0": {}}},
         "harness.examples.u.0: expected TASK.NUMBER of a task of this file; there is t",
     ),
     "example that is not there": (
-        {"t.yaml": TASK},
         {"examples": {"t.2": {}}},
         "bad_value harness.examples.t.2: t has 2 documents, from 0 on",
     ),
     "unknown word of an example": (
-        {"t.yaml": TASK},
         {"examples": {"t.0": {"must_pas": True}}},
         "unknown_field harness.examples.t.0.must_pas: unknown key; did you mean 'must_pass'?",
     ),
-    "no such folder": ({"t.yaml": TASK}, {"from": "nowhere"}, "bad_value harness.from: nowhere: no such folder"),
+    "no such folder": ({"from": "nowhere"}, "bad_value harness.from: nowhere: no such folder"),
+}
+FILES: dict[str, tuple[dict[str, str], str]] = {
+    "circular include": (
+        {"t.yaml": TASK + "include: b_yaml\n", "b_yaml": "include: t.yaml\n"},
+        "bad_value include: a circle: t.yaml includes b_yaml includes t.yaml",
+    ),
+    "missing column": ({"t.yaml": TASK.replace("{{q}}", "{{qu}}")}, "and 1 more like it: template 'Q: {{qu}}': "),
+    "wrong key and no data": (
+        {"t.yaml": TASK.replace("made/rows", "json") + "generation_kwargs: {until: 3}\n"},
+        "bad_value generation_kwargs.until: t: expected texts, got 3",
+    ),
+    "name of two files": (
+        {"t.yaml": TASK, "b/a.yaml": TASK + "num_fewshot: 1\n"},
+        "bad_value harness.tasks: t is in two files of ",
+    ),
+    "member of two files": (
+        {"t.yaml": "group: t\ntask: [u]\n", "b.yaml": TASK.replace("task: t", "task: u"), "c.yaml": "task: u\n"},
+        "theirs: b.yaml and c.yaml; rename one, or name the file itself",
+    ),
+    "empty group": ({"t.yaml": "group: t\ntask: []\n"}, "bad_value task: the group t has no members"),
+    "missing member": ({"t.yaml": "group: t\ntask: [u]\n"}, "the group t has the member 'u', which does not exist"),
+    "member of itself": ({"t.yaml": "group: t\ntask: [t]\n"}, "the group t is a member of itself"),
+    "in two groups, differently": (
+        {"u.yaml": TASK.replace("task: t", "task: u"), "t.yaml": "group: t\ntask: [u, {task: u, num_fewshot: 1}]\n"},
+        "u is asked for twice, with different keys: by t and t",
+    ),
+    "no such split": ({"t.yaml": TASK.replace("test_split: test", "test_split: dev")}, "no split 'dev'; there is test"),
+}
+FAULTS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
+    **{name: ({"t.yaml": f"{TASK}{added}\n"}, {}, says) for name, (added, says) in ADDED.items()},
+    **{name: ({"t.yaml": f"{TASK}{added}\n", "f.py": code}, {}, says) for name, (added, code, says) in CODED.items()},
+    **{name: ({"t.yaml": TASK}, settings, says) for name, (settings, says) in SETTINGS.items()},
+    **{name: (files, {}, says) for name, (files, says) in FILES.items()},
 }
 
 
@@ -425,10 +405,7 @@ def test_a_column_has_one_type_of_numbers(given: list[Any], stored: list[Any]) -
     [
         ("{metric: exact_match}", ""),
         ("{metric: exact_match, filter_list: [none, x]}", ""),
-        (
-            "{metric: exact_match, filter_list: x}",
-            "no exact_match with the filter x: none of its tasks has one",
-        ),
+        ("{metric: exact_match, filter_list: x}", "no exact_match with the filter x: none of its tasks has one"),
         ("{metric: exactmatch}", "no exactmatch: none of its tasks has one; there is exact_match"),
     ],
 )

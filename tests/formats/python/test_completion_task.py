@@ -538,46 +538,35 @@ def test_only_as_many_examples_are_made_as_the_run_can_use(folder: TaskFolder) -
 # Bad task files
 
 
-FAULTS: list[tuple[dict[str, str], str, str]] = [
-    (
-        {"METRICS = [AccuracyCompletion]": ""},
-        "",
-        "missing_required Quiz.METRICS: required: NAME, DATASET_PATH, METRICS",
-    ),
+CHANGED: list[tuple[dict[str, str], str]] = [
+    ({"METRICS = [AccuracyCompletion]": ""}, "missing_required Quiz.METRICS: required: NAME, DATASET_PATH, METRICS"),
     (
         {"[AccuracyCompletion]": "[BitsPerByteLoglikelihood]"},
-        "",
         "bad_value Quiz.METRICS: byte_probability needs RESPONSE_TYPE",
     ),
-    ({'DATASET_PATH = "quiz.jsonl"': ""}, "", "missing_required Quiz.DATASET_PATH: required"),
-    ({"_get_ground_truth": "_get_truth"}, "", "missing_required Quiz._get_ground_truth: completion tasks need"),
-    (CHOICE, "", "missing_required Quiz._get_possible_completions: loglikelihoods tasks need"),
-    ({"METRICS =": "RESPONSE_TYPE = 'talk'\n    METRICS ="}, "", "bad_value Quiz.RESPONSE_TYPE: expected one of"),
-    ({'"quiz"': "7"}, "", "bad_type Quiz.NAME: expected a line of text, got 7"),
-    ({'"quiz.jsonl"': '"nothing.jsonl"'}, "", "bad_value Quiz.DATASET_PATH: 'nothing.jsonl': no such file or folder"),
-    ({'"quiz.jsonl"': '"quiz.txt"'}, "", "bad_value Quiz.DATASET_PATH: 'quiz.txt' is not one of"),
-    ({"[AccuracyCompletion]": "[]"}, "", "bad_type Quiz.METRICS: expected a list of at least one metric, got []"),
-    ({"[AccuracyCompletion]": "['exact_mach']"}, "", "bad_value Quiz.METRICS[0]: unknown metric 'exact_mach'; did you"),
-    ({"[AccuracyCompletion]": "[Rouge1, 4]"}, "", "bad_type Quiz.METRICS[1]: expected a metric's name, a class"),
+    ({'DATASET_PATH = "quiz.jsonl"': ""}, "missing_required Quiz.DATASET_PATH: required"),
+    ({"_get_ground_truth": "_get_truth"}, "missing_required Quiz._get_ground_truth: completion tasks need"),
+    (CHOICE, "missing_required Quiz._get_possible_completions: loglikelihoods tasks need"),
+    ({"METRICS =": "RESPONSE_TYPE = 'talk'\n    METRICS ="}, "bad_value Quiz.RESPONSE_TYPE: expected one of"),
+    ({'"quiz"': "7"}, "bad_type Quiz.NAME: expected a line of text, got 7"),
+    ({'"quiz.jsonl"': '"nothing.jsonl"'}, "bad_value Quiz.DATASET_PATH: 'nothing.jsonl': no such file or folder"),
+    ({'"quiz.jsonl"': '"quiz.txt"'}, "bad_value Quiz.DATASET_PATH: 'quiz.txt' is not one of"),
+    ({"[AccuracyCompletion]": "[]"}, "bad_type Quiz.METRICS: expected a list of at least one metric, got []"),
+    ({"[AccuracyCompletion]": "['exact_mach']"}, "bad_value Quiz.METRICS[0]: unknown metric 'exact_mach'; did you"),
+    ({"[AccuracyCompletion]": "[Rouge1, 4]"}, "bad_type Quiz.METRICS[1]: expected a metric's name, a class"),
+    ({"[AccuracyCompletion]": "[Rouge1, 'rouge_1']"}, "bad_value Quiz.METRICS: the metric 'rouge_1' is listed twice"),
+    ({"METRICS =": "SUBJECTS = 'all'\n    METRICS ="}, "bad_type Quiz.SUBJECTS: expected a list, got 'all'"),
+    ({"METRICS =": "THRESHOLD = 2\n    METRICS ="}, "bad_value Quiz.THRESHOLD: expected a number in [0, 1], got 2"),
+    ({'return item["a"]': "return None"}, "bad_value Quiz._get_ground_truth: item 0, and 5 more like it: expected"),
+    ({'return item["a"]': "return 4"}, "bad_type Quiz._get_ground_truth: item 0, and 5 more like it: expected text"),
+    ({"item['q']": "item['question']"}, "python_error Quiz._get_instruction_text: item 0, and 5 more like it: KeyErr"),
+    ({"return f\"Q: {item['q']}\"": "return 5"}, "bad_type Quiz._get_instruction_text: item 0, and 5 more"),
     (
-        {"[AccuracyCompletion]": "[Rouge1, 'rouge_1']"},
-        "",
-        "bad_value Quiz.METRICS: the metric 'rouge_1' is listed twice",
+        {"[AccuracyCompletion]": "[CodeExecutionPassAtOne]"},
+        "bad_value Quiz.test_cases: item 0, and 5 more like it: expected source, or a list of test cases, got None",
     ),
-    ({"METRICS =": "SUBJECTS = 'all'\n    METRICS ="}, "", "bad_type Quiz.SUBJECTS: expected a list, got 'all'"),
-    ({"METRICS =": "THRESHOLD = 2\n    METRICS ="}, "", "bad_value Quiz.THRESHOLD: expected a number in [0, 1], got 2"),
-    ({'return item["a"]': "return None"}, "", "bad_value Quiz._get_ground_truth: item 0, and 5 more like it: expected"),
-    (
-        {'return item["a"]': "return 4"},
-        "",
-        "bad_type Quiz._get_ground_truth: item 0, and 5 more like it: expected text",
-    ),
-    (
-        {"item['q']": "item['question']"},
-        "",
-        "python_error Quiz._get_instruction_text: item 0, and 5 more like it: KeyErr",
-    ),
-    ({"return f\"Q: {item['q']}\"": "return 5"}, "", "bad_type Quiz._get_instruction_text: item 0, and 5 more"),
+]
+ADDED: list[tuple[dict[str, str], str, str]] = [
     (
         {},
         "def _get_cue_text(self, item): return 5",
@@ -585,11 +574,6 @@ FAULTS: list[tuple[dict[str, str], str, str]] = [
     ),
     ({}, "def __init__(self, size): pass", "python_error Quiz.__init__: TypeError: "),
     ({}, "def _get_context(self, item): return 5", "bad_type Quiz._get_context: item 0, and 5 more like it: expected"),
-    (
-        {"[AccuracyCompletion]": "[CodeExecutionPassAtOne]"},
-        "",
-        "bad_value Quiz.test_cases: item 0, and 5 more like it: expected source, or a list of test cases, got None",
-    ),
     (
         CHOICE,
         "def _get_possible_completions(self, item): return [item['a']]",
@@ -603,7 +587,9 @@ FAULTS: list[tuple[dict[str, str], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "added", "message"), FAULTS)
+@pytest.mark.parametrize(
+    ("changed", "added", "message"), [*((changed, "", message) for changed, message in CHANGED), *ADDED]
+)
 def test_a_fault_names_class_and_field(folder: TaskFolder, changed: dict[str, str], added: str, message: str) -> None:
     folder.write("quiz.txt", "")
     errors = folder.load(changed_quiz(changed, added)).errors

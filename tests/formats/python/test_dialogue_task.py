@@ -284,69 +284,39 @@ def test_a_letter_that_was_chosen_and_one_that_was_written_are_not_compared(fold
 # Bad task files
 
 
-FAULTS = [
-    (TALKS, "def evaluate", "def rate", "missing_required Talks.evaluate: required: eval_type, num_examples"),
-    (TALKS, '"generative"', '"free"', "bad_value Talks.eval_type: expected one of generative, categorical, got 'free'"),
-    (TALKS, "return 5", "return 0", "bad_value Talks.num_examples: expected a whole number >= 1, got 0"),
-    (TALKS, "return 5", "return 1 / 0", "python_error Talks.num_examples: ZeroDivisionError"),
-    (
-        TALKS + "\nTASKS = [Talks()]",
-        "Talks()",
-        "Talks(start=9)",
-        "bad_value Talks.start: none of 5 examples is in 9:None",
-    ),
-    (TALKS, "fetched = []", "threshold = 3; fetched = []", "bad_value Talks.threshold: expected a number in [0, 1]"),
-    (
-        TALKS,
-        'return {"messages"',
-        'return 5, {"messages"',
-        "bad_type Talks.get_example: item 0, and 4 more like it: expe",
-    ),
-    (
-        TALKS,
-        '"messages": [',
-        '"message": [',
-        "bad_type Talks.get_example.messages: item 0, and 4 more like it: expected",
-    ),
-    (
-        TALKS,
-        '"role": "assistant"',
-        '"role": "user"',
-        "expected a question of the user and, last, the assistant's answer",
-    ),
-    (TALKS, '"role": "user"', '"role": "human"', "bad_value Talks.get_example.messages[1]: item 0: expected role"),
-    (
-        TALKS,
-        "str(index + 1)",
-        "index",
-        "bad_type Talks.get_example.messages[2].content: item 0: expected text or parts",
-    ),
-    (
-        TALKS,
-        "fetched = []",
-        "subject_key = 'ward'; fetched = []",
-        "no conversation key 'ward'; there are messages, spec",
-    ),
-    (TALKS, '"specialty":', '"id": "same", "specialty":', "duplicate_task_id id: item 1, and 3 more like it: 'same'"),
-    (TALKS, '"specialty":', '"id": 1.5, "specialty":', "bad_type id: item 0, and 4 more like it: expected a non-empty"),
-    (LETTERS, '"letters": ("A", "B", "C")', '"x": 1', "bad_type Letters.get_example.letters: item 0, and 1 more"),
-    (
-        LETTERS,
-        '("A", "B", "C")',
-        '("A",)',
-        "bad_value Letters.get_example.letters: item 0, and 1 more like it: expected",
-    ),
-    (
-        LETTERS,
-        '"AC"[index]',
-        '"AX"[index]',
-        "bad_value Letters.get_example.letters: item 1: the right answer 'X' is not",
-    ),
-    (LETTERS, '"AC"[index]', '"A"[index]', "python_error Letters.get_example: item 1: IndexError"),
-]
+FAULTS = {
+    TALKS: [
+        ("def evaluate", "def rate", "missing_required Talks.evaluate: required: eval_type, num_examples"),
+        ('"generative"', '"free"', "bad_value Talks.eval_type: expected one of generative, categorical, got 'free'"),
+        ("return 5", "return 0", "bad_value Talks.num_examples: expected a whole number >= 1, got 0"),
+        ("return 5", "return 1 / 0", "python_error Talks.num_examples: ZeroDivisionError"),
+        (
+            '["content"]',
+            '["content"]\n\nTASKS = [Talks(start=9)]',
+            "bad_value Talks.start: none of 5 examples is in 9:None",
+        ),
+        ("fetched = []", "threshold = 3; fetched = []", "bad_value Talks.threshold: expected a number in [0, 1]"),
+        ('return {"messages"', 'return 5, {"messages"', "bad_type Talks.get_example: item 0, and 4 more like it: expe"),
+        ('"messages": [', '"message": [', "bad_type Talks.get_example.messages: item 0, and 4 more like it: expected"),
+        ('"role": "assistant"', '"role": "user"', "expected a question of the user and, last, the assistant's answer"),
+        ('"role": "user"', '"role": "human"', "bad_value Talks.get_example.messages[1]: item 0: expected role"),
+        ("str(index + 1)", "index", "bad_type Talks.get_example.messages[2].content: item 0: expected text or parts"),
+        ("fetched = []", "subject_key = 'ward'; fetched = []", "no conversation key 'ward'; there are messages, spec"),
+        ('"specialty":', '"id": "same", "specialty":', "duplicate_task_id id: item 1, and 3 more like it: 'same'"),
+        ('"specialty":', '"id": 1.5, "specialty":', "bad_type id: item 0, and 4 more like it: expected a non-empty"),
+    ],
+    LETTERS: [
+        ('"letters": ("A", "B", "C")', '"x": 1', "bad_type Letters.get_example.letters: item 0, and 1 more"),
+        ('("A", "B", "C")', '("A",)', "bad_value Letters.get_example.letters: item 0, and 1 more like it: expected"),
+        ('"AC"[index]', '"AX"[index]', "bad_value Letters.get_example.letters: item 1: the right answer 'X' is not"),
+        ('"AC"[index]', '"A"[index]', "python_error Letters.get_example: item 1: IndexError"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("source", "old", "new", "message"), FAULTS)
+@pytest.mark.parametrize(
+    ("source", "old", "new", "message"), [(source, *row) for source, rows in FAULTS.items() for row in rows]
+)
 def test_a_fault_names_class_and_field(folder: TaskFolder, source: str, old: str, new: str, message: str) -> None:
     assert old in source
     error = folder.load(source.replace(old, new)).errors[0].at("task_it.py")

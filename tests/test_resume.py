@@ -15,16 +15,7 @@ from hypothesis import strategies as st
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.run.resume import HeldResults, Query, read_held
 from pytest_lmeval.run.settings import fingerprint
-from pytest_lmeval.types import (
-    Completion,
-    ExampleResult,
-    Generate,
-    LogLikelihood,
-    LogProb,
-    Message,
-    Response,
-    ToolCall,
-)
+from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Response, ToolCall
 from tests.tables import each_row
 
 RESULT = ExampleResult(

@@ -424,11 +424,7 @@ KINDS: Mapping[str, Kind] = {
         judge=True,
     ),
     "rubric": Kind(
-        {"tasks/graded.jsonl": _graded()},
-        ["tasks/graded.jsonl"],
-        "blue\npink",
-        ["--lm-judge=model:Judge"],
-        judge=True,
+        {"tasks/graded.jsonl": _graded()}, ["tasks/graded.jsonl"], "blue\npink", ["--lm-judge=model:Judge"], judge=True
     ),
     "repeats": Kind({"tasks/often.jsonl": _often()}, ["tasks/often.jsonl"], "blue"),
     "played": Kind(
@@ -451,11 +447,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "letters": Kind({"tasks/task_letters.py": LETTERS}, ["tasks/task_letters.py"], "C"),
     "declarative": Kind(
-        {
-            "tasks/colours@1.yaml": DECLARATIVE,
-            "tasks/rows.csv": CSV,
-            "values.yaml": "field: target\n",
-        },
+        {"tasks/colours@1.yaml": DECLARATIVE, "tasks/rows.csv": CSV, "values.yaml": "field: target\n"},
         ["tasks/colours@1.yaml"],
         "blue",
         ["--lm-judge=model:Judge", "--lm-config=values.yaml"],
@@ -466,11 +458,7 @@ KINDS: Mapping[str, Kind] = {
     "checks": Kind(
         {"tasks/checks.jsonl": _checks()}, ["tasks/checks.jsonl"], "blue", ["--lm-judge=model:Judge"], judge=True
     ),
-    "data file": Kind(
-        {"tasks/variants.yaml": VARIANTS, "tasks/variants.csv": CSV},
-        ["tasks/variants.yaml"],
-        "blue",
-    ),
+    "data file": Kind({"tasks/variants.yaml": VARIANTS, "tasks/variants.csv": CSV}, ["tasks/variants.yaml"], "blue"),
     "core": Kind(
         {
             "tasks/core.yaml": json.dumps(CORE),

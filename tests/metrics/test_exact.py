@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_lmeval.metrics
-from pytest_lmeval.metrics import (
-    accuracy,
-    exact_match,
-    exact_match_normalized,
-    multiple_choice,
-    substring_contains,
-)
+from pytest_lmeval.metrics import accuracy, exact_match, exact_match_normalized, multiple_choice, substring_contains
 from tests.examples import examples
 from tests.tables import each_row
 

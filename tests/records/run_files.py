@@ -62,11 +62,7 @@ def board_of_results(results: Sequence[ExampleResult], **facts: Any) -> Leaderbo
 
 
 def write_ledger(
-    folder: Path,
-    results: Sequence[ExampleResult],
-    *,
-    infos: Sequence[TaskInfo] | None = None,
-    **facts: Any,
+    folder: Path, results: Sequence[ExampleResult], *, infos: Sequence[TaskInfo] | None = None, **facts: Any
 ) -> Path:
     """Write the ledger of a run with these results that came to its end."""
     known = infos_of(results) if infos is None else infos

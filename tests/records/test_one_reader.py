@@ -105,10 +105,7 @@ READ: dict[str, tuple[Callable[[Lines], bytes], View]] = {
     ),
     "byte order mark": (lambda of: b"\xef\xbb\xbf" + of.whole, View(BOTH, complete=True)),
     "byte order mark and a blank line": (lambda of: b"\xef\xbb\xbf\n" + of.whole, View(BOTH, complete=True)),
-    "byte order mark in the middle": (
-        lambda of: of.header + b"\xef\xbb\xbf" + of.a + of.b,
-        View({"b": "b 0.0"}, 1),
-    ),
+    "byte order mark in the middle": (lambda of: of.header + b"\xef\xbb\xbf" + of.a + of.b, View({"b": "b 0.0"}, 1)),
     "spaces in the JSON": (
         lambda of: b"".join(map(_json, map(json.loads, of.whole.splitlines()))),
         View(BOTH, complete=True),
@@ -152,14 +149,8 @@ READ: dict[str, tuple[Callable[[Lines], bytes], View]] = {
         lambda of: of.header + of.a.replace(b'"predictions":[],', b"").replace(b'"item":""', b'"line":1') + of.b,
         View(BOTH),
     ),
-    "a result twice": (
-        lambda of: of.header + of.a + of.b + _json(OTHER_A),
-        View({"a": "asked again", "b": "b 0.0"}),
-    ),
-    "two runs": (
-        lambda of: of.whole + of.header + _json(OTHER_A) + of.b,
-        View({"a": "asked again", "b": "b 0.0"}),
-    ),
+    "a result twice": (lambda of: of.header + of.a + of.b + _json(OTHER_A), View({"a": "asked again", "b": "b 0.0"})),
+    "two runs": (lambda of: of.whole + of.header + _json(OTHER_A) + of.b, View({"a": "asked again", "b": "b 0.0"})),
     "no answer when asked again": (lambda of: of.whole + of.header + _json(NO_ANSWER), View({"b": "b 0.0"})),
     "an answer at last": (lambda of: of.header + _json(NO_ANSWER) + of.header + of.a + of.b, View(BOTH)),
 }

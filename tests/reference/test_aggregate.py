@@ -132,11 +132,7 @@ def test_simple_numbers(tmp_path: Path) -> None:
 
 
 def test_precision_recall_and_f1_from_counts_or_labels(tmp_path: Path) -> None:
-    counts = {
-        "num_true_positives_field": "tp",
-        "num_false_positives_field": "fp",
-        "num_false_negatives_field": "fn",
-    }
+    counts = {"num_true_positives_field": "tp", "num_false_positives_field": "fp", "num_false_negatives_field": "fn"}
     labels = {"field_gt": "gt", "field_pred": "p", "positive_answer": "y"}
     kinds = ("precision", "recall", "f1_score")
     metrics = [{"type": kind, **counts} for kind in kinds]

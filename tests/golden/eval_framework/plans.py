@@ -119,14 +119,7 @@ def _boxed(row: Row) -> list[str]:
 
 def _natural(row: Row) -> list[str]:
     first = row["answer"][0]
-    return [
-        f" {first}",
-        f" The {first.upper()}.",
-        f" {', '.join(row['answer'])}",
-        " 8",
-        f" {first}\n\nQuestion: x",
-        "",
-    ]
+    return [f" {first}", f" The {first.upper()}.", f" {', '.join(row['answer'])}", " 8", f" {first}\n\nQuestion: x", ""]
 
 
 def _letter(row: Row) -> list[str]:

@@ -259,7 +259,6 @@ def test_a_worse_pull_request_is_red_and_says_so_in_one_comment_kept_up_to_date(
     assert (job.artifacts / "evals/report.html").exists()
 
 
-@pytest.mark.again
 def test_a_pull_request_is_compared_with_the_branch_it_goes_into_and_not_with_a_baseline_of_its_own(
     pull_request: PullRequest,
 ) -> None:
@@ -277,7 +276,6 @@ def test_a_pull_request_as_good_as_its_base_is_green(pull_request: PullRequest, 
     assert {"exit-code": "0", "verdict": "pass", "artifact": "evals", **WROTE} == job.outputs["run"]
 
 
-@pytest.mark.again
 def test_a_fork_has_no_secrets_and_may_not_comment_and_the_job_says_both(
     pull_request: PullRequest, hub: GitHub
 ) -> None:
@@ -310,7 +308,6 @@ def test_shards_are_joined_and_judged_by_a_last_job(
     assert 1 == len(hub.comments)
 
 
-@pytest.mark.again
 def test_shards_of_several_models_are_joined_and_compared_with_the_baselines_of_the_base_branch(
     pull_request: PullRequest, hub: GitHub
 ) -> None:

@@ -48,11 +48,6 @@ def completions(responses: Sequence[Response] | None) -> list[Completion]:
     return [response for response in responses or () if isinstance(response, Completion)]
 
 
-def test_a_missing_or_empty_ledger_holds_nothing(tmp_path: Path) -> None:
-    assert not read_held(tmp_path / "none.jsonl", "now").results
-    assert not read(tmp_path).results
-
-
 def test_a_response_is_given_back_with_its_latency(tmp_path: Path) -> None:
     (response,) = completions(read(tmp_path, header(), RESULT.to_json()).responses("sums", "a", NOW))
     assert ("5", 12.5) == (response.text, response.latency_ms)
@@ -68,39 +63,11 @@ def test_what_responses_cost_is_given_back_in_sum(tmp_path: Path) -> None:
         assert amount == sum(getattr(response, name) or 0 for response in responses)
 
 
-def test_what_would_be_asked_otherwise_now_is_not_held(tmp_path: Path) -> None:
-    held = read(tmp_path, header(), RESULT.to_json())
-    assert ["5"] == texts(held)
-    assert texts(held, request="asked otherwise") is None
-    assert texts(held, adapter="other") is None
-    assert texts(held, repeats=2) is None
-    assert held.responses("sums", "b", NOW) is None
-    assert held.responses("words", "a", NOW) is None
-
-
-@pytest.mark.parametrize("complete", [True, False])
-def test_a_complete_ledger_is_held_as_any_other(tmp_path: Path, complete: bool) -> None:
-    held = read(tmp_path, header(), RESULT.to_json(), *end(complete))
-    assert ["5"] == texts(held)
-    assert (complete, True) == (held.complete, held.goes_on)
-
-
 def test_the_complete_ledger_of_runs_that_asked_otherwise_is_not_gone_on_with(tmp_path: Path) -> None:
     other = read(tmp_path, header("otherwise"), RESULT.to_json(), *end())
     assert (False, frozenset({("sums", "a")})) == (other.goes_on, other.keys)
     assert read(tmp_path, header("otherwise"), RESULT.to_json()).goes_on
     assert read(tmp_path, header(), RESULT.to_json(), header("otherwise"), *end()).goes_on
-
-
-def test_an_example_without_an_answer_is_not_held(tmp_path: Path) -> None:
-    failed = [replace(RESULT, status=status, score=None, outputs=(), error="no") for status in ("error", "timeout")]
-    for result in failed:
-        assert texts(read(tmp_path, header(), result.to_json())) is None
-
-
-def test_an_answer_that_could_not_be_scored_is_held(tmp_path: Path) -> None:
-    unscored = replace(RESULT, status="error", score=None, error="metric 'mine' raised KeyError: 'x'")
-    assert ["5"] == texts(read(tmp_path, header(), unscored.to_json()))
 
 
 def test_only_parts_of_runs_that_asked_alike_are_held(tmp_path: Path) -> None:

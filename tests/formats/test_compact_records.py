@@ -65,17 +65,7 @@ def test_a_file_has_one_metric_set_by_its_first_valid_record(registry: Registry)
     assert [(1, "bad_type", "targets"), (3, "bad_value", "metric")] == _faults(records, registry)
 
 
-def test_ids_are_unique_in_the_form_that_the_board_shows(registry: Registry) -> None:
-    records = [_record(id=2), _record(id="2"), _record(), _record(id="ex-3"), _record(id="ex-6"), _record()]
-    expected = [(number, "duplicate_task_id", "id") for number in (2, 4, 6)]
-    assert expected == _faults(records, registry)
-
-
 # Fields
-
-
-def test_an_id_defaults_to_the_line_number(registry: Registry) -> None:
-    assert "ex-12" == check_compact_record(_record(), 12, registry).id
 
 
 @pytest.mark.parametrize(("given_id", "kept"), [(7, "7"), (-1, "-1"), (0, "0"), ("7", "7"), ("a b/é[1]", "a b/é[1]")])

@@ -45,15 +45,6 @@ def test_the_concatenation_is_the_text_that_a_model_without_roles_reads(tmp_path
     assert "2 + 2?So" == formatted(load_tasks(tmp_path)[0], "concatenation")
 
 
-def test_a_changed_prompt_has_another_hash_in_every_format(tmp_path: Path) -> None:
-    found = []
-    for prompt in ("2 + 2 =", "2 + 2="):
-        (tmp_path / "sums.jsonl").write_text(json.dumps({**RECORD, "prompt": prompt}))
-        found.append(formatting_hashes(load_tasks(tmp_path))["sums"])
-
-    assert not set(found[0].values()) & set(found[1].values())
-
-
 def test_what_is_recorded_is_read_again_and_others_keep_theirs(tmp_path: Path) -> None:
     path = tmp_path / "formatting.json"
     assert {} == read_hashes(path)

@@ -25,7 +25,7 @@ from pytest_lmeval import (
     validate_task,
 )
 from pytest_lmeval.formats.compact import is_record
-from pytest_lmeval.formats.files import file_task_name, find_task_files, load_file, task_name
+from pytest_lmeval.formats.files import file_task_name, find_task_files, task_name
 from pytest_lmeval.formats.jsonl import is_spec_record, read_records
 from pytest_lmeval.formats.spec import CATEGORIES, METRICS, POST_PROCESS
 from tests.examples import examples
@@ -144,13 +144,6 @@ def test_a_bad_line_spoils_only_itself() -> None:
     assert list(range(2, 15, 2)) == [example.line for example in examples]
 
 
-def test_the_limit_of_a_line_may_be_set() -> None:
-    data = _lines(COMPACT | {"prompt": "a" * 1000}, COMPACT)
-    examples, errors, _ = read_records(data, REGISTRY, max_line_bytes=500)
-    assert ["ex-2"] == [example.id for example in examples]
-    assert [(1, "bad_json")] == [(error.line_number, error.rule) for error in errors]
-
-
 def test_the_id_of_a_bad_record_may_be_used_again() -> None:
     examples, faults, _ = _read(_lines(SPEC | {"targets": []}, SPEC, SPEC))
     assert [2] == [example.line for example in examples]
@@ -171,12 +164,6 @@ def test_a_folder_gives_its_task_files_in_order(tmp_path: Path) -> None:
     found = list(find_task_files([tmp_path], REGISTRY))
     assert ["a", "b", "en/qa"] == [name for _, name in found]
     assert [tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "en" / "qa.jsonl"] == [path for path, _ in found]
-
-
-def test_a_folder_named_like_a_task_file_is_none(tmp_path: Path) -> None:
-    (tmp_path / "odd.jsonl").mkdir()
-    _write(tmp_path / "odd.jsonl" / "a.jsonl", COMPACT)
-    assert ["odd.jsonl/a"] == [name for _, name in find_task_files([tmp_path], REGISTRY)]
 
 
 @each_row(
@@ -242,18 +229,6 @@ def test_a_file_without_a_record_is_a_bad_task_file(tmp_path: Path, text: str) -
     (tmp_path / "a.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(BadTaskFile, match=r"a\.jsonl:1: missing_required _root: no record"):
         load_tasks(tmp_path / "a.jsonl")
-
-
-def test_a_file_of_bad_records_alone_has_no_task(tmp_path: Path) -> None:
-    loaded = load_file(_write(tmp_path / "a.jsonl", {}), "a", REGISTRY)
-    assert ((), 1) == (tuple(loaded.tasks), len(loaded.errors))
-
-
-def test_a_file_that_cannot_be_read_is_reported_as_one_bad_record(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").symlink_to(tmp_path / "a.jsonl")
-    loaded = load_file(tmp_path / "a.jsonl", "a", REGISTRY)
-    assert ([], [1]) == (list(loaded.tasks), [error.line_number for error in loaded.errors])
-    assert "cannot be read" in loaded.errors[0].detail
 
 
 def test_two_tasks_of_one_name_are_an_error_that_names_both_files(tmp_path: Path) -> None:

@@ -101,15 +101,6 @@ def test_the_overall_score_has_an_interval_around_it_and_none_without_a_score() 
     assert _board(A, ERROR).overall_ci95 is None
 
 
-def test_a_shard_has_no_overall_score() -> None:
-    board = _board(A, selection={"shard": "1/2"})
-    assert (True, None, None) == (board.complete, board.overall_score, board.overall_ci95)
-
-
-def test_a_floor_stands_in_its_row() -> None:
-    assert [0.5] == [row.min_score for row in _board(A, floors={"sums": 0.5, "overall": 1.0}).tasks]
-
-
 def test_an_empty_run_has_no_overall_score() -> None:
     assert _board().overall_score is None
 

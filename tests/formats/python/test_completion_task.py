@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval import run_task
-from pytest_lmeval.errors import ScoringError, UsageError
+from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.sandbox import open_sandbox
 from pytest_lmeval.task import Tools, render
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Message, Score
@@ -481,20 +480,6 @@ def test_the_normalisation_is_part_of_the_hash_where_a_metric_has_one(folder: Ta
     assert "normalised_by" not in plain.scoring(plain.examples[0])
 
 
-def test_an_adapter_without_log_probabilities_is_refused_before_it_is_asked(folder: TaskFolder) -> None:
-    options = 'def _get_possible_completions(self, item): return [item["a"], "no"]'
-    task = folder.quiz({**CHOICE, **BOTH}, options)
-
-    class Writer:
-        name = "writer"
-
-        def generate(self, prompts: Sequence[str]) -> list[str]:
-            raise AssertionError
-
-    with pytest.raises(UsageError, match="task 'quiz': adapter writer has no loglikelihood, which this task is scored"):
-        run_task(task, Writer())
-
-
 # What identifies a task
 
 
@@ -643,12 +628,6 @@ def test_a_declared_subject_without_an_item_is_refused(folder: TaskFolder) -> No
     folder.data("quiz.jsonl", [{**ROWS[0], "subject": "north"}])
 
     assert "bad_value Quiz.SUBJECTS: no item of the subject 'south'; the data has north" in folder.quiz_fault(SUBJECTS)
-
-
-def test_items_of_one_id_are_refused(folder: TaskFolder) -> None:
-    folder.data("quiz.jsonl", [{**ROWS[0], "id": "x"}, {**ROWS[1], "id": "x"}])
-
-    assert "duplicate_task_id id: item 1: 'x' is the id of item 0 already" in folder.quiz_fault()
 
 
 def test_the_good_items_of_a_bad_file_are_there_for_those_who_want_them(folder: TaskFolder) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.loading import load_tasks
 
 from .conftest import HEAD, QUIZ, TaskFolder
@@ -112,15 +111,6 @@ def test_one_bad_class_leaves_the_others_alone(folder: TaskFolder) -> None:
         [task.name for task in loaded.tasks],
         [error.field for error in loaded.errors],
     ]
-
-
-def test_a_file_of_somebody_else_is_left_alone_unless_it_is_named(tmp_path: Path) -> None:
-    folder = TaskFolder(tmp_path)
-    folder.write("task_other.py", "queue = 'emails'\n")
-
-    assert [] == load_tasks(tmp_path)
-    (error,) = load_file(tmp_path / "task_other.py", "other", folder.registry, is_named=True).errors
-    assert error.detail.startswith("no task in the file")
 
 
 ONLY_HELPING = """

@@ -39,14 +39,6 @@ def test_other_peoples_files_are_ignored_unless_they_are_named(text: str) -> Non
     assert 1 == len(_load(text, named=True).errors)
 
 
-def test_what_is_left_alone_says_why_and_whether_a_key_is_misspelt() -> None:
-    assert LoadedFile(no_task="no key definition, icl_tasks, mixture or harness") == _load(
-        "description: a\nfixtures: b"
-    )
-    meant = "no key definition, icl_tasks, mixture or harness; did you mean 'definition'?"
-    assert LoadedFile(no_task=meant, is_near_miss=True) == _load("definitoin: {}")
-
-
 def test_a_misspelt_key_beside_a_task_s_key_or_title_is_an_error() -> None:
     for text in ("key: x\ndefinitoin: {}", "display_name: x\n'definitions': {}"):
         (error,) = _load(text).errors
@@ -62,18 +54,6 @@ def test_a_broken_file_is_an_error_where_a_key_is_indented_wrongly_or_its_folder
     assert "bad_yaml" == error.rule
     # What is only not read here is no fault of a file of others.
     assert () == _load("a: !vault x\nb: {<<: *c}\nd: 0755\n---\ne: 1", explicit=True).errors
-
-
-def test_a_data_set_is_no_task_by_intent() -> None:
-    assert LoadedFile() == _load("key: rows\nfile_path: rows.csv")
-
-
-def test_a_named_file_without_a_task_says_what_was_expected() -> None:
-    (error,) = _load("defnition: {}", named=True).errors
-    assert "missing_required" == error.rule
-    assert error.detail.endswith(
-        "expected one of the keys definition, icl_tasks, mixture, harness; did you mean 'definition'?"
-    )
 
 
 @each_row("text", ["definition: [", '"definition" : {}\na: 1\na: 2', "icl_tasks:\n\t- x", "mixture: {"])

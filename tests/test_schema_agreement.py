@@ -53,20 +53,8 @@ def _refusal(record: Any) -> RecordRefused | None:
 
 _VALID_SPEC = [record for path in TASK_FILES for record in _records(path) if is_spec_record(record)]
 _PIECES = [
-    "q:",
-    "Q:",
-    "Question:",
-    "QUE\u017fT\u0131ON:",
-    "example:",
-    "Example",
-    ":",
-    " ",
-    "\n",
-    "é",
-    "7",
-    "_",
-    "²",
-    "x",
+    *("q:", "Q:", "Question:", "QUE\u017fT\u0131ON:", "example:"),
+    *("Example", ":", " ", "\n", "é", "7", "_", "²", "x"),
 ]
 _PROMPTS = st.lists(st.sampled_from(_PIECES), min_size=1, max_size=7).map("".join)
 _ENDINGS = st.tuples(st.just("2 + 2 ="), st.characters()).map("".join)
@@ -91,26 +79,8 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
 }
 _DELETE = object()
 _ODD: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    -1,
-    0,
-    1,
-    0.5,
-    1.5,
-    30,
-    31,
-    "",
-    "x",
-    [],
-    [[]],
-    ["x"],
-    [1],
-    [[1, 2]],
-    {},
-    {"x": 1},
-    _DELETE,
+    *(None, True, False, -1, 0, 1, 0.5, 1.5, 30, 31, "", "x"),
+    *([], [[]], ["x"], [1], [[1, 2]], {}, {"x": 1}, _DELETE),
 )
 _MUTATIONS = st.lists(
     st.sampled_from(sorted(_FIELDS)).flatmap(

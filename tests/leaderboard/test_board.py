@@ -28,21 +28,9 @@ TIMEOUT = replace(ERROR, id="e", status="timeout", hash="h5")
 EXCLUDED = replace(ERROR, id="f", status="excluded", hash="h6")
 BELOW = replace(A, id="g", status="below", score=0.5, hash="h7")
 KEYS = [
-    "schema",
-    "timestamp",
-    "adapter",
-    "adapter_options",
-    "complete",
-    "overall_score",
-    "overall_ci95",
-    "counts",
-    "selection",
-    "tasks",
-    "categories",
-    "bad_records",
-    "gate",
-    "manifest",
-    "digest",
+    *("schema", "timestamp", "adapter", "adapter_options", "complete"),
+    *("overall_score", "overall_ci95", "counts", "selection", "tasks"),
+    *("categories", "bad_records", "gate", "manifest", "digest"),
 ]
 
 

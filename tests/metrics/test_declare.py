@@ -15,12 +15,8 @@ from pytest_lmeval.types import Metric
 
 FOLDER = Path(str(metrics.__file__)).parent
 LATE = (
-    "jsonschema",
-    "subprocess",
-    "math_verify",
-    "sympy",
-    "pytest_lmeval.sandbox",
-    "pytest_lmeval.metrics.parts.worker",
+    *("jsonschema", "subprocess", "math_verify", "sympy"),
+    *("pytest_lmeval.sandbox", "pytest_lmeval.metrics.parts.worker"),
 )
 
 

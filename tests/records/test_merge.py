@@ -138,34 +138,6 @@ CASES: list[tuple[Callable[[list[RunFile]], list[RunFile]], str]] = [
         "s1/ledger.jsonl: its results do not give the digest in its footer",
     ),
     (
-        lambda shards: [shards[0], _changed(shards[1], adapter="other"), shards[2]],
-        "different adapters: 'stub.v1' in s1/ledger.jsonl, 'other' in s2/ledger.jsonl",
-    ),
-    (
-        lambda shards: [shards[0], _changed(shards[1], adapter_options={"t": 1}), shards[2]],
-        "different adapter options: {} in s1/ledger.jsonl, {'t': 1} in s2/ledger.jsonl",
-    ),
-    (
-        lambda shards: [shards[0], _changed(shards[1], manifest={**shards[1].manifest, "repeats": 3}), shards[2]],
-        "different --lm-repeats: 1 in s1/ledger.jsonl, 3 in s2/ledger.jsonl",
-    ),
-    (
-        lambda shards: [shards[0], _changed(shards[1], manifest={"repeats": 1, "sandbox": "none"}), shards[2]],
-        "different --lm-sandbox: 'process' in s1/ledger.jsonl, 'none' in s2/ledger.jsonl",
-    ),
-    (
-        lambda shards: [shards[0], _changed(shards[1], selection={**shards[1].selection, "limit": 4}), shards[2]],
-        "different selections: {} in s1/ledger.jsonl, {'limit': 4} in s2/ledger.jsonl",
-    ),
-    (
-        lambda shards: [shards[0], _with_info(shards[1], sha256="b" * 64), shards[2]],
-        f"task sums: different sha256: {'a' * 64} in s1/ledger.jsonl, {'b' * 64} in s2/ledger.jsonl",
-    ),
-    (
-        lambda shards: [shards[0], _with_info(shards[1], available=9), shards[2]],
-        "task sums: different available: 5 in s1/ledger.jsonl, 9 in s2/ledger.jsonl",
-    ),
-    (
         lambda shards: [shards[0], _with_info(shards[1], selected=0), shards[2]],
         "task sums: 2 example(s) in s1/ledger.jsonl and 0 in s2/ledger.jsonl: these shards were not given the same",
     ),
@@ -174,6 +146,32 @@ CASES: list[tuple[Callable[[list[RunFile]], list[RunFile]], str]] = [
 
 def _with_info(shard: RunFile, **fields: Any) -> RunFile:
     return replace(shard, infos={**shard.infos, "sums": replace(shard.infos["sums"], **fields)})
+
+
+DIFFERENT: list[tuple[Callable[[RunFile], RunFile], str, str, str]] = [
+    (lambda shard: _changed(shard, adapter="other"), "different adapters", "'stub.v1'", "'other'"),
+    (lambda shard: _changed(shard, adapter_options={"t": 1}), "different adapter options", "{}", "{'t': 1}"),
+    (lambda shard: _changed(shard, manifest={**shard.manifest, "repeats": 3}), "different --lm-repeats", "1", "3"),
+    (
+        lambda shard: _changed(shard, manifest={"repeats": 1, "sandbox": "none"}),
+        *("different --lm-sandbox", "'process'", "'none'"),
+    ),
+    (
+        lambda shard: _changed(shard, selection={**shard.selection, "limit": 4}),
+        *("different selections", "{}", "{'limit': 4}"),
+    ),
+    (lambda shard: _with_info(shard, sha256="b" * 64), "task sums: different sha256", "a" * 64, "b" * 64),
+    (lambda shard: _with_info(shard, available=9), "task sums: different available", "5", "9"),
+]
+
+
+@pytest.mark.parametrize(("change", "what", "one", "other"), DIFFERENT, ids=[what for _, what, _, _ in DIFFERENT])
+def test_shards_that_were_run_differently_are_refused_with_both_values(
+    tmp_path: Path, change: Callable[[RunFile], RunFile], what: str, one: str, other: str
+) -> None:
+    first, second, third = write_shards(tmp_path)
+    refusal = _refusal([first, change(second), third]).replace(f"{tmp_path}/", "")
+    assert refusal.startswith(f"{what}: {one} in s1/ledger.jsonl, {other} in s2/ledger.jsonl")
 
 
 @pytest.mark.parametrize(("change", "message"), CASES, ids=[message[:40] for _, message in CASES])

@@ -17,20 +17,8 @@ from tests.examples import examples
 from tests.tables import each_row
 
 WORDS = [
-    "the",
-    "The",
-    "a",
-    "an",
-    "Denver",
-    "denver",
-    "Broncos.",
-    "(Broncos)",
-    "don't",
-    "an-a",
-    "theory",
-    "—",
-    "\n",
-    "!",
+    *("the", "The", "a", "an", "Denver", "denver", "Broncos."),
+    *("(Broncos)", "don't", "an-a", "theory", "—", "\n", "!"),
 ]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 many = examples(300)

@@ -15,15 +15,8 @@ from tests.tables import each_row
 
 _HOSTILE = st.text() | st.sampled_from(
     [
-        'x" ~ sample.secret ~ "',
-        "{{ sample.secret }}",
-        "{% raw %}",
-        "{% endraw %}",
-        "\\",
-        "'",
-        "}}",
-        "<< config.y >>",
-        "\n",
+        *('x" ~ sample.secret ~ "', "{{ sample.secret }}", "{% raw %}"),
+        *("{% endraw %}", "\\", "'", "}}", "<< config.y >>", "\n"),
     ]
 )
 

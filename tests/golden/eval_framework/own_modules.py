@@ -10,17 +10,8 @@ from typing import Any
 Row = dict[str, Any]
 Splits = dict[str, list[Row]]
 MODULES = (
-    "piqa",
-    "social_iqa",
-    "medqa",
-    "gpqa",
-    "arc_de",
-    "csqa",
-    "math_reasoning",
-    "mmlu_pro",
-    "drop",
-    "global_mmlu",
-    "naturalqs_open",
+    *("piqa", "social_iqa", "medqa", "gpqa", "arc_de", "csqa"),
+    *("math_reasoning", "mmlu_pro", "drop", "global_mmlu", "naturalqs_open"),
 )
 BENCHMARKS = Path("src/eval_framework/tasks/benchmarks")
 

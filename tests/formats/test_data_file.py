@@ -92,11 +92,8 @@ def test_the_examples_have_what_the_file_says_of_all(tmp_path: Path) -> None:
     (task,) = _load(tmp_path, _without("target", targets=["{{ label }}", "{{ said }}"], **extras)).tasks
     assert isinstance(task, JsonlTask)
     first = task.examples[0]
-    assert (("red", "red"), "lower", {"must_pass": True, "post_process": "lower", "threshold": 0.5}) == (
-        first.targets,
-        first.post_process,
-        first.metadata,
-    )
+    assert (("red", "red"), "lower") == (first.targets, first.post_process)
+    assert {"must_pass": True, "post_process": "lower", "threshold": 0.5} == first.metadata
     assert ("f1", "rows.csv", {}, "") == (task.metric, task.dataset["path"], task.config, task.key)
 
 

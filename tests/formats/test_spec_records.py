@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval import RecordRefused, default_registry, validate_file
@@ -81,17 +81,13 @@ def test_every_rule_of_the_dialect_stands_in_the_file_of_bad_records() -> None:
 
 @settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=3), st.text() | st.none() | st.integers() | st.lists(st.text())))
-def test_an_error_is_one_line_whatever_the_record_holds(fields: Record) -> None:
+@example({"a\r\nb": 1})
+@example({"a\u2028b": 1})
+@example({"a\x1b[2Jb": 1})
+def test_an_error_is_one_printable_line_whatever_the_record_holds(fields: Record) -> None:
     line = json.dumps(_record(**fields)).encode()
     _, errors, _ = read_records(line, default_registry(entry_points=False))
-    assert all(1 == len(error.at("a.jsonl").splitlines()) for error in errors)
-
-
-@each_row("name", ["a\nb", "a\rb", "\n", "a\u2028b", "a\x1b[2Jb"])
-def test_an_unknown_field_with_control_characters_keeps_to_one_printable_line(name: str) -> None:
-    _, (error,), _ = read_records(json.dumps(_record(**{name: 1})).encode(), default_registry(entry_points=False))
-    assert "unknown_field" == error.rule
-    assert error.at("a.jsonl").isprintable()
+    assert all(error.at("a.jsonl").isprintable() for error in errors)
 
 
 # Vocabulary

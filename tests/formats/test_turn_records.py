@@ -71,109 +71,92 @@ def test_good_records_are_taken(record: Mapping[str, Any]) -> None:
     assert SCHEMA.is_valid(record)
 
 
-@each_row(
-    ("record", "rule", "field", "detail"),
-    [
-        (changed(CALLED, "extras.tools", []), "bad_type", "extras.tools", "non-empty array of functions"),
-        (changed(CALLED, "extras.tools", [{}]), "bad_type", "extras.tools[0]", "with a name and parameters"),
-        (changed(CALLED, "extras.tools.0.parameters", "x"), "bad_type", "extras.tools[0].parameters", "a JSON Schema"),
-        (changed(CALLED, "extras.tools.0.parameters.type", "dict"), "bad_value", "extras.tools[0].parameters.type", ""),
-        (
-            changed(CALLED, "extras.tools.0.parameters.properties.city", {"type": "str"}),
-            "bad_value",
-            "extras.tools[0].parameters.properties.city.type",
-            "did you mean 'string'?",
-        ),
-        (
-            changed(CALLED, "extras.tools.0.parameters.required", "city"),
-            "bad_type",
-            "extras.tools[0].parameters.required",
-            "an array of names",
-        ),
-        (changed(CALLED, "extras.tools", [WEATHER, WEATHER]), "bad_value", "extras.tools", "two tools are called"),
-        (changed(CALLED, "extras.tools.0.name", "a b"), "bad_value", "extras.tools[0].name", "characters"),
-        (changed(CALLED, "extras.calls", ...), "missing_required", "extras.calls", "[] where none may be made"),
-        (
-            changed(CALLED, "extras.calls.0.name", "wether"),
-            "bad_value",
-            "extras.calls[0].name",
-            "unknown tool 'wether'; did you mean 'weather'?",
-        ),
-        (
-            changed(CALLED, "extras.calls.0.arguments", {"town": "Riga"}),
-            "bad_value",
-            "extras.calls[0].arguments",
-            "no parameter 'town'",
-        ),
-        (changed(CALLED, "extras.order", "random"), "bad_value", "extras.order", "any, exact"),
-        (changed(CALLED, "extras.arguments", "some"), "bad_value", "extras.arguments", "exact, subset"),
-        (changed(CALLED, "extras.tool_choice", "wether"), "bad_value", "extras.tool_choice", "did you mean 'weather'?"),
-        (changed(CALLED, "metric", "exact_match"), "missing_required", "targets", "required: prompt, targets, metric"),
-        (
-            changed({**CALLED, "targets": ["x"]}, "metric", "turns"),
-            "bad_value",
-            "metric",
-            "a record that has turns instead of a prompt",
-        ),
-        (changed(TURNS, "turns", []), "bad_type", "turns", "an empty one"),
-        (changed(TURNS, "turns", [{"user": "?"}]), "bad_value", "turns", "no turn has targets"),
-        (changed(TURNS, "turns.1", "and?"), "bad_type", "turns[1]", "an object with user"),
-        (changed(TURNS, "turns.1", {"usr": "and?"}), "unknown_field", "turns[1].usr", "did you mean 'user'?"),
-        (changed(TURNS, "turns.1", {}), "missing_required", "turns[1].user", "begins with what the user says"),
-        (changed(TURNS, "turns.0.user", ""), "bad_type", "turns[0].user", "an empty one"),
-        (changed(TURNS, "turns.0.targets", []), "bad_type", "turns[0].targets", "an empty one"),
-        (changed(TURNS, "turns.2.targets", ...), "missing_required", "turns[2].targets", "f1 needs targets"),
-        (changed(TURNS, "turns.0.metric", "code_exec"), "bad_value", "turns[0].metric", "runs programs"),
-        (changed(TURNS, "turns.0.metric", "exact"), "bad_value", "turns[0].metric", "did you mean"),
-        (changed(TURNS, "prompt", "?"), "unknown_field", "prompt", "what is asked and scored is in the turns"),
-        (changed(TURNS, "extras.responses", {"news": "x"}), "bad_value", "extras.responses", "is not one of weather"),
-        (changed(TURNS, "extras.responses", {"weather": [1]}), "bad_type", "extras.responses.weather[0]", "response"),
-        (
-            changed(TURNS, "extras.responses", {"weather": [{"arguments": {"city": "Riga"}}]}),
-            "bad_type",
-            "extras.responses.weather[0]",
-            "expected an object with response",
-        ),
-        (
-            changed(TURNS, "extras.responses", {"weather": [{"arguments": {"town": "Riga"}, "response": 1}]}),
-            "bad_value",
-            "extras.responses.weather[0].arguments",
-            "no parameter 'town'",
-        ),
-        (changed(TURNS, "extras.max_rounds", 0), "bad_value", "extras.max_rounds", "in [1, 100]"),
-        (
-            changed(CALLED, "extras.tools.0.parameters", {"properties": ["city"]}),
-            "bad_type",
-            "extras.tools[0].parameters.properties",
-            "an object, got an array",
-        ),
-        (
-            changed(CALLED, "extras.calls.0.arguments", '{"city": "Riga"}'),
-            "bad_type",
-            "extras.calls[0].arguments",
-            'an object, got \'{"city": "Riga"}\'',
-        ),
-        (changed(CALLED, "extras.tools", ...), "missing_required", "extras.tools", "needs the tools"),
-        (changed(TURNS, "extras.tools", ...), "missing_required", "extras.tools", "what tools answer"),
-        (
-            {"id": "a", "turns": [{"user": "?", "metric": "tool_calls", "extras": {"calls": []}}]},
-            "missing_required",
-            "extras.tools",
-            "turns[0] has the metric tool_calls",
-        ),
-        (changed(TURNS, "extras.responses", ...), "missing_required", "extras.responses", "max_rounds"),
-    ],
-)
+BAD_CALLED: list[tuple[str, Any, str]] = [
+    ("extras.tools", [], "bad_type extras.tools: non-empty array of functions"),
+    ("extras.tools", [{}], "bad_type extras.tools[0]: with a name and parameters"),
+    ("extras.tools.0.parameters", "x", "bad_type extras.tools[0].parameters: a JSON Schema"),
+    ("extras.tools.0.parameters.type", "dict", "bad_value extras.tools[0].parameters.type: "),
+    (
+        "extras.tools.0.parameters.properties.city",
+        {"type": "str"},
+        "bad_value extras.tools[0].parameters.properties.city.type: did you mean 'string'?",
+    ),
+    ("extras.tools.0.parameters.required", "city", "bad_type extras.tools[0].parameters.required: an array of names"),
+    ("extras.tools", [WEATHER, WEATHER], "bad_value extras.tools: two tools are called"),
+    ("extras.tools.0.name", "a b", "bad_value extras.tools[0].name: characters"),
+    ("extras.calls", ..., "missing_required extras.calls: [] where none may be made"),
+    ("extras.calls.0.name", "wether", "bad_value extras.calls[0].name: unknown tool 'wether'; did you mean 'weather'?"),
+    ("extras.calls.0.arguments", {"town": "Riga"}, "bad_value extras.calls[0].arguments: no parameter 'town'"),
+    ("extras.order", "random", "bad_value extras.order: any, exact"),
+    ("extras.arguments", "some", "bad_value extras.arguments: exact, subset"),
+    ("extras.tool_choice", "wether", "bad_value extras.tool_choice: did you mean 'weather'?"),
+    ("metric", "exact_match", "missing_required targets: required: prompt, targets, metric"),
+    (
+        "extras.tools.0.parameters",
+        {"properties": ["city"]},
+        "bad_type extras.tools[0].parameters.properties: an object, got an array",
+    ),
+    (
+        "extras.calls.0.arguments",
+        '{"city": "Riga"}',
+        'bad_type extras.calls[0].arguments: an object, got \'{"city": "Riga"}\'',
+    ),
+    ("extras.tools", ..., "missing_required extras.tools: needs the tools"),
+]
+BAD_TURNS: list[tuple[str, Any, str]] = [
+    ("turns", [], "bad_type turns: an empty one"),
+    ("turns", [{"user": "?"}], "bad_value turns: no turn has targets"),
+    ("turns.1", "and?", "bad_type turns[1]: an object with user"),
+    ("turns.1", {"usr": "and?"}, "unknown_field turns[1].usr: did you mean 'user'?"),
+    ("turns.1", {}, "missing_required turns[1].user: begins with what the user says"),
+    ("turns.0.user", "", "bad_type turns[0].user: an empty one"),
+    ("turns.0.targets", [], "bad_type turns[0].targets: an empty one"),
+    ("turns.2.targets", ..., "missing_required turns[2].targets: f1 needs targets"),
+    ("turns.0.metric", "code_exec", "bad_value turns[0].metric: runs programs"),
+    ("turns.0.metric", "exact", "bad_value turns[0].metric: did you mean"),
+    ("prompt", "?", "unknown_field prompt: what is asked and scored is in the turns"),
+    ("extras.responses", {"news": "x"}, "bad_value extras.responses: is not one of weather"),
+    ("extras.responses", {"weather": [1]}, "bad_type extras.responses.weather[0]: response"),
+    (
+        "extras.responses",
+        {"weather": [{"arguments": {"city": "Riga"}}]},
+        "bad_type extras.responses.weather[0]: expected an object with response",
+    ),
+    (
+        "extras.responses",
+        {"weather": [{"arguments": {"town": "Riga"}, "response": 1}]},
+        "bad_value extras.responses.weather[0].arguments: no parameter 'town'",
+    ),
+    ("extras.max_rounds", 0, "bad_value extras.max_rounds: in [1, 100]"),
+    ("extras.tools", ..., "missing_required extras.tools: what tools answer"),
+    ("extras.responses", ..., "missing_required extras.responses: max_rounds"),
+]
+BAD: list[tuple[Mapping[str, Any], str, Any, str]] = [
+    *((CALLED, *row) for row in BAD_CALLED),
+    *((TURNS, *row) for row in BAD_TURNS),
+    ({**CALLED, "targets": ["x"]}, "metric", "turns", "bad_value metric: a record that has turns instead of a prompt"),
+    (
+        {"id": "a", "turns": [{"user": "?", "metric": "tool_calls", "extras": {"calls": []}}]},
+        "id",
+        "a",
+        "missing_required extras.tools: turns[0] has the metric tool_calls",
+    ),
+]
+
+
+@each_row(("record", "place", "value", "said"), BAD)
 def test_bad_records_are_refused_by_rule_field_and_choices(
-    record: Mapping[str, Any], rule: str, field: str, detail: str
+    record: Mapping[str, Any], place: str, value: Any, said: str
 ) -> None:
+    fault, _, detail = said.partition(": ")
+    bad = changed(record, place, value)
     with pytest.raises(RecordRefused) as refused:
-        validate_task(record)
-    assert (rule, field) == (refused.value.rule, refused.value.field)
+        validate_task(bad)
+    assert fault == f"{refused.value.rule} {refused.value.field}"
     assert detail in refused.value.detail
     # A schema knows neither the registry nor the names of the tools.
     known_to_the_registry = ("metric", "calls", "tools", "tool_choice", "responses")
-    assert not SCHEMA.is_valid(record) or any(word in field for word in known_to_the_registry)
+    assert not SCHEMA.is_valid(bad) or any(word in refused.value.field for word in known_to_the_registry)
 
 
 # How it goes on

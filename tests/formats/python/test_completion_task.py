@@ -34,12 +34,8 @@ def test_a_class_becomes_a_task_with_an_example_per_item(folder: TaskFolder) -> 
     task = folder.quiz()
 
     assert ["quiz", "completion_accuracy", 6] == [task.name, task.metric, len(task.examples)]
-    assert ["ex-0", ("answer 0",), "Q: question 0", 3] == [
-        task.examples[0].id,
-        task.examples[0].targets,
-        task.examples[0].prompt,
-        task.examples[0].line,
-    ]
+    first = task.examples[0]
+    assert ["ex-0", ("answer 0",), "Q: question 0", 3] == [first.id, first.targets, first.prompt, first.line]
 
 
 EVERYTHING = """

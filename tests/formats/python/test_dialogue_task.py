@@ -123,13 +123,8 @@ def test_a_class_becomes_a_task_with_an_example_per_conversation(folder: TaskFol
     example = task.examples[3]
 
     assert ["Talks", "evaluate", 5, 1.0] == [task.name, task.metric, len(task.examples), task.threshold(example)]
-    assert ["ex-3", ("4",), "odd", "after 3?", 3] == [
-        example.id,
-        example.targets,
-        example.category,
-        example.prompt,
-        example.line,
-    ]
+    assert ["ex-3", ("4",), "odd"] == [example.id, example.targets, example.category]
+    assert ["after 3?", 3] == [example.prompt, example.line]
     messages = (Message("system", "Count."), Message("user", "after 3?"))
     assert (Generate(messages, "Talks", "ex-3"),) == task.requests(example, example.messages)
 

@@ -10,11 +10,9 @@ from rouge_score.rouge_scorer import RougeScorer
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.metrics import rouge, rouge_l
 from pytest_lmeval.metrics.parts.worker import MetricWorker
-from tests.examples import examples, share_of
+from tests.examples import share_of
 from tests.reference.texts import sentence
 from tests.tables import each_row
-
-many = examples(300)
 
 
 @each_row(

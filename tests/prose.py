@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["RATES", "Prose", "begins_with_a_question", "of_module", "of_page"]
+__all__ = ["RATES", "Prose", "begins_with_a_question", "of_module", "of_page", "texts_by_line"]
 
 _QUESTION = r"(?:What|How|Which|Who|Whether|When|Where)"
 RATES = {
@@ -20,6 +20,8 @@ RATES = {
 }
 """What is counted in each paragraph: conditional "where", sentences that begin with a question word or with "Of"."""
 _FEWEST_WORDS = 4
+# A judge's prompt decides what it answers, and a key of JSON is read by others: they stay as they are.
+_KEPT = ("What stands between the tags is material", '"untold"')
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,19 @@ def of_page(text: str) -> Prose:
 def begins_with_a_question(source: str) -> bool:
     """Tell whether a module's docstring begins with a question word."""
     return re.match(rf"{_QUESTION}\b", ast.get_docstring(ast.parse(source)) or "") is not None
+
+
+def texts_by_line(source: str) -> str:
+    """Return the strings and comments of Python ``source``, each on the lines where it is."""
+    for kept in _KEPT:
+        source = source.replace(kept, '""' if kept.startswith('"') else "")
+    lines = [""] * (source.count("\n") + 2)
+    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in kinds:
+            for offset, text in enumerate(token.string.splitlines()):
+                lines[token.start[0] - 1 + offset] += f" {text}"
+    return "\n".join(lines)
 
 
 def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:

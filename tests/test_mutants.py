@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from tests.sources import imported_benchmark
+
 SOURCE = '''\
 LIMIT = 3
 
@@ -24,14 +23,9 @@ def f(a: "int" = 1, *, b=True):
 
 
 @pytest.fixture(scope="module")
-def mutants() -> Any:
-    spec = importlib.util.spec_from_file_location("mutants_benchmark", BENCHMARKS / "mutants.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def mutants() -> Iterator[Any]:
+    with imported_benchmark("mutants") as module:
+        yield module
 
 
 def test_mutants_change_one_expression_of_a_function_each(mutants: Any) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.prose import RATES, begins_with_a_question, of_module, of_page
+from tests.prose import RATES, begins_with_a_question, of_module, of_page, texts_by_line
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pytest_lmeval"
@@ -53,8 +51,6 @@ WORDS = {
 }
 """What is refused in messages, docstrings, comments and docs, each with what to write."""
 ANY_WORD = re.compile("|".join(WORDS), re.IGNORECASE)
-# A judge's prompt decides what it answers, and a key of JSON is read by others: they stay as they are.
-KEPT = ("What stands between the tags is material", '"untold"')
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -88,19 +84,6 @@ def refused_words(text: str) -> list[str]:
     ]
 
 
-def prose(source: str) -> str:
-    """Return the strings and comments of Python ``source``, each on the lines where it is."""
-    for kept in KEPT:
-        source = source.replace(kept, '""' if kept.startswith('"') else "")
-    lines = [""] * (source.count("\n") + 2)
-    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in kinds:
-            for offset, text in enumerate(token.string.splitlines()):
-                lines[token.start[0] - 1 + offset] += f" {text}"
-    return "\n".join(lines)
-
-
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -110,7 +93,9 @@ def test_names_in_the_package_are_plain() -> None:
 
 
 def test_messages_docstrings_and_comments_are_plain() -> None:
-    found = {path.relative_to(ROOT).as_posix(): refused_words(prose(path.read_text("utf-8"))) for path in MODULES}
+    found = {
+        path.relative_to(ROOT).as_posix(): refused_words(texts_by_line(path.read_text("utf-8"))) for path in MODULES
+    }
     assert {} == {path: words for path, words in found.items() if words}
 
 
@@ -134,7 +119,7 @@ def test_a_refused_name_is_found(source: str, found: list[str]) -> None:
 
 def test_a_refused_word_is_found_in_strings_and_comments_only() -> None:
     source = 'stands = 1\nx = "it is told"\n# The board\n"""It\nstands\n"""\n'
-    assert ["2: told (says, reports)", "5: stands (is, is in, represents)"] == refused_words(prose(source))
+    assert ["2: told (says, reports)", "5: stands (is, is in, represents)"] == refused_words(texts_by_line(source))
 
 
 # Per 1,000 words. A change may lower a bound; none may rise.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from tests.sources import imported_benchmark
 
 
 def few_and_all(few: int, every: int) -> list[Any]:
@@ -21,12 +18,5 @@ def few_and_all(few: int, every: int) -> list[Any]:
 @pytest.fixture(scope="module")
 def simulation(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Import the benchmark that the module names in ``BENCHMARK``."""
-    name = request.module.BENCHMARK
-    spec = importlib.util.spec_from_file_location(f"{name}_simulation", BENCHMARKS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with imported_benchmark(request.module.BENCHMARK) as module:
+        yield module

@@ -37,7 +37,7 @@ class AdapterFacts:
     answers: bool = True
     """False if it answers nothing: a run of examples that need an answer is refused before it begins."""
     trusted: bool = False
-    """True if the code it writes is ours: it may run in the best sandbox there is, whatever level is asked for."""
+    """True if the code it writes is ours: it may run in the best sandbox there is, at any level that is asked for."""
     tells_cost: bool | None = None
     """False if its answers never have a ``cost``: ``--lm-max-cost`` is refused at once."""
     hostable: bool = False
@@ -80,7 +80,7 @@ class AdapterFacts:
 
 
 def adapter_name(adapter: object) -> str:
-    """Return the adapter's ``name``, or its class's where it has none, as text without control characters."""
+    """Return the adapter's ``name``, or its class's if it has none, as text without control characters."""
     name = getattr(adapter, "name", None)
     text = name if isinstance(name, str) and name else type(adapter).__name__
     return "".join(char if char.isprintable() else "?" for char in text)
@@ -170,7 +170,7 @@ def secrets_of(adapter: object) -> list[str]:
 
 
 def _held(adapter: object) -> Mapping[str, object]:
-    # Of what is not named like a secret, texts alone: a model's tables are no place for a password, and are long.
+    # Only texts count if their name is not that of a secret: a model's tables hold no password, and are long.
     held: Mapping[str, object] = getattr(adapter, "__dict__", {})
     return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
 

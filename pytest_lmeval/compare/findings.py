@@ -37,7 +37,7 @@ _UNKNOWN = {
 
 
 class Rule(NamedTuple):
-    """What may fail a run: its name in ``decided_by``, the verdict, whether it is in force, and what breaks it."""
+    """A reason to fail a run: its name in ``decided_by``, its verdict, if it is in force, and what breaks it."""
 
     name: str
     verdict: str
@@ -57,7 +57,7 @@ def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison 
         missed = [reason for verdict, reason in broken if verdict in ("floor", "limit")]
         found += [("pass", f"{reason}; the gate is off ('none'): this does not fail the run") for reason in missed]
     else:
-        # Of what is as grave, a passing run says first what so many examples could have shown at all.
+        # The reasons of a passing run begin with what so many examples could have shown at all.
         found = [*broken, *_compared(board, settings, comparison), *found]
         found += [("pass", reason) for reason in _no_decision(board, settings)]
     return sorted(found, key=lambda finding: _GRAVEST.index(finding[0]))

@@ -229,7 +229,7 @@ def _age(asked: Any, run_at: str) -> str:
 
 
 def selection_text(board: Leaderboard) -> str:
-    """Return how many of the tasks' examples were selected, where it was not all of them."""
+    """Return how many of the tasks' examples were selected, if not all of them."""
     counts = board.facts.selection.get("tasks", {}).values()
     if not counts:
         return ""

@@ -76,7 +76,7 @@ class HttpAdapter(ABC, Generic[Given]):
 
     @abstractmethod
     def _fields(self, model: str, request: Generate) -> Mapping[str, object]:
-        """Return the fields of the body of a request to ``model``; raise AdapterError where it cannot be asked so."""
+        """Return the fields of the body of a request to ``model``; raise AdapterError if it cannot be asked so."""
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:

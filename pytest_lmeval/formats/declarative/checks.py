@@ -78,7 +78,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
     if isinstance(calls, str) and _is_filled_in(calls):
         return
     if _has_mark(calls):
-        # What is put in for every row is judged when it is there: now only which tools and arguments are named.
+        # Values of rows are judged once they are filled in: now only the names of tools and arguments are.
         tools = [names_only(tool) for tool in tools]
     if isinstance(calls, list):
         extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}

@@ -1,4 +1,4 @@
-"""A client's request, whatever interface it speaks."""
+"""A client's request, in any of the interfaces."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _PIECES = 8
 
 
 async def stream(request: web.Request, events: Iterable[dict[str, Any]], last: bytes) -> web.StreamResponse:
-    """Reply with events, under their names where the interface gives them types, and ``last`` behind them."""
+    """Reply with events, under their names if the interface gives them types, and ``last`` behind them."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
     for event in events:

@@ -29,7 +29,7 @@ MESSAGES = "/messages"
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What reads the body of a request, and what an answer, its events and an error are in this interface.
+    """Reads the body of a request, and writes an answer, its events and an error in one interface.
 
     ``last`` comes behind all events.
     """

@@ -14,7 +14,7 @@ from pytest_lmeval.functions.clients.models import BodyPart, Limit, Loose, Optio
 from pytest_lmeval.types import Message, ToolCall
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-# What a block or a tool may have and no adapter is sent, and how the run calls it.
+# Fields of blocks and tools that no adapter is sent, and how the run calls them.
 _DROPPED = {"cache_control": "cache_control", "citations": "citations", "is_error": "tool_result.is_error"}
 _Blocks = models.or_text(lambda text: {"type": "text", "text": text})
 
@@ -46,7 +46,7 @@ class _UserMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolResult, Field(discriminator="type")]], _Blocks]
 
     def messages(self) -> Iterator[Message]:
-        """Yield a message for each block: neighbours are one turn where they are sent on."""
+        """Yield a message for each block: neighbours become one turn as they are sent on."""
         for block in self.content:
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)

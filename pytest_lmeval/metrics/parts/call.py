@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 class Call(tuple[str, Any]):
-    """A call that was made: the pair of name and arguments, and shown as one where an assert compares it."""
+    """A call that was made: the pair of name and arguments, and shown as one by an assert that compares it."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Call(tuple[str, Any]):
 
     @property
     def arguments(self) -> dict[str, Any] | str:
-        """The arguments by their names; the text that the model wrote where that is no JSON object."""
+        """The arguments by their names; the text that the model wrote if that is no JSON object."""
         found: dict[str, Any] | str = self[1]
         return found
 

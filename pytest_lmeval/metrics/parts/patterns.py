@@ -1,6 +1,6 @@
 """Regular expressions that are no literals of this package: none runs without a limit of time.
 
-A search runs here if it can only take few steps, whatever is in the text. Any other runs in the process of
+A search runs here if no text can make it take many steps. Any other runs in the process of
 worker_child.py, which executes this file by itself.
 """
 

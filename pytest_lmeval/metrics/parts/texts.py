@@ -1,4 +1,4 @@
-"""What metrics do with texts: their words, runs of them, and what two sides share.
+"""Functions of metrics on texts: their words, runs of them, and what two sides share.
 
 What can take long runs in the process of worker_child.py, which executes this file by itself.
 """

@@ -35,7 +35,7 @@ _LATE = "its format was registered after the first task file was found; register
 
 
 def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskFile | None:
-    """Return the collector of a task file, or None where no format reads such files."""
+    """Return the collector of a task file, or None if no format reads such files."""
     from pytest_lmeval.formats.files import misnamed, task_name
 
     tasks = collected(parent.config)
@@ -109,7 +109,7 @@ class TaskFile(pytest.Module):
     def share(self, item: ExampleItem) -> None:
         """Keep the fixture values of the file's first item for the others, until the file is torn down.
 
-        Not where a fixture of narrower scope than the file is in play: then each item is set up by itself.
+        Not if a fixture of narrower scope than the file is in play: then each item is set up by itself.
         """
         self._shareable = self._shareable and is_set_up_once(item)
         if self._shareable:
@@ -154,7 +154,7 @@ class TaskFile(pytest.Module):
         return loaded.tasks
 
     def _import_packages(self) -> None:
-        """Raise BadTaskFile where a folder that the file is in has an ``__init__.py`` that cannot be imported."""
+        """Raise BadTaskFile if a folder that the file is in has an ``__init__.py`` that cannot be imported."""
         for package in self.listchain():
             if isinstance(package, pytest.Package):
                 try:

@@ -111,7 +111,7 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
 
 
 def stop_session(session: pytest.Session, reason: str) -> None:
-    """Have pytest run no further item; where the board is shown, that says why."""
+    """Have pytest run no further item; the board, if it is shown, says why."""
     where = "stopped: the reason is under the leaderboard"
     session.shouldstop = where if session.config.getoption("verbose", 0) >= -1 else printable(reason, keep="")
 

@@ -52,7 +52,7 @@ def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
 
 
 def drop_tmp_path(item: pytest.Item, path: Path) -> None:
-    """Remove a folder of :func:`new_tmp_path` where pytest would: its item passed, and those that failed are kept.
+    """Remove a folder of :func:`new_tmp_path` if pytest would: its item passed, and those that failed are kept.
 
     Without ``tmppath_result_key`` every folder is kept, as far as pytest keeps what it made.
     """
@@ -107,7 +107,7 @@ def parameters_of(item: Any) -> dict[str, Any]:
 
 
 def asker_of(request: Any) -> pytest.Item | None:
-    """Return the item that a fixture is set up for, whatever its scope. Without ``_pyfuncitem`` None."""
+    """Return the item that a fixture is set up for, of any scope. Without ``_pyfuncitem`` None."""
     return getattr(request, "_pyfuncitem", None)
 
 
@@ -125,7 +125,7 @@ def cached_value(definition: Any) -> tuple[bool, object, object]:
 def set_up_by(running: Any, definition: Any, name: str) -> bool:
     """Set a fixture up on behalf of the item that runs, and tell whether there is a value now.
 
-    Only where that item would get the very same one. Without the fixture manager it is not set up.
+    Only if that item would get the very same one. Without the fixture manager it is not set up.
     """
     manager = getattr(running.session, "_fixturemanager", None)
     seen = manager.getfixturedefs(name, running) if manager is not None else None
@@ -218,9 +218,9 @@ _PLAIN = {
     *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
     *("duration", "start", "stop", "lm_word", "lmeval_alone"),
 }
-"""The attributes of the report of a passed example, where no plugin added one."""
+"""The attributes of the report of a passed example to which no plugin added one."""
 _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppath_result_key")
-"""What pytest notes of an item while it runs."""
+"""The attributes in which pytest notes the state of a running item."""
 
 
 def end_turn(item: Any) -> None:
@@ -243,7 +243,7 @@ def end_turn(item: Any) -> None:
     os.environ.pop("PYTEST_CURRENT_TEST", None)
     passed: Any = (kept_reports(item.config) or {}).get("passed")
     report: Any = passed[-1] if passed else None
-    # Where the item has not passed, the last report is that of another test, which may be none of ours.
+    # If the item has not passed, the last report is that of another test, which may be none of ours.
     is_own = report is not None and report.nodeid == item.nodeid and vars(report).keys() <= _PLAIN
     if is_own and not report.sections and not getattr(report, "lm_word", ""):
         kind = _report_of_item()

@@ -46,7 +46,7 @@ def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Cal
 
 
 def _put_back(holder: Any, place: str, stream: Any) -> None:
-    # Gone where the capture has ended.
+    # Gone once the capture has ended.
     if hasattr(holder, place):
         setattr(holder, place, stream)
 
@@ -69,7 +69,7 @@ def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
 def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
     """Return the captured output of a test so far: (phase, kind, text), to be changed in place.
 
-    Seen in pytest 7 to 9; an empty list of its own where it is missing.
+    Seen in pytest 7 to 9; an empty list of its own if it is missing.
     """
     sections = getattr(item, "_report_sections", None)
     return sections if isinstance(sections, list) else []
@@ -83,7 +83,7 @@ def show_internal_error(config: pytest.Config) -> None:
 
 
 def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
-    """Return the reports that the terminal keeps until its summary, by category; None where there is no terminal."""
+    """Return the reports that the terminal keeps until its summary, by category; None without a terminal."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     return getattr(terminal, "stats", None)
 

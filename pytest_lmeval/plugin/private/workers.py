@@ -36,7 +36,7 @@ def input_of_worker(node: Any) -> dict[str, Any]:
 
 
 def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
-    """Return what this worker will tell the controller at its end, to be added to; None where there is nobody to tell.
+    """Return what this worker will tell the controller at its end, to be added to; None if no controller is there.
 
     Values are such as execnet can send. Without ``config.workeroutput`` the controller learns of tasks from node ids.
     """
@@ -111,7 +111,7 @@ def is_controller(config: pytest.Config) -> bool:
 
 
 def expected_workers(config: pytest.Config) -> int:
-    """Return how many workers a run begins with; an ImportError where neither name of the function exists."""
+    """Return how many workers a run begins with; an ImportError if neither name of the function exists."""
     try:
         from xdist.workermanage import parse_tx_spec_config
     except ImportError:  # its name before pytest-xdist 3.7

@@ -61,7 +61,7 @@ def picked_by(config: pytest.Config) -> str:
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Return which options left which tasks how many of their examples; empty where nothing was left out."""
+    """Return which options left which tasks how many of their examples; empty if nothing was left out."""
     if all(info.selected == info.available for info in infos) and option.lm_shard is None:
         return {}
     named = {

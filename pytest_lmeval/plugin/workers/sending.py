@@ -1,4 +1,4 @@
-"""What travels between workers and the controller: of each example, made as small as it may be, and at the end.
+"""Makes what travels between workers and the controller small: of each example, and at the end.
 
 Only hooks of pytest and xdist are used. The controller says what it needs when it sets a worker up.
 """

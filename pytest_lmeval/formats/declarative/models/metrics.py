@@ -24,7 +24,7 @@ class MetricBase(Block):
     """One aggregation; ``WORDS`` are the default names of its numbers, such as ``{self.field}_mean``."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
-    key: Key | None = Field(default=None, description="What the board calls it, where name does not say.")
+    key: Key | None = Field(default=None, description="Its name on the board, unless name says another.")
     name: str | None = Field(default=None, min_length=1, max_length=100, description="What the board calls it.")
 
     @property
@@ -97,7 +97,7 @@ class CountMetric(MetricBase):
     )
     num_false_positives_field: str | None = Field(default=None, description="The field with its false positives.")
     num_false_negatives_field: str | None = Field(default=None, description="The field with its false negatives.")
-    field_gt: str | None = Field(default=None, description="The field with the true label, where labels are compared.")
+    field_gt: str | None = Field(default=None, description="The field with the true label, if labels are compared.")
     field_pred: str | None = Field(default=None, description="The field with the predicted label.")
     positive_answer: str | bool | int | None = Field(default=None, description="The label that is sought.")
 

@@ -66,7 +66,7 @@ OF_A_KEY: Mapping[str, str] = MappingProxyType(
         "providers": "a test of some providers: choose tests with -k, and adapters with --lm-adapter",
         "prompts": "a test of some prompts: a data file has all rows for all prompts",
         "rubricPrompt": _JUDGED,
-        "runSerially": "examples share nothing here, in whatever order they are asked",
+        "runSerially": "examples share nothing here, and their order does not matter",
     }
 )
 """By the key of a config, of a test or of its options that is left out alone."""

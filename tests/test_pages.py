@@ -8,20 +8,25 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import pytest_lmeval
 from pytest_lmeval.pages import REPOSITORY, page
 from tests import needs
+from tests.prose import of_page
 from tests.report.html.browser import find_chromium, running_browser
+from tests.report.html.test_accessibility import FOUND, axe
 from website.pictures import COLUMNS, IMAGES, PICTURES, svg
 from website.questions import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pytest_lmeval"
 DOCS = ROOT / "docs"
+MOST_WORDS = {"commands.md": 1910, "tasks.md": 1890, "yaml-tasks.md": 1840}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
@@ -54,6 +59,17 @@ def dead_links(path: Path) -> Iterator[str]:
 def test_every_link_leads_to_a_file_and_a_heading() -> None:
     found = {path.relative_to(ROOT).as_posix(): [*dead_links(path)] for path in PAGES}
     assert {} == {path: links for path, links in found.items() if links}
+
+
+def test_a_link_has_the_title_of_its_page_for_a_text_and_not_the_name_of_its_file() -> None:
+    found = [link for path in PAGES for link in re.findall(r"\[`?[\w/.-]+\.md`?\]\([^)]*\)", text_of(path))]
+    assert [] == found
+
+
+def test_a_guide_has_at_most_1800_words_and_all_of_them_40000() -> None:
+    words = {path.name: of_page(path.read_text("utf-8")).words for path in sorted(DOCS.glob("*.md"))}
+    assert {} == {name: count for name, count in words.items() if count > MOST_WORDS.get(name, 1800)}
+    assert sum(words.values()) <= 40_000
 
 
 def pages_named(source: str) -> Iterator[str]:
@@ -94,8 +110,12 @@ def test_the_reference_is_what_the_code_says() -> None:
     assert write["pages"]() == written, "python website/reference.py"
 
 
+# The page of the search has no heading, the drawer no name, and two buttons lie outside of it: the theme's own.
+OF_THE_THEME = ("page-has-heading-one", "landmark-unique: <aside", 'region: <span class="visually-hidden">')
+
+
 @pytest.mark.slow
-def test_the_site_is_built_strictly_and_can_be_searched_from_the_disk(tmp_path: Path) -> None:
+def test_the_site_is_built_strictly_searched_from_the_disk_and_accessible(tmp_path: Path) -> None:
     needs.installed("furo", "docs")
     chromium = find_chromium()
     if chromium is None:
@@ -106,12 +126,24 @@ def test_the_site_is_built_strictly_and_can_be_searched_from_the_disk(tmp_path: 
     with running_browser(chromium) as browser:
         browser.call("Page.navigate", url=(tmp_path / "site" / "search.html").as_uri() + "?q=quarantine")
         browser.wait_for("[...document.querySelectorAll('ul.search li a')].some(a => a.textContent == 'The gate')")
+        found = []
+        for name, width in product(("index", "gate", "functions", "reference/names"), (1280, 390)):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            browser.call("Emulation.setDeviceMetricsOverride", **size)
+            browser.call("Page.navigate", url=(tmp_path / "site" / f"{name}.html").as_uri())
+            browser.wait_for("document.readyState == 'complete' && !!document.querySelector('h1')")
+            browser.js(f"{axe()};0")
+            found += [f"{name} at {width}: {each}" for each in browser.js(FOUND) if not each.startswith(OF_THE_THEME)]
         asked = [
             event["params"]["request"]["url"]
             for event in browser.events
             if event["method"] == "Network.requestWillBeSent"
         ]
     assert [] == [url for url in asked if not url.startswith(("file:", "data:", "about:"))]
+    assert [] == found
+    signatures = (tmp_path / "site" / "reference" / "names.html").read_text("utf-8")
+    missing = [name for name in pytest_lmeval.__all__ if f'id="pytest_lmeval.{name}"' not in signatures]
+    assert ["Row", "SPEC_VERSION"] == missing, "what is neither a class nor a function"
 
 
 @pytest.mark.again

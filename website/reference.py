@@ -29,6 +29,23 @@ from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.schemas import load_schema, schema_names
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+# The names that a version brought; all others came with 0.1.
+NEW = {
+    "0.2": {
+        "Options of pytest": (
+            "--lm-cache --lm-cache-mode --lm-items --lm-judge-arg --lm-max --lm-pair-by --lm-think-tags --lm-user"
+        ),
+        "Ini keys": (
+            "lm_alpha lm_baseline lm_cache lm_forward_paths lm_gate lm_max_data_bytes lm_max_errors lm_pair_by "
+            "lm_threads"
+        ),
+        "Commands": "baseline cache history import plan publish run",
+        "Metrics": (
+            "checks contains_all contains_any drop_em drop_f1 number regex rubric starts_with tool_calls turns"
+        ),
+        "Public names": "BlockingLm Lm Row ToolCall eval_task",
+    },
+}
 _NOTE = "<!-- Written by website/reference.py: change the code, then run it. -->"
 
 
@@ -262,6 +279,18 @@ def adapter() -> str:
     return "".join(found)
 
 
+def versions() -> str:
+    """Return the page of what came with which version."""
+    found = [
+        "# What came with which version\n\nNames that are not on this page came with 0.1. "
+        "The [changelog](../../CHANGELOG.md) lists every change.\n"
+    ]
+    for version, kinds in NEW.items():
+        rows = [[kind, ", ".join(map(code, names.split()))] for kind, names in kinds.items()]
+        found.append(f"\n## {version}\n\n" + table(("kind", "new"), rows))
+    return "".join(found)
+
+
 PAGES = {
     "adapter": adapter,
     "options": options,
@@ -270,6 +299,7 @@ PAGES = {
     "files": files,
     "names": names,
     "exit-codes": exit_codes,
+    "versions": versions,
 }
 
 

@@ -1,4 +1,4 @@
-"""A model that needs no network: it does what its instructions say, and guesses where they say nothing."""
+"""A model that needs no network: it does what its instructions say, and guesses if they say nothing."""
 
 import json
 import re

@@ -279,7 +279,7 @@ class LogLikelihood:
     moves_blanks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Completion:
     """What a model wrote, and what the adapter knows of how.
 
@@ -311,6 +311,11 @@ class Completion:
     retries: int | None = None
     served_by: str = ""
     asides: tuple[Mapping[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        """Return its fields that are not at their defaults, so that a failed assert shows little beside the text."""
+        given = ((each.name, getattr(self, each.name), each.default) for each in fields_of(self))
+        return f"Completion({', '.join(f'{name}={value!r}' for name, value, default in given if value != default)})"
 
     @property
     def has_no_answer(self) -> bool:

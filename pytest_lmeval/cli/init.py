@@ -87,6 +87,11 @@ def _notes(model: ChosenModel, begin: Beginning) -> Iterator[str]:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
     if comes_from_here():
         yield "pytest-lmeval is installed from a folder of this machine: say in evals.yml where the workflow gets it"
+    folder = model.spec.partition(":")[2]
+    if model.kind == "hf" and folder.startswith(("/", ".", "~")) and not Path(folder).expanduser().is_dir():
+        yield f"{folder} is no folder here: the first run will refuse {model.spec}"
+    elif model.kind == "hf" and folder.startswith(("/", ".", "~")):
+        yield f"{folder} is a folder of this machine: the workflow needs the model, too"
     if model.is_local:
         yield f"{model.base_url} is this machine: the workflow needs an address that it can reach"
 

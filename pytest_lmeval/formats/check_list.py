@@ -38,6 +38,8 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
     """Return the name of a check; raise RecordRefused for the first thing wrong with it."""
     if not isinstance(check, dict):
         raise RecordRefused("bad_type", field, f"expected an object with metric, got {checks.type_name(check)}")
+    if "metric" not in check and "type" in check:
+        raise RecordRefused("unknown_field", f"{field}.type", "a check names its metric: write metric instead of type")
     checks.check_names(check, _OF_CHECKS, f"{field}.")
     if "metric" not in check:
         raise RecordRefused("missing_required", f"{field}.metric", "a check has the metric that it is made by")

@@ -25,15 +25,16 @@ from pytest_lmeval.types import NOTHING, POLICY_KEYS, Example
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
 
-_GUIDE = f"{page('coming-from.md')} says what becomes what"
+_GUIDE = f"{page('coming-from.md')} has a table of names"
 _HARNESS = "a task of lm-evaluation-harness"
+_ROW = "a row of a data set"
 # By the keys that give a record away, the first that has all of them.
 _RECORDS = (
     (frozenset({"input", "ideal"}), "a sample of OpenAI's evals"),
     (frozenset({"input", "target"}), "a sample of inspect_ai"),
     (frozenset({"instruction", "output"}), "a record to train on"),
     (frozenset({"messages"}), "a conversation"),
-    (frozenset({"question", "answer"}), "a row of a data set"),
+    (frozenset({"question", "answer"}), _ROW),
 )
 _FILES = (
     (frozenset({"doc_to_text"}), _HARNESS),
@@ -72,7 +73,11 @@ def foreign_file(keys: Collection[str]) -> str:
 
 def _foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]]) -> str:
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
-    guide = f"name it in a file with the key harness: {page('harness-tasks.md')}" if found == _HARNESS else _GUIDE
+    guides = {
+        _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
+        _ROW: f"name its file in a data file with a prompt: {page('questions.md')}",
+    }
+    guide = guides.get(found, _GUIDE)
     return found and f"this reads like {found}: {guide}"
 
 

@@ -57,9 +57,11 @@ def is_off(gate: Mapping[str, Any]) -> bool:
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return what is said of a run that is not gated, with the ini file that may have done that."""
+    """Return the line about a run that is not gated; it names the ini file unless the command line set the gate."""
     ini = manifest.get("ini_file")
-    return f"gate {gate['mode']}: no result can fail this run" + (f" (ini file: {ini})" if ini else "")
+    by_command = any(argument.startswith("--lm-gate") for argument in _argv(manifest))
+    by = "" if by_command or not ini else f" (set by {ini} or the environment)"
+    return f"gate {gate['mode']}: no result can fail this run{by}"
 
 
 def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:

@@ -125,6 +125,19 @@ def test_a_served_model_gets_a_profile_and_questions_that_any_model_answers(empt
         _green_then_red(empty, "pyproject.toml", "base_url =", 'system = "Be careful."\nbase_url =')
 
 
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("/no/such", "/no/such is no folder here: the first run will refuse hf:/no/such"),
+        (".", ". is a folder of this machine: "),
+    ],
+)
+def test_a_folder_of_a_model_that_no_run_or_no_workflow_finds_is_named(
+    empty: Project, lmeval: Lmeval, folder: str, said: str
+) -> None:
+    assert [line for line in _init(lmeval, f"--model=hf:{folder}") if line.startswith(said)]
+
+
 async def _works_out(exchange: Exchange) -> None:
     """Answer as the model that the request names: only ``able`` and ``gpt-4o-mini`` can count."""
     asked = exchange.seen.json

@@ -155,6 +155,14 @@ REFUSED: list[tuple[Record, str]] = [
     (_yes({"name": "checks"}), "bad_value checks[0].name: 'checks' is what the board calls all of them"),
     (_record({"targets": ["x"]}), "missing_required checks[0].metric: a check has the metric"),
     (_record({"metric": "contains_any"}), "missing_required checks[0].targets: the metric contains_any needs targets"),
+    (
+        _record({"type": "contains", "value": "x"}),
+        "unknown_field checks[0].type: a check names its metric: write metric",
+    ),
+    (
+        _record({**CODE, "extras": {"stdouts": ["3"]}}),
+        "bad_type checks[0].extras.stdouts: expected true, or no such key; the",
+    ),
     (_yes({"metric": "contains_al"}), "bad_value checks[0].metric: unknown metric 'contains_al'; did you mean"),
     (_yes({"metric": "turns"}), "bad_value checks[0].metric: turns is the metric of"),
     (_yes({"metric": "checks"}), "bad_value checks[0].metric: checks is the metric of"),
@@ -193,7 +201,7 @@ REFUSED: list[tuple[Record, str]] = [
 # What takes a registry, another check, or a pattern to be compiled.
 BEYOND = (
     *("name of checks", "unknown metric", "regular expr", "is not one of"),
-    *("nothing reads", "f1 ", "every text", "no tools"),
+    *("nothing reads", "f1 ", "every text", "no tools", "stdouts"),
 )
 
 

@@ -11,7 +11,7 @@ from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.functions.asker import messages_of
 from pytest_lmeval.functions.example import ExampleState, close_failed, open_request
 from pytest_lmeval.functions.lm import LmBase
-from pytest_lmeval.types import Message, ToolCall
+from pytest_lmeval.types import Completion, Message, ToolCall
 from tests.tables import each_row
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
@@ -19,6 +19,10 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "search", "argument
 
 def state() -> ExampleState:
     return ExampleState("task", "a", 0, lambda state, message: None)
+
+
+def test_a_completion_shows_only_the_fields_that_were_given() -> None:
+    assert "Completion(text='Riga', cost=0.5)" == repr(Completion("Riga", cost=0.5))
 
 
 def test_it_says_whose_it_is() -> None:

@@ -102,7 +102,8 @@ def plan_extras(extras: Mapping[str, Any], targets: Sequence[str]) -> Pairs | Te
     if given == ["tests"]:
         return Tests(_tests(extras["tests"]), _entry_point(extras, None))
     if extras["stdouts"] is not True:
-        raise RecordRefused(_rule(extras["stdouts"], bool), "extras.stdouts", "expected true, or no such key")
+        detail = "expected true, or no such key; the texts that the program prints are the targets"
+        raise RecordRefused(_rule(extras["stdouts"], bool), "extras.stdouts", detail)
     return Stdouts(tuple(targets))
 
 

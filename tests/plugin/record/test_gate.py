@@ -502,6 +502,11 @@ def test_a_task_that_is_asked_more_often_than_another_makes_no_part_of_a_run_dou
     result.stdout.no_fnmatch_line("*number of repeats differs*")
 
 
+def test_a_gate_that_the_command_switches_off_is_not_blamed_on_the_ini_file(small: Project) -> None:
+    result = small.run("tasks", "--lm-gate=none")
+    result.stdout.fnmatch_lines(["NOT GATED: gate none: no result can fail this run"])
+
+
 @pytest.mark.parametrize("processes", BOTH)
 def test_an_ini_file_that_switches_the_gate_off_is_named_and_nothing_has_passed(small: Project, processes: str) -> None:
     ini = "[pytest]\naddopts = --lm-gate none\nlm_task_paths = .\npythonpath = ..\n"
@@ -511,13 +516,13 @@ def test_an_ini_file_that_switches_the_gate_off_is_named_and_nothing_has_passed(
     result.stdout.fnmatch_lines(
         [
             "lmeval: adapter model:Model, gate none, *, ini tasks/pytest.ini, *",
-            "NOT GATED: gate none: no result can fail this run (ini file: tasks/pytest.ini)",
+            "NOT GATED: gate none: no result can fail this run (set by tasks/pytest.ini or the environment)",
         ]
     )
     assert "tasks/pytest.ini" == small.board()["manifest"]["ini_file"]
     text = (small.path / "reports/leaderboard.md").read_text()
     assert text.startswith("# Evals not gated: ")
-    assert "gate none: no result can fail this run (ini file: tasks/pytest.ini)" in text
+    assert "gate none: no result can fail this run (set by tasks/pytest.ini or the environment)" in text
     page = (small.path / "reports/report.html").read_text()
     assert "<h1>not gated: " in page
     told = small.lmeval("report", "reports/ledger.jsonl", "-o", "again.html").stdout.str()

@@ -69,7 +69,7 @@ async def test_word(row, lm):
 _UNRECORDED = """
 from pytest_lmeval.scoring import evaluate
 from pytest_lmeval.plugin.asking.item import ExampleItem
-from pytest_lmeval.plugin.record.run_record import RunRecord
+from pytest_lmeval.plugin.record.records import RunRecord
 
 
 def take_out(owner, name, result=None):

@@ -46,6 +46,9 @@ __all__ = [
     "not_one_of",
 ]
 
+INCOMPLETE = 3
+"""The exit code of an incomplete run."""
+
 
 _LONGEST_DETAIL = 1000
 

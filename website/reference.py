@@ -22,8 +22,8 @@ from pytest_lmeval.adapters.protocol import AnsweringAdapter, RunningAdapter
 from pytest_lmeval.cli import _MODULES as MODULES
 from pytest_lmeval.cli import COMMANDS
 from pytest_lmeval.compare.gate import LET_PASS
+from pytest_lmeval.errors import INCOMPLETE
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.plugin.record.ending import INCOMPLETE
 from pytest_lmeval.plugin.settings.options import add_options
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.schemas import load_schema, schema_names

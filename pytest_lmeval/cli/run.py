@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from pytest_lmeval.cli.output import complain
+from pytest_lmeval.errors import INCOMPLETE
 from pytest_lmeval.records.receipt import RECEIPT, read_receipt
 
-_INCOMPLETE = 3
 _PLUGIN = "pytest_lmeval.plugin.record.receipt"
 
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         return 128 - code
     if code == 0 and written is None:
         complain("lmeval run: pytest ended with 0 and without a board: no eval was run, or the process was ended")
-        return _INCOMPLETE
+        return INCOMPLETE
     if code == 0 and written:
         complain(f"lmeval run: pytest ended with 0, and its board says {written}")
     return code or written or 0

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.facts import adapter_name
 from pytest_lmeval.adapters.resolve import resolve_adapter, scrubber_of
 from pytest_lmeval.arguments import THINK_TAGS, key_value, think_tags, whole
-from pytest_lmeval.cli.dry_run import DryRun, Shown
+from pytest_lmeval.asking.engine import Engine, RequestsOf
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.board import aggregate, info_of
+from pytest_lmeval.leaderboard.rows import make_row
 from pytest_lmeval.redaction import Scrubber
+from pytest_lmeval.registry import Registry
+from pytest_lmeval.run.library import ExampleUnit
+from pytest_lmeval.run.plan import check_left
+from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings
+from pytest_lmeval.task import Task, render
 from pytest_lmeval.text import printable
+from pytest_lmeval.types import Completion, ExampleResult, Generate, LogLikelihood, LogProb, Message, Request, Response
 
 _WIDTH = 100
 
@@ -112,3 +122,150 @@ def _plain(value: Any) -> Any:
 
 def _rule(char: str) -> str:
     return char * _WIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A stage, and what is to be seen of it."""
+
+    name: str
+    value: Any
+    failed: bool = False
+
+
+class DryRun:
+    """A run of a few examples, asked one at a time; a context manager that closes the model and the judge."""
+
+    def __init__(  # all of a run
+        self,
+        registry: Registry,
+        adapter: Any,
+        judge: Any,
+        tasks: Sequence[Task],
+        count: int,
+        settings: RunSettings,
+    ) -> None:
+        def make(spec: str) -> Any:
+            return resolve_adapter(spec, registry, {}, Path.cwd())
+
+        self._run = Run(settings, registry, make)
+        self._adapter = adapter
+        self._judge = judge
+        self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> DryRun:
+        units = [unit for of_task in self.units.values() for unit in of_task]
+        self._stack.callback(self._run.close)
+        plan = self._run.plan(units, self._adapter, self._judge)
+        check_left(plan)
+        self.lacking = plan.lacking
+        self._sandbox = self._stack.enter_context(self._run.sandbox(plan))
+        answers = self._run.ask(replace(plan, batches=()), self._adapter, judge=self._judge)
+        self._engine: Any = _Witness(answers.engine)
+        self._answers = answers.through(self._engine)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def example(self, unit: ExampleUnit) -> tuple[ExampleResult, list[Shown]]:
+        """Ask about an example and score it; return its result, and the stages up to the one that failed, if any."""
+        engine = self._engine
+        result = self._run.score(unit, self._answers, render, self._judge, self._sandbox)
+        stages = [Shown("Dataset row", unit.task.record(unit.example))]
+        if engine.requests:
+            stages.append(Shown("Solver input", [_asked(request) for request in engine.requests]))
+        if engine.responses is None:
+            return result, [*stages, Shown("Solver", result.error, failed=True)]
+        if engine.responses:
+            stages.append(Shown("Solver output", [_answered(response) for response in engine.responses]))
+        return result, [*stages, *_scores(result)]
+
+    def metrics(self, task: Task, results: Sequence[ExampleResult]) -> Shown:
+        """Return the metrics over ``results``: the task's own, where it has any, and those of its row."""
+        info = info_of(task, selected=len(results))
+        found, failures = aggregate([info], results, lambda _: task)
+        row = make_row(info, results, aggregates=found.get(task.name, {}))
+        # What is measured by aggregations alone has a metric by name, and no value for it.
+        known = {name: value for name, value in row.metrics.items() if value is not None}
+        metrics: dict[str, Any] = {"score": row.score, **known}
+        if problem := "; ".join(failures) or row.problem:
+            return Shown("Metrics", {**metrics, "error": problem}, failed=True)
+        more = {name: getattr(row, name) for name in ("classes", "confusion", "calibration", "notes")}
+        return Shown("Metrics", {**metrics, **{name: value for name, value in more.items() if value}})
+
+
+class _Witness:
+    """An engine that keeps what it was last asked and answered; ``responses`` is None where there was no answer."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.requests: Sequence[Request] = ()
+        self.responses: Sequence[Response] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def respond(self, key: Any, requests_of: RequestsOf) -> list[Response]:
+        self.requests, self.responses = (), None
+
+        def keeping(unit: Any) -> Sequence[Request]:
+            self.requests = requests_of(unit)
+            return self.requests
+
+        responses = self._engine.respond(key, keeping)
+        self.responses = responses
+        return responses
+
+
+def _asked(request: Request) -> Any:
+    if isinstance(request, LogLikelihood):
+        talk = {"messages": _turns(request.messages)} if request.messages else {}
+        return {**talk, "context": request.context, "continuation": request.continuation}
+    assert isinstance(request, Generate)
+    said = {"prompt": request.prompt} if isinstance(request.prompt, str) else {"messages": _turns(request.prompt)}
+    choice = {"tool_choice": request.tool_choice} if request.tool_choice else {}
+    return {**said, **({"tools": [tool["name"] for tool in request.tools], **choice} if request.tools else {})}
+
+
+def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _answered(response: Response) -> Any:
+    if isinstance(response, LogProb):
+        return {"log_probability": response.total, "greedy": response.greedy}
+    assert isinstance(response, Completion)
+    known = {
+        name: getattr(response, name)
+        for name in ("finish_reason", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
+    }
+    thoughts = {"thoughts": response.thoughts} if response.thoughts else {}
+    calls = [{"name": call.name, "arguments": call.values or call.arguments} for call in response.tool_calls]
+    return {
+        **thoughts,
+        "text": response.text,
+        **({"tool_calls": calls} if calls else {}),
+        **{name: value for name, value in known.items() if value not in (None, "")},
+    }
+
+
+def _scores(result: ExampleResult) -> Iterator[Shown]:
+    details = dict(result.details)
+    for key, fields in details.pop("scorers", {}).items():
+        judged = [entry for entry in details.get("judge", ()) if entry["scorer"] == key]
+        yield Shown(f"Scorer {key}", {**fields, **({"judge": judged} if judged else {})})
+    scorers = result.details.get("scorers", {})
+    if others := [entry for entry in details.pop("judge", ()) if entry["scorer"] not in scorers]:
+        yield Shown("Judge", others)
+    if result.is_error:
+        yield Shown("Scores", result.error, failed=True)
+        return
+    applies = {} if result.status == "measured" else {"threshold": result.threshold}
+    score = {"status": result.status, "score": result.score, **applies}
+    excluded = {"reason": result.error} if result.error else {}
+    prediction: dict[str, Any] = {"prediction": result.predictions[0]} if result.predictions else {}
+    if len(result.predictions) > 1:
+        prediction = {"predictions": list(result.predictions)}
+    yield Shown("Score", {**score, **excluded, **prediction, **details})

@@ -254,12 +254,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     tasks = session.config.stash.get(COLLECTED, None)
     if tasks is not None:
-        from pytest_lmeval.plugin.asking.prepare import prepare
+        from pytest_lmeval.plugin.asking.state import prepare
 
         prepare(tasks, session)
         if is_worker(session.config):
-            from pytest_lmeval.plugin.workers.rows import send_contents
-            from pytest_lmeval.plugin.workers.sending import pack_reports
+            from pytest_lmeval.plugin.workers.sending import pack_reports, send_contents
 
             send_contents(session, tasks)
             pack_reports(session.config)
@@ -295,7 +294,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
     except (KeyboardInterrupt, Warning) as error:
         from pytest_lmeval.plugin.common.report import add_to_report
-        from pytest_lmeval.plugin.record.ending import ctrl_c_in
+        from pytest_lmeval.plugin.record.recorder import ctrl_c_in
 
         ctrl_c = ctrl_c_in(error)
         if ctrl_c is None:

@@ -44,7 +44,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
         tasks.leave(path, _LATE if late else misnamed(path) or _named_in_vain(path, parent))
         return None
     if parent.config.option.lm_concurrency >= WORTH_A_PROCESS:
-        from pytest_lmeval.plugin.asking.spare import begin_spares
+        from pytest_lmeval.plugin.asking.state import begin_spares
 
         begin_spares(parent.config)
     file: TaskFile = file_node(TaskFile, parent, path)

@@ -24,7 +24,7 @@ from pytest_lmeval.leaderboard.explained import reasons_of, scores_text, shown_o
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.numbers import beside
-from pytest_lmeval.plugin.settings.report_dir import rerun_facts
+from pytest_lmeval.plugin.settings.models import rerun_facts
 from pytest_lmeval.report.wording import rerun_parts, with_item
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult

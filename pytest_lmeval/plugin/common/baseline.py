@@ -9,8 +9,7 @@ import pytest
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.settings.checks import check_baseline_exists
-from pytest_lmeval.plugin.settings.models import whole
-from pytest_lmeval.plugin.settings.report_dir import report_dir, selection_of
+from pytest_lmeval.plugin.settings.models import report_dir, selection_of, whole
 from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, with_usage_errors
 from pytest_lmeval.records.boardfile import PREVIOUS
 

@@ -37,7 +37,7 @@ from pytest_lmeval.types import Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
-    from pytest_lmeval.plugin.evals.async_fixtures import Instance
+    from pytest_lmeval.plugin.evals.process import Instance
 
 _ROWS = "lmeval_rows"
 _REPEAT = "__pytest_repeat_step_number"
@@ -75,7 +75,7 @@ _SOURCES = pytest.StashKey[TestSources]()
 def parametrize(collector: pytest.Collector, function: Any) -> None:
     """Give an eval function the rows of its data, as pytest gives parameters; bad data are a collection error."""
     if collector.config.option.lm_concurrency >= WORTH_A_PROCESS:
-        from pytest_lmeval.plugin.asking.spare import begin_spares
+        from pytest_lmeval.plugin.asking.state import begin_spares
 
         begin_spares(collector.config)
     task = declared(function)
@@ -123,15 +123,14 @@ def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunStat
     """Return what begins the eval functions among the ``items`` of a run once it is planned; None without any."""
     if not any(map(is_function, items)):
         return None
-    from pytest_lmeval.plugin.evals.async_fixtures import instances_of_others
+    from pytest_lmeval.plugin.evals.process import instances_of_others
 
     return partial(_begin, instances_of_others(session.items))
 
 
 def _begin(others: Mapping[Instance, pytest.Item], state: RunState) -> None:
     """Register the hooks of the eval functions of a run that is planned."""
-    from pytest_lmeval.plugin.evals.async_fixtures import AsyncFixtures
-    from pytest_lmeval.plugin.evals.process import EvalHooks
+    from pytest_lmeval.plugin.evals.process import AsyncFixtures, EvalHooks
 
     evals, register = session_of(state), state.config.pluginmanager.register
     register(EvalHooks(evals), f"lmeval-evals-{state.label}")

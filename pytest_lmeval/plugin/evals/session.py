@@ -25,18 +25,19 @@ from pytest_lmeval.plugin.private.items import arguments_of, closure_of, paramet
 from pytest_lmeval.plugin.private.reports import crash_of, uncaptured
 from pytest_lmeval.plugin.private.workers import is_worker, worker_input
 from pytest_lmeval.plugin.settings.models import of_model
+from pytest_lmeval.report.wording import duration
 from pytest_lmeval.run.run import scrubbed
 from pytest_lmeval.text import own_name
 from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
-    from pytest_lmeval.plugin.evals.alone import RanAlone
     from pytest_lmeval.plugin.evals.item import EvalItem
 
 _LOOK_S = 0.25
 _PATIENCE_S = 5.0
 _BLOCKED_S = 10.0
 _MOST_NOTES = 20
+_WORTH_A_NOTE_S = 1.0
 # From so many requests in flight on a quarter more functions run: between two requests of a function, and at its
 # beginning and its end, none of it is in flight.
 _MANY = 32
@@ -68,7 +69,8 @@ class EvalSession:
         # Sentences, each once; and how many examples of a task ran one at a time, by the reason.
         self._notes: dict[str, None] = {}
         self._one_by_one: Counter[tuple[str, str]] = Counter()
-        self._alone: RanAlone | None = None
+        # How many examples of each task ran alone though they need not have, and for how many seconds.
+        self._alone: dict[str, tuple[int, float]] = {}
         self._blocking: set[str] = set()
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
         self._shows_setup = self._config.getoption("setupshow", False)
@@ -143,11 +145,9 @@ class EvalSession:
         self._now = None
         may_have = not item.runs_beside and item.spec is not None and item.spec.threads is None
         if may_have and not self._starter.needs_of(item).reason:
-            if self._alone is None:
-                from pytest_lmeval.plugin.evals.alone import RanAlone
-
-                self._alone = RanAlone()
-            self._alone.note(item.task.name, running)
+            count, seconds = self._alone.get(item.task.name, (0, 0.0))
+            seconds += sum(outcome.seconds for outcome in running.outcomes)
+            self._alone[item.task.name] = count + 1, seconds
         self._lms.pop(item, None)
         item.ran = running
         for outcome in running.outcomes:
@@ -211,7 +211,12 @@ class EvalSession:
             f"{task}: {count} example{'s' if count > 1 else ''} ran one at a time: {reason}"
             for (task, reason), count in self._one_by_one.items()
         ]
-        waited += self._alone.lines(self._at_once) if self._alone is not None else ()
+        waited += [
+            f"{task}: {count} examples of a def function ran one at a time ({duration(seconds)}); "
+            f"threads=True runs {self._at_once} at once"
+            for task, (count, seconds) in self._alone.items()
+            if count > 1 and seconds >= _WORTH_A_NOTE_S
+        ]
         # Equal counts of two processes are two notes.
         counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
         others = list(self._notes)

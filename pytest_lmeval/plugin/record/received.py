@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.errors import INCOMPLETE
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.common.report import WorkerReport
 from pytest_lmeval.plugin.private.reports import is_rerun
+from pytest_lmeval.plugin.private.workers import is_stepwise_stop, worker_failures
 from pytest_lmeval.types import FAILED, UNSCORED, ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.compare.gate import Decision
 
 
 class Received:
@@ -146,3 +152,63 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     if late := [*one.get("late", ()), *other.get("late", ())]:
         both["late"] = late
     return both
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a session ended besides the results of its examples.
+
+    ``status`` is pytest's own exit code. ``interrupted`` says that Ctrl-C reached this process or a worker,
+    ``by_choice`` that -x, --maxfail or --sw stopped the run, ``lost`` that not all tests reported completion.
+    ``uncollected`` are the node ids of what pytest could not collect.
+    """
+
+    status: int
+    interrupted: bool = False
+    by_choice: bool = False
+    lost: bool = False
+    uncollected: Sequence[str] = ()
+
+    def why_cut_short(self, unfinished: Iterable[str]) -> list[str]:
+        """Return why a session did not finish although no result is missing; empty if it finished.
+
+        ``unfinished`` are the node ids of examples that did not report completion. That matters only where the exit
+        status is 0: any other has its own reason.
+        """
+        if self.status == pytest.ExitCode.INTERRUPTED and not self.by_choice:
+            return ["the session was interrupted"]
+        if self.status == pytest.ExitCode.INTERNAL_ERROR:
+            return ["the session ended with an internal error"]
+        if self.status != pytest.ExitCode.OK:
+            return []
+        return [f"{nodeid} did not report completion" for nodeid in unfinished]
+
+    def exit_code(self, decision: Decision, *, missing: bool, has_board: bool, unwritten: bool) -> int:
+        """Return the exit code of a run on which ``decision`` was made.
+
+        ``missing`` says that examples have no result. ``has_board`` says that leaderboard.json is written,
+        ``unwritten`` that a report is not.
+        """
+        if self.status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
+            return self.status
+        if not has_board:
+            return INCOMPLETE
+        if (missing or self.status == pytest.ExitCode.INTERRUPTED) and self.by_choice:
+            return int(pytest.ExitCode.TESTS_FAILED)
+        if decision.exit_code in (INCOMPLETE, pytest.ExitCode.USAGE_ERROR):
+            return decision.exit_code
+        if self.status != pytest.ExitCode.OK:
+            return self.status
+        if decision.exit_code or unwritten:
+            return int(pytest.ExitCode.TESTS_FAILED)
+        return INCOMPLETE if self.lost else self.status
+
+
+def ending_of(
+    session: pytest.Session, status: int, *, interrupted: bool, lost: bool, uncollected: Sequence[str]
+) -> Ending:
+    """Return how ``session`` ended, in the process that receives all of its reports."""
+    limit = session.config.option.maxfail
+    failures = max(session.testsfailed, worker_failures(session.config))
+    by_choice = bool(limit and failures >= limit) or is_stepwise_stop(session)
+    return Ending(status=int(status), interrupted=interrupted, by_choice=by_choice, lost=lost, uncollected=uncollected)

@@ -6,20 +6,22 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_lmeval.errors import INCOMPLETE
 from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
 from pytest_lmeval.plugin.common.report import Notes
 from pytest_lmeval.plugin.private.reports import end_capture, kept_reports, show_internal_error
 from pytest_lmeval.plugin.private.workers import is_controller
-from pytest_lmeval.plugin.record.ending import ExitGuard, ctrl_c_in, ending_of
 from pytest_lmeval.plugin.settings.models import COLLECTED
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.record.records import Records
+
+_PATIENCE_S = 30.0
 
 
 class Recorder:
@@ -67,7 +69,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        from pytest_lmeval.plugin.workers.rows import check_contents
+        from pytest_lmeval.plugin.workers.sending import check_contents
 
         self._workers.add(node.gateway.id)
         check_contents(self.config, node, ids)
@@ -203,6 +205,8 @@ class Recorder:
             self._lost = session.testscollected - self._finished
         if self.records is None:
             return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
+        from pytest_lmeval.plugin.record.received import ending_of
+
         uncollected = list(self._notes.uncollected)
         ending = ending_of(session, status, interrupted=self._was_interrupted, lost=lost, uncollected=uncollected)
         return self.records.finish(session, ending)
@@ -283,3 +287,56 @@ def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
     kept = reports.get("") if reports is not None else None
     while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
         kept.pop()
+
+
+def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the Ctrl-C that ``error`` is, or that it has replaced.
+
+    pluggy warns of every exception that passes an old-style hook wrapper; where warnings are errors, that one goes on.
+    """
+    while isinstance(error, Warning):
+        error = error.__context__
+    # Its subclasses are pytest's and xdist's own ways to stop.
+    return error if type(error) is KeyboardInterrupt else None
+
+
+class ExitGuard:
+    """Replaces ``os._exit`` during a run: the first call winds the run up, then the process ends.
+
+    ``ending`` is the lock of whoever ends the run, by this guard or in the ordinary way. Calls from other threads wait
+    for it; a call from within the ending ends the process at once. Neither ends it with status 0.
+
+    A forked child ends as it would have: only the process that made the guard is held to it.
+    """
+
+    def __init__(self, wind_up: Callable[[int], int], ending: threading.RLock) -> None:
+        self._wind_up = wind_up
+        self._ending = ending
+        self._is_winding_up = False
+        self._owner = os.getpid()
+        self._exit = os._exit
+
+    def install(self) -> None:
+        """Take the place of ``os._exit``."""
+        os._exit = self
+
+    def remove(self) -> None:
+        """Give ``os._exit`` its place back, if this has it."""
+        if os._exit is self:
+            os._exit = self._exit
+
+    def __call__(self, status: int) -> NoReturn:
+        if os.getpid() == self._owner:
+            # Never released: the process ends here. The wait has a limit because the thread that holds the lock may
+            # itself wait for this one.
+            held = self._ending.acquire(timeout=_PATIENCE_S)
+            status = self._wound_up(status) if held and not self._is_winding_up else status or INCOMPLETE
+        self._exit(status)
+
+    def _wound_up(self, status: int) -> int:
+        self._is_winding_up = True
+        try:
+            return self._wind_up(status)
+        except BaseException:  # whatever it is, it must not return to the caller of os._exit
+            traceback.print_exc()
+            return status or INCOMPLETE

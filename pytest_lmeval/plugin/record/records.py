@@ -1,24 +1,310 @@
-"""The records of all models of a run, by label; that of a single model has the empty label."""
+"""The record of one model's run in the controlling process: the ledger, the board, its files, the exit code."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_lmeval.asking.policy import Wait
+from pytest_lmeval.compare.gate import Decision, decide, renewed
+from pytest_lmeval.errors import INCOMPLETE, UsageError
+from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
+from pytest_lmeval.leaderboard.details import asked_model
+from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.plugin.asking.state import files_of_run, make_run
+from pytest_lmeval.plugin.collect.collected import collected, remarks_of
 from pytest_lmeval.plugin.common.report import WorkerReport
+from pytest_lmeval.plugin.private.reports import is_crash
 from pytest_lmeval.plugin.private.workers import is_controller
-from pytest_lmeval.plugin.record.ending import INCOMPLETE, Ending
-from pytest_lmeval.plugin.record.run_record import RunRecord
-from pytest_lmeval.plugin.settings.models import by_label, configs
-from pytest_lmeval.plugin.settings.report_dir import SELECTION, folder_of_run, report_dir
-from pytest_lmeval.plugin.settings.settings import with_usage_errors
+from pytest_lmeval.plugin.record.received import Ending, Received, failed_besides
+from pytest_lmeval.plugin.record.report_files import ReportFiles, report_gate
+from pytest_lmeval.plugin.record.run_facts import info_of, manifest_of, shard_facts
+from pytest_lmeval.plugin.settings.checks import UNHEEDED
+from pytest_lmeval.plugin.settings.models import (
+    RUN,
+    SELECTION,
+    by_label,
+    configs,
+    folder_of_run,
+    held_ledger,
+    report_dir,
+    selection_of,
+    whole,
+)
+from pytest_lmeval.plugin.settings.settings import (
+    gate_settings,
+    registry_of,
+    resolved_of,
+    scrubber_of_run,
+    spec_of,
+    with_usage_errors,
+)
+from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.boardfile import set_aside_reports
+from pytest_lmeval.records.ledger import Ledger, ending
+from pytest_lmeval.records.ledger_lines import IN_MEMORY, LONG
+from pytest_lmeval.run.resumption import Resumption
+from pytest_lmeval.run.settings import timestamp
+from pytest_lmeval.types import ExampleResult
+
+if TYPE_CHECKING:
+    from pytest_lmeval.plugin.record.progress import LongestTest, Progress
+    from pytest_lmeval.records.stored import StoredLine
+
+
+class RunRecord:
+    """The record of a run of so many ``examples`` by the model called ``label``, from the ledger to the board.
+
+    ``code`` is the exit code that it makes, ``remarks`` what the board says besides its rows.
+    """
+
+    def __init__(self, config: pytest.Config, label: str, examples: int, *, has_workers: bool) -> None:
+        self.config = config
+        self.label = label
+        self.examples = examples
+        state = config.stash.get(RUN, None)
+        # A controller runs nothing itself.
+        self._run = state.run if state is not None else None
+        self._files = state.files if state is not None else files_of_run(config, examples)
+        self.report_dir = self._files.report_dir
+        self.ledger = Ledger(self.report_dir)
+        self.is_first = not self.ledger.path.exists()
+        self.is_open = False
+        self.per_example = bool(config.option.lm_include_per_example)
+        self.board: Leaderboard | None = None
+        # The gate's verdict and reasons, once there is a board.
+        self.gate: Mapping[str, Any] = {}
+        self.remarks: Sequence[str] = ()
+        # Milliseconds of CPU per example, once all have run.
+        self.harness_ms: float | None = None
+        # Until the board is written: whatever ends the process before has ended it too early.
+        self.code = INCOMPLETE
+        self.gate_settings = gate_settings(config)
+        self._scrubber = scrubber_of_run(config)
+        self.baseline = self._files.baseline
+        self.files = ReportFiles(config, self.report_dir, self.baseline)
+        is_own = not config.option.lm_resume or held_ledger(config, examples).parent == self.report_dir
+        self.resumption = Resumption(self._files.held, is_own=is_own)
+        self._has_workers = has_workers
+        self.received = Received(ExampleResult.from_json, knows_items=not has_workers)
+        self._started = timestamp()
+        self._began = time.monotonic()
+        self._progress: Progress | None = None
+        # Of the lines that the ledger got.
+        self._characters = 0
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The circumstances of the run, looked up when it began: git is asked once."""
+        return self._scrubber.scrub_answer(manifest_of(self.config))
+
+    def open_ledger(self) -> None:
+        """Start the ledger, move the reports of an earlier run aside; an unusable report dir is a pytest.UsageError."""
+        resume = self.config.option.lm_resume and self.resumption.goes_on
+        try:
+            header = {"timestamp": self._started, "asking": self._files.asking, "manifest": self.manifest}
+            self.ledger.claim()
+            self.files.set_aside_old()
+            self.ledger.open(header, resume=resume)
+            if not resume:
+                remove_journal(self.report_dir)
+        except BaseException as error:
+            # A file left open is a warning later, and maybe an error.
+            self.ledger.close(None)
+            if isinstance(error, UsageError):
+                raise pytest.UsageError(str(error)) from None
+            raise
+        self.is_open = True
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Note what a report says of an example; its result is for this recorder, not for other report writers."""
+        if report.failed and is_crash(report):
+            self.resumption.withdraw(self.received.lose(report.nodeid))
+        elif taken := self.received.take(report):
+            self._keep(report.nodeid, *taken)
+
+    def _keep(self, nodeid: str, result: ExampleResult, line: str) -> None:
+        if self._progress is not None:
+            self._progress.clear()
+        if result.status not in ("passed", "failed"):
+            from pytest_lmeval.plugin.record.progress import show_words
+
+            show_words(self.config)
+        is_held = self.resumption.takes(result)
+        if not is_held:
+            self.ledger.append(line)
+        self._characters += len(line)
+        if self._characters > IN_MEMORY and len(line) > LONG:
+            self._let_go(nodeid, self.resumption.stored(result) if is_held else self.ledger.stored(line))
+
+    def _let_go(self, nodeid: str, line: StoredLine | None) -> None:
+        """Read the texts of a result from its ``line`` in a ledger from now on, if it has one."""
+        if line is not None:
+            from pytest_lmeval.records.stored import stored
+
+            self.received.results[nodeid] = stored(self.received.results[nodeid], line)
+
+    def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
+        """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
+        if self._progress is None:
+            from pytest_lmeval.plugin.record.progress import Progress
+
+            self._progress = Progress(self.config, self.received)
+        self._progress.tick(in_flight, wait)
+
+    def finish(self, session: pytest.Session, ending: Ending) -> None:
+        """Build and write the board, and set the exit code.
+
+        The code is fixed before any hook of the project sees the board: a hook that fails can only make a run fail that
+        would have passed.
+        """
+        if self.board is not None:
+            return
+        ending = replace(ending, interrupted=ending.interrupted or self.received.interrupted)
+        board, decision = self._write_board(self._why_cut_short(ending))
+        self.code = ending.exit_code(
+            decision,
+            missing=bool(board.facts.missing),
+            has_board=self.files.has_board,
+            unwritten=bool(self.files.failures),
+        )
+        self.files.show_to_project(board)
+        self.code = self.code or int(bool(self.files.failures))
+        report_gate(session, board, self.files.failures, self.label)
+
+    def give_up(self, reason: str) -> None:
+        """Write the board of a run that ends here and now, incomplete: ``code`` stays as it is."""
+        board, _ = self._write_board([reason])
+        self.files.show_to_project(board)
+
+    def board_json(self) -> dict[str, Any]:
+        """Return the board as its file has it."""
+        assert self.board is not None
+        return self.board.to_json(per_example=self.per_example)
+
+    def _why_cut_short(self, ending: Ending) -> list[str]:
+        """Return why the run is incomplete, as far as that does not follow from the results."""
+        uncollected = [f"{nodeid} could not be collected, and may hold evals" for nodeid in ending.uncollected]
+        return [*self._why_no_result(ending), *uncollected]
+
+    def _why_no_result(self, ending: Ending) -> list[str]:
+        received = self.received
+        if received.missing:
+            return self._why_stopped()
+        if received.expected and not received.results and self.config.option.lm_shard is None:
+            return ["every example was skipped: nothing was measured"]
+        if self._has_workers and not received.tasks:
+            return ["all workers crashed before reporting their selection"]
+        why = ending.why_cut_short(received.unfinished)
+        return (self._why_stopped() or why) if why else []
+
+    def _why_stopped(self) -> list[str]:
+        stopped = self.received.stopped or (self._run.stopped if self._run is not None else "")
+        return [stopped] if stopped else []
+
+    def _write_board(self, cut_short: Sequence[str]) -> tuple[Leaderboard, Decision]:
+        tasks = collected(self.config)
+        known = {**self.received.tasks, **tasks.tasks}
+        infos, results = self._infos(known), list(self.received.results.values())
+        aggregates, failures = aggregate(infos, results, tasks.task_again)
+        found = (
+            self.received.facts or (self._run or make_run(self.config, registry_of(self.config), self._files)).facts()
+        )
+        adapters = self._adapters(results)
+        mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
+        reasons = (*found.get("lacking", ()), *cut_short, *failures, *mixed, *found.get("late", ()))
+        facts = self._scrubber.scrub_answer(self._facts(known, found, adapters, reasons))
+        board, decision = self._decided(build_board(infos, results, facts, aggregates))
+        self.board, self.gate, self.remarks = board, board.facts.gate or {}, board.remarks
+        self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))
+        if self.ledger.failure is not None:
+            self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
+        self.files.write(board, results, per_example=self.per_example)
+        if board.complete:
+            remove_journal(self.report_dir)
+        if board.complete and self.files.has_board and not self.config.option.lm_resume:
+            self.ledger.leave_replaced(report_dir(whole(self.config)))
+        return board, decision
+
+    def _decided(self, board: Leaderboard) -> tuple[Leaderboard, Decision]:
+        """Return the board with the gate's decision about it, and the decision."""
+        # A shard is judged once it is merged.
+        baseline = None if "shard" in board.facts.selection else self.baseline
+        decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
+        if self.gate_settings.update:
+            decision = renewed(decision, *self.files.update_baseline(board))
+        if why := getattr(self.config, "lm_without_baseline", ""):
+            decision = renewed(decision, "new", why)
+        return replace(board, facts=replace(board.facts, gate=decision.to_json())), decision
+
+    def _infos(self, known: Mapping[str, TaskInfo]) -> list[TaskInfo]:
+        """Return the tasks of which an example was selected, with those that only their results name."""
+        all_known = dict(known)
+        for nodeid, result in self.received.results.items():
+            if result.task not in all_known:
+                all_known[result.task] = info_of(self.config.rootpath, nodeid, result.task)
+        return [info for info in all_known.values() if info.selected != 0]
+
+    def _adapters(self, results: Sequence[ExampleResult]) -> list[str]:
+        # What came before there was an adapter, an error or a function that asks nothing, knows only the name that was
+        # asked for.
+        answered = [result for result in results if not result.is_error] or results
+        names = {result.adapter for result in answered if result.adapter}
+        if len(names) > 1:
+            names = {result.adapter for result in answered if result.adapter and asked_model(result)} or names
+        return sorted(names)
+
+    def _facts(
+        self,
+        known: Mapping[str, TaskInfo],
+        found: Mapping[str, Any],
+        adapters: Sequence[str],
+        reasons: tuple[str, ...],
+    ) -> RunFacts:
+        """Return what the board says besides its rows, of a run that did not finish for these ``reasons``."""
+        received, option = self.received, self.config.option
+        most = option.lm_max_errors.of(len(received.expected))
+        cached = _cache_remarks(found["cache"], self._started) if "cache" in found else ()
+        remarks = (*received.remarks, *remarks_of(self.config), *self.config.stash.get(UNHEEDED, ()), *cached)
+        return RunFacts(
+            timestamp=self._started,
+            adapter=", ".join(adapters) or spec_of(self.config),
+            adapter_options=resolved_of(self.config).options,
+            missing=received.missing,
+            skipped=len(received.skipped),
+            max_errors=most,
+            selection=selection_of(option, list(known.values())),
+            bad_records=[fault for info in known.values() for fault in info.bad_records],
+            manifest={
+                "wall_s": round(time.monotonic() - self._began, 1),
+                **({} if self.harness_ms is None else {"harness_ms": self.harness_ms}),
+                **self.manifest,
+                **found,
+                **(shard_facts(known) if option.lm_shard else {}),
+            },
+            finished=not reasons,
+            interruptions=reasons,
+            failures=failed_besides(received.failed, received.statuses, most) if received.failed else (),
+            reruns=received.reruns,
+            remarks=tuple(dict.fromkeys(remarks)),
+            mode=self.gate_settings.mode,
+            floors=self.gate_settings.floors,
+            limits=self.gate_settings.limits,
+        )
+
+
+def _cache_remarks(cache: Mapping[str, Any], started: str) -> Sequence[str]:
+    from pytest_lmeval.report.wording import cache_lines
+
+    return cache_lines(cache, started)
+
 
 _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
 

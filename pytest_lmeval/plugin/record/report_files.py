@@ -17,8 +17,7 @@ from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.leaderboard.aggregations import core_csv
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.plugin.private.reports import rerunning_plugins, suite_properties
-from pytest_lmeval.plugin.settings.models import whole
-from pytest_lmeval.plugin.settings.report_dir import report_dir
+from pytest_lmeval.plugin.settings.models import report_dir, whole
 from pytest_lmeval.plugin.settings.settings import label_of, registry_of
 from pytest_lmeval.records.boardfile import set_aside_reports, write_leaderboard
 from pytest_lmeval.report.markdown import markdown

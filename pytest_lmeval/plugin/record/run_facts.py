@@ -16,8 +16,7 @@ import pytest
 
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.settings.checks import FROM_INI
-from pytest_lmeval.plugin.settings.models import ENVIRONMENT, configs
-from pytest_lmeval.plugin.settings.report_dir import rerun_facts, shown_report_dir
+from pytest_lmeval.plugin.settings.models import ENVIRONMENT, configs, rerun_facts, shown_report_dir
 from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, label_of, resolved_of
 from pytest_lmeval.records.receipt import RUN_ID, named_run
 from pytest_lmeval.redaction import redact

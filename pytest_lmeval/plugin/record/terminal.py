@@ -20,8 +20,7 @@ from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private.reports import kept_reports
 from pytest_lmeval.plugin.record.report_files import UNWRITTEN
 from pytest_lmeval.plugin.settings.checks import SET_ASIDE
-from pytest_lmeval.plugin.settings.models import COLLECTED
-from pytest_lmeval.plugin.settings.report_dir import SELECTION, report_dir
+from pytest_lmeval.plugin.settings.models import COLLECTED, SELECTION, report_dir
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
 from pytest_lmeval.records.boardfile import NO_RESULT
 from pytest_lmeval.records.ledger import KEPT
@@ -41,8 +40,7 @@ from pytest_lmeval.types import OVERALL, ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.common.report import Notes
-    from pytest_lmeval.plugin.record.records import Records
-    from pytest_lmeval.plugin.record.run_record import RunRecord
+    from pytest_lmeval.plugin.record.records import Records, RunRecord
 
 _SHOWN = 20
 _LONG = 200

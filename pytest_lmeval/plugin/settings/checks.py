@@ -14,9 +14,8 @@ import pytest
 from pytest_lmeval.arguments import MaxErrors, level
 from pytest_lmeval.errors import UnknownName, did_you_mean
 from pytest_lmeval.plugin.private.reports import ini_keys
-from pytest_lmeval.plugin.settings.models import labels_of
+from pytest_lmeval.plugin.settings.models import labels_of, picked_by
 from pytest_lmeval.plugin.settings.options import GATES
-from pytest_lmeval.plugin.settings.report_dir import picked_by
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
     configs_of,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_lmeval.plugin.record import ending
-from pytest_lmeval.plugin.record.ending import ExitGuard
+from pytest_lmeval.plugin.record import recorder
+from pytest_lmeval.plugin.record.recorder import ExitGuard
 
 
 class Ended(BaseException):
@@ -62,7 +62,7 @@ def test_a_call_from_winding_up_ends_at_once_and_not_green(ended: list[int]) -> 
 
 
 def test_a_thread_that_the_ending_waits_for_ends_not_green(ended: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ending, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(recorder, "_PATIENCE_S", 0.01)
     lock = threading.RLock()
     with lock:
         thread = threading.Thread(target=call, args=(lambda status: 0, lock))

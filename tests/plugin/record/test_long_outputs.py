@@ -10,10 +10,10 @@ from tests.conftest import BOTH, Project
 
 # As if every line were long, and all before it filled the memory.
 CONFTEST = """
-from pytest_lmeval.plugin.record import run_record
+from pytest_lmeval.plugin.record import records
 from pytest_lmeval.records import runfile, stored
 
-run_record.IN_MEMORY = run_record.LONG = stored._SHORT = runfile.LARGE = -1
+records.IN_MEMORY = records.LONG = stored._SHORT = runfile.LARGE = -1
 
 
 def pytest_lmeval_leaderboard(leaderboard):

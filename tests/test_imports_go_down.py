@@ -35,7 +35,7 @@ ROWS = (
 )
 # The rooms of the plugin, each a row of its own. What only a type checker imports may go up there.
 PLUGIN = (
-    *("__init__", "fixtures", "record", "workers", "evals", "asking", "collect", "common", "settings", "hookspecs"),
+    *("__init__", "record", "workers", "evals", "asking", "collect", "common", "settings", "hookspecs"),
     "private",
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row.split()}
@@ -284,7 +284,7 @@ def test_a_violation_names_its_line(tmp_path: Path) -> None:
         ("plugin/settings/options.py", "import pytest, _pytest.config\nfrom pytest_lmeval.run import run_task"),
         ("plugin/settings/options.py", "from . import state\nfrom .state import State\nfrom .. import private"),
         ("plugin/settings/models.py", "if TYPE_CHECKING:\n    from pytest_lmeval.plugin.asking.state import RunState"),
-        ("plugin/__init__.py", "from pytest_lmeval.plugin import fixtures"),
+        ("plugin/__init__.py", "from pytest_lmeval.plugin import record"),
         ("cli/main.py", "from pytest_lmeval.run import run_task\nfrom pytest_lmeval.types import Score"),
         ("scoring/evaluate.py", "from pytest_lmeval.leaderboard.rows import TaskRow"),
         ("formats/jsonl.py", "def f():\n    from pytest_lmeval.registry import Registry"),

@@ -1,4 +1,4 @@
-"""The ``lmeval`` command: what people do with task files and boards outside a run. It never imports pytest."""
+"""The ``lmeval`` command, for task files and boards outside a run. It never imports pytest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.text import printable
 COMMANDS = {
     "validate": "check task files against the rules of their dialect",
     "schema": "print a JSON Schema of a file that is read or written",
-    "init": "begin: write where the model is, a task or an eval, and a workflow for pull requests",
+    "init": "begin: write a model profile, a task or an eval, and a workflow for pull requests",
     "convert": "turn a published data set into task files",
     "import": "bring in what another tool keeps in files of its own",
     "run": "run pytest for CI: without a whole board its exit code is never 0",
@@ -37,7 +37,7 @@ COMMANDS = {
 }
 
 _MODULES = {"import": "import_"}
-"""Of commands whose names no module can have."""
+"""Modules of commands whose names are keywords."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-        if name in arguments:  # only the command that is meant is imported
+        if name in arguments:  # import no other command
             import_module(f"pytest_lmeval.cli.{_MODULES.get(name, name)}").configure(subparser)
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         parser.error(f"no command {arguments[0]!r}{nearest(arguments[0], COMMANDS, 'there is')}")
@@ -60,13 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         complain(f"lmeval {options.command}: {error}")
         return 2
-    except BrokenPipeError:  # the reader, such as ``head``, has seen enough
+    except BrokenPipeError:  # the reader, such as ``head``, has ended
         sys.stderr.close()
         return 0
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints, which repeat arguments, give no orders to what reads the log."""
+    """A parser that escapes its errors, which repeat arguments, for terminals and CI runners."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

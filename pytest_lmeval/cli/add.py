@@ -1,4 +1,4 @@
-"""``lmeval add -f FILE...``: declarative tasks and data sets, checked and copied into the task folder."""
+"""``lmeval add -f FILE...``: check declarative tasks and data sets, and copy them into the task folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.ini import apply_max_data_bytes
-from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.output import show, writing
 from pytest_lmeval.cli.task_folder import Project, read_document, written_out
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import TaskSource
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Addition:
-    """A file to be added: what it is of, what it brings along, and where it goes."""
+    """A file to add, its kind and key, and the contents to write by relative path, its own first."""
 
     source: Path
     key: str
@@ -43,7 +43,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update every file, or none: return 1 where one is wrong, raise UsageError where one has no place."""
+    """Add or update every file, or none; return 1 for a bad file, raise UsageError for a path that is taken."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []
@@ -79,7 +79,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
     if path.suffix != ".yaml":
-        return [f"{path}: a task or data set is a file that ends in .yaml; no other would be collected"]
+        return [f"{path}: only .yaml files are collected as tasks or data sets"]
     data = path.read_bytes()
     try:
         document = parse_yaml(data, Includer(path))
@@ -103,7 +103,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
-    """Return the fault of a task whose data are outside of the project, or no data: a run would refuse it."""
+    """Return the fault of a task whose data are outside the project, or unreadable."""
     from pytest_lmeval.data.beside import local_path
     from pytest_lmeval.data.rows import BadRows
     from pytest_lmeval.formats.declarative.faults import Fault
@@ -150,7 +150,7 @@ def _same_keys(additions: Sequence[_Addition]) -> Iterator[str]:
     for addition in additions:
         other = first.setdefault((addition.kind, addition.key), addition.source)
         if other is not addition.source:
-            yield f"{addition.source}: the key {addition.key!r} is that of {other}, too"
+            yield f"{addition.source}: {other} has the same key {addition.key!r}"
 
 
 def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
@@ -163,7 +163,7 @@ def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
             if not reason and not (force or is_stored or not path.exists() or path.read_bytes() == data):
                 reason = "another file has this name; rename one, or replace it with --force"
             if not reason and wanted.setdefault(path, data) != data:
-                reason = "another of the files has this place; rename one"
+                reason = "two of the files would have this path; rename one"
             reasons += [f"{addition.source}: {path}: {reason}"] if reason else []
     if reasons:
         raise UsageError("\n".join([*reasons, "nothing was added"]))
@@ -172,21 +172,19 @@ def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
 
 
 def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: bool) -> str:
-    """Write what differs from what is there; return what was done."""
+    """Write the files that differ from those in place; return a line about it."""
     named = f"{addition.kind} {printable(addition.key, keep='')}"
     changed = {path: data for path, data in files.items() if not path.exists() or path.read_bytes() != data}
     for path, data in changed.items():
-        try:
+        with writing(f"{named}: {path}"):
             write_atomically(path, data)
-        except OSError as error:
-            raise UsageError(f"{named}: {path}: cannot be written: {error.strerror}") from None
     if not changed:
         return f"{named}: unchanged ({next(iter(files))})"
     return f"{named}: {'updated' if is_stored else 'created'} {', '.join(map(str, changed))}"
 
 
 def _places(addition: _Addition, folder: Path) -> tuple[dict[Path, bytes], bool]:
-    """Return where the files of an addition go, its YAML first, and whether there is a file of its key to update."""
+    """Return the files of an addition by target path, its YAML first, and whether it updates a file of the same key."""
     stored = _stored(addition, folder)
     if stored is not None and stored.samefile(addition.source):
         return {stored: stored.read_bytes()}, True
@@ -196,14 +194,14 @@ def _places(addition: _Addition, folder: Path) -> tuple[dict[Path, bytes], bool]
 
 
 def _refusal(path: Path, folder: Path) -> str:
-    # ``..`` and links alike: what is written is below the folder.
+    # Neither ``..`` nor a link may lead out of the folder.
     if path.resolve() != folder.resolve() / path.relative_to(folder):
         return "leads out of the task folder, or through a symbolic link"
     return "exists and is not a file" if path.exists() and not path.is_file() else ""
 
 
 def _stored(addition: _Addition, folder: Path) -> Path | None:
-    """Return the file below ``folder`` that has the key already."""
+    """Return the file below ``folder`` with the same key."""
     kind = {"definition"} if addition.kind == "task" else {"file_path", "source"}
     for path in sorted(folder.rglob("*.yaml")):
         document = read_document(path)

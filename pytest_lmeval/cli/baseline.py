@@ -1,4 +1,4 @@
-"""``lmeval baseline show|accept``: which run a baseline is of, and how another run becomes the baseline."""
+"""``lmeval baseline show|accept``: describe a baseline, or write another run as the baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import add_format, settings_of, show, show_json
+from pytest_lmeval.cli.output import add_format, settings_of, show, show_json, writing
 from pytest_lmeval.compare.baseline import check_baseline, check_unchanged, encode_baseline, is_same, unfit
 from pytest_lmeval.compare.difference import difference
 from pytest_lmeval.errors import UsageError
@@ -85,7 +85,7 @@ def _commit(manifest: Mapping[str, Any]) -> str:
 def _accept(options: argparse.Namespace) -> int:
     found = read_run(options.path)
     if options.output.resolve() in (options.path.resolve(), options.path.with_name("ledger.jsonl").resolve()):
-        raise UsageError(f"-o {options.output}: is the run itself; a baseline is a file of its own, to commit")
+        raise UsageError(f"-o {options.output}: is the run itself; a baseline is a separate file, to commit")
     check_baseline(found)
     check_unchanged(found)
     board = board_of(found)
@@ -96,21 +96,12 @@ def _accept(options: argparse.Namespace) -> int:
         if is_same(board, before.board or {}, prompts=options.prompts):
             show([f"{options.output}: nothing changed"])
             return 0
-        _show_difference(before, found, options)
-    try:
+        from pytest_lmeval.report.difference_text import difference_lines
+
+        changes = difference(before, found, settings_of(options, options.output, found), Path.cwd())
+        show(difference_lines(changes, options.limit))
+    with writing(f"-o {options.output}"):
         os.makedirs(options.output.parent, exist_ok=True)
         write_atomically(options.output, encode_baseline(board, prompts=options.prompts))
-    except OSError as error:
-        raise UsageError(f"-o {options.output}: cannot be written: {error.strerror}") from None
     show([f"baseline written to {options.output}: {found.adapter}, {found.timestamp}"])
     return 0
-
-
-def _show_difference(before: RunFile, found: RunFile, options: argparse.Namespace) -> None:
-    from pytest_lmeval.report.difference_text import difference_lines
-
-    show(
-        difference_lines(
-            difference(before, found, settings_of(options, options.output, found), Path.cwd()), options.limit
-        )
-    )

@@ -1,4 +1,4 @@
-"""``lmeval cache list|prune|clear DIR``: what a folder of ``--lm-cache`` holds, and to have less in it."""
+"""``lmeval cache list|prune|clear DIR``: list or remove the answers in a folder of ``--lm-cache``."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HEADINGS = ("adapter", "answers", "oldest", "newest")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add(actions, "list", _list, "show how many answers there are of each adapter, and how old they are")
+    _add(actions, "list", _list, "show the number and age of each adapter's answers")
     prune = _add(actions, "prune", _prune, "remove old answers, and those of older versions")
     prune.add_argument("--older-than", metavar="DAYS", type=number(0), required=True, help="remove what is older")
-    _add(actions, "clear", _clear, "remove all answers")
+    _add(actions, "clear", lambda options: _removed(options.folder, AnswerStore.clear), "remove all answers")
 
 
 def _add(actions: argparse._SubParsersAction, name: str, run: _Run, summary: str) -> argparse.ArgumentParser:  # type: ignore[type-arg]  # argparse's own class, generic in stubs only
@@ -42,10 +42,6 @@ def _list(options: argparse.Namespace) -> int:
 
 def _prune(options: argparse.Namespace) -> int:
     return _removed(options.folder, lambda store: store.prune(options.older_than))
-
-
-def _clear(options: argparse.Namespace) -> int:
-    return _removed(options.folder, AnswerStore.clear)
 
 
 def _removed(folder: Path, remove: Callable[[AnswerStore], int]) -> int:

@@ -1,4 +1,4 @@
-"""``lmeval calibrate A B...``: runs of one model, to learn what the gate makes of chance on this suite."""
+"""``lmeval calibrate A B...``: estimate the gate's false alarms on a suite from runs of one model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the calibration."""
     runs, more = (read_run(options.one), read_run(options.other)), [*map(read_run, options.more)]
     found = calibrate(*runs, criteria_of(options), more=more, seed=options.seed, rounds=options.rounds)
-    # Of two runs any example that flips does so half of the time: that is no reason to set it aside.
+    # Two runs do not show how often an example flips.
     flips = flipping([*runs, *more]) if more else ()
     if options.format == "json":
         show_json({**found.to_json(), "flipping": [each.to_json() for each in flips]})
@@ -76,7 +76,7 @@ def _alarm_lines(found: Calibration) -> list[str]:
     low, high = alarms.ci95
     rule = "strict" if found.criteria.strict else f"alpha {found.criteria.alpha:g}"
     return [
-        f"Of {alarms.rounds} simulated runs of this same model the gate ({rule}) calls {alarms.alarms} a regression:",
+        f"The gate ({rule}) calls {alarms.alarms} of {alarms.rounds} simulated runs of this model a regression:",
         f"a false-alarm rate of {percent(alarms.rate)} ({percent(low)} to {percent(high)}).",
     ]
 

@@ -1,4 +1,4 @@
-"""``lmeval delete KEY``: a declarative task out of the task folder."""
+"""``lmeval delete KEY``: delete a declarative task from the task folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Delete the task's file; what it includes, and its data, may be others' as well and stays."""
+    """Delete the task's file; keep its includes and data, which other tasks may use."""
     found = Project().declarative(options.key)
     document = read_document(found.path)
     included = sorted({each.path.name for each in document.includes.values()}) if document is not None else []
     found.path.unlink()
-    show([f"deleted {found.path}", *([f"left where they are: {', '.join(included)}"] if included else [])])
+    show([f"deleted {found.path}", *([f"kept: {', '.join(included)}"] if included else [])])
     return 0

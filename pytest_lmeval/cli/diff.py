@@ -1,4 +1,4 @@
-"""``lmeval diff OLD NEW``: what changed between two runs, whether it is worse, and in which examples."""
+"""``lmeval diff OLD NEW``: compare two runs, with the verdict and the examples that changed."""
 
 from __future__ import annotations
 
@@ -25,18 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the difference; return 1 where a run like the new one fails with the old one as its baseline."""
+    """Print the difference; return 1 if the new run fails with the old one as its baseline."""
     old, new = read_run(options.old), read_run(options.new)
     found = difference(old, new, settings_of(options, options.old, new), Path.cwd())
+    from pytest_lmeval.report.difference_text import difference_lines, difference_markdown
+
     if options.format == "json":
         show_json(found.to_json())
+    elif options.format == "table":
+        show(difference_lines(found, options.limit))
     else:
-        from pytest_lmeval.report.difference_text import difference_lines, difference_markdown
-
-        is_table = options.format == "table"
-        show(
-            difference_lines(found, options.limit)
-            if is_table
-            else difference_markdown(found, options.limit).split("\n")
-        )
+        show(difference_markdown(found, options.limit).split("\n"))
     return int(found.is_finding)

@@ -1,4 +1,4 @@
-"""``lmeval export KEY [-o FILE]``: a declarative task as one file, with what it includes written out."""
+"""``lmeval export KEY [-o FILE]``: write a declarative task as one file, includes expanded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pytest_lmeval.atomic import is_stream, link_target, write_atomically
-from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.output import show, writing
 from pytest_lmeval.cli.task_folder import Project, read_document, written_out
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.text import holds_command
@@ -22,15 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the task; raise UsageError rather than replace a file that is not this task's."""
+    """Write the task; raise UsageError if the file belongs to something else."""
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:
         if holds_command(text):
-            # Spelled out it would be another task; as it is, it would give orders.
-            raise UsageError(
-                f"{found.path}: holds a text that CI runners take for a command; write a file with -o FILE"
-            )
+            # Escaped it would be another task.
+            raise UsageError(f"{found.path}: has text that CI runners take for a command; write a file with -o FILE")
         sys.stdout.write(text)
         return 0
     if is_stream(options.output):
@@ -43,9 +41,7 @@ def run(options: argparse.Namespace) -> int:
     is_own = there is not None and there.get("key") == found.key
     if output.exists() and not (is_own or options.force):
         raise UsageError(f"-o {output}: another file has this name; choose another, or replace it with --force")
-    try:
+    with writing(f"-o {output}"):
         write_atomically(output, text.encode("utf-8"))
-    except OSError as error:
-        raise UsageError(f"-o {output}: cannot be written: {error.strerror}") from None
     show([f"wrote {output}"])
     return 0

@@ -1,4 +1,4 @@
-"""``lmeval history BOARD...``: how the scores of a suite moved over time."""
+"""``lmeval history BOARD...``: show the scores of a suite over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.cli.output import add_format, show, show_json, writing
 from pytest_lmeval.compare.history import History, history
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.records.folders import BOARD, find_runs
@@ -45,21 +45,15 @@ def run(options: argparse.Namespace) -> int:
             raise UnknownName("task", task, history(runs).series)
     found = History(found.series, (*unread, *found.notes))
     if options.html:
-        _write(options.html, found)
+        from pytest_lmeval.report.html.history import render_history
+
+        with writing(f"--html {options.html}"):
+            write_atomically(options.html, render_history(found).encode("ascii"))
     if options.format == "json":
         show_json(found.to_json())
     else:
         show(_lines(found, is_markdown=options.format == "markdown"))
     return int(bool(unread))
-
-
-def _write(path: Path, found: History) -> None:
-    from pytest_lmeval.report.html.history import render_history
-
-    try:
-        write_atomically(path, render_history(found).encode("ascii"))
-    except OSError as error:
-        raise UsageError(f"--html {path}: cannot be written: {error.strerror or error}") from None
 
 
 def _lines(found: History, *, is_markdown: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``lmeval import KIND SRC -o DEST``: what another tool keeps in files of its own, to files of this package."""
+"""``lmeval import KIND SRC -o DEST``: import another tool's files as files of this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import, list what was left out and what differs, and say what comes next; 1 if anything was left out."""
+    """Import, list omissions and differences, and print the next commands; return 1 if anything was left out."""
     found = importer(options.kind)(options.source, options.destination)
     show([*found.listed(), *(f"wrote {path}" for path in found.files.write())])
     show([f"now: {' && '.join(found.next_steps)}"])

@@ -1,4 +1,4 @@
-"""What a project's pytest configuration says about task files, for commands that run without pytest."""
+"""Read a project's pytest configuration for commands that run without pytest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.numbers import Number
 
-# As pytest looks for them, in one folder: the first that has its table decides, and the first four do without one.
+# In pytest's order: the first file with its table decides; the first four need no table.
 _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
     ("pytest.toml", (("pytest",),)),
     (".pytest.toml", (("pytest",),)),
@@ -30,13 +30,12 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 
 
 def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOptions:
-    """Return how a run of the project that ``paths`` belong to loads task files, and apply its limit on data sets."""
+    """Return the options that load the task files of ``paths``, and apply the project's limit on data sets."""
     apply_max_data_bytes(paths)
     return LoadOptions(max_line_bytes=_max_line_bytes(paths), configs=tuple(configs), trusted=_trusted_paths(paths))
 
 
 def _max_line_bytes(paths: Iterable[Path]) -> int:
-    """Return the ini option ``lm_max_line_bytes`` of the project that ``paths`` belong to, or its default."""
     file, options = pytest_options(paths)
     found: int = Number(1, whole=True).of_option(
         f"{file}: lm_max_line_bytes", options.get("lm_max_line_bytes", MAX_LINE_BYTES)
@@ -45,7 +44,7 @@ def _max_line_bytes(paths: Iterable[Path]) -> int:
 
 
 def apply_max_data_bytes(paths: Iterable[Path]) -> None:
-    """Have data sets read up to the size in the ini option ``lm_max_data_bytes`` of the project of ``paths``."""
+    """Apply the ini option ``lm_max_data_bytes`` of the project of ``paths``."""
     file, options = pytest_options(paths)
     if "lm_max_data_bytes" in options:
         try:
@@ -55,7 +54,7 @@ def apply_max_data_bytes(paths: Iterable[Path]) -> None:
 
 
 def _trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
-    """Return the folders in the ini option ``lm_trusted_paths`` of the project of ``paths``, None for all."""
+    """Return the folders in ``lm_trusted_paths``, None for all."""
     file, options = pytest_options(paths)
     given = options.get("lm_trusted_paths")
     if given is None or file is None:
@@ -67,7 +66,7 @@ def _trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
 
 
 def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the patterns of the names of test files, pytest's ``python_files``."""
+    """Return the name patterns of test files, pytest's ``python_files``."""
     file, options = pytest_options(paths)
     given = options.get("python_files", _TEST_FILES)
     named = shlex.split(given) if isinstance(given, str) else given
@@ -77,9 +76,9 @@ def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that configures pytest for ``paths``, and its options; without such a file None and no options.
+    """Return the file that configures pytest for ``paths``, or None, and its options.
 
-    It is looked for in the folder that all paths share, then in each above it.
+    The search begins in the common folder of ``paths`` and goes up.
     """
     start = Path(os.path.commonpath([path.absolute() for path in paths]))
     for folder in (start, *start.parents):

@@ -1,4 +1,4 @@
-"""``lmeval init [DIR]``: what a project needs to have its evals in its pull requests."""
+"""``lmeval init [DIR]``: write the files a project needs to run evals in pull requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the starter, and say what it is and how to run it."""
+    """Write the starter files, and print what they are and how to run them."""
     if options.model is None and not (options.rows or options.function or options.base_url):
         _ask(options)
     if options.rows is None and (options.question or options.answer):
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace) -> None:
-    """Ask a person at a terminal what no option says; elsewhere it is the toy."""
+    """Ask at a terminal for the options that are missing; elsewhere the model is the toy."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     show(["Where is the model? " + ", ".join(KINDS)])
@@ -74,26 +74,26 @@ def _line(prompt: str) -> str:
 
 def _reported(changes: Iterable[StarterFile]) -> Iterator[str]:
     for change in changes:
-        said = "left alone" if change.text is None else "wrote"
-        yield f"{said} {change.path}" + (f": {change.note}" if change.note else "")
+        done = "kept" if change.text is None else "wrote"
+        yield f"{done} {change.path}" + (f": {change.note}" if change.note else "")
 
 
 def _notes(model: ChosenModel, begin: Beginning) -> Iterator[str]:
     if model.named:
-        yield f"{model.spec} asks for the model that each request names: the eval names {model.named}, as yours will"
+        yield f"{model.spec} asks the model that each request names: the example eval names {model.named}"
     if not (begin.has_ids or begin.imports):
-        yield "two rows are the same: give each an id in a column id, and say lm_pair_by = id, to compare prompts"
+        yield "two rows are equal: to compare prompts, add a column id and set lm_pair_by = id"
     if model.key:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
     if comes_from_here():
-        yield "pytest-lmeval is installed from a folder of this machine: say in evals.yml where the workflow gets it"
+        yield "pytest-lmeval is installed from a local folder: edit evals.yml so that the workflow can install it"
     folder = model.spec.partition(":")[2]
     if model.kind == "hf" and folder.startswith(("/", ".", "~")) and not Path(folder).expanduser().is_dir():
         yield f"{folder} is no folder here: the first run will refuse {model.spec}"
     elif model.kind == "hf" and folder.startswith(("/", ".", "~")):
         yield f"{folder} is a folder of this machine: the workflow needs the model, too"
     if model.is_local:
-        yield f"{model.base_url} is this machine: the workflow needs an address that it can reach"
+        yield f"{model.base_url} is on this machine: the workflow needs an address that it can reach"
 
 
 def _next(folder: Path, model: ChosenModel, begin: Beginning) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``lmeval merge SHARD... -o DIR``: the shards of a run joined, and judged as the run they are."""
+"""``lmeval merge SHARD... -o DIR``: join the shards of a run, and apply the gate to the whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_lmeval.arguments import MaxErrors, named_amount, named_share
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import add_criteria, add_pair_by, show
+from pytest_lmeval.cli.output import add_criteria, add_pair_by, show, writing
 from pytest_lmeval.cli.task_folder import FoundFile, Project
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
@@ -73,12 +73,10 @@ def run(options: argparse.Namespace) -> int:
     """Write the files of the whole run; return its exit code: 1 if an example or the gate failed, 3 if incomplete."""
     models = find_shards(options.ledgers)
     merged = [_merged(label, paths, list(models), options) for label, paths in models.items()]
-    try:
+    with writing(f"-o {options.folder}"):
         if "" not in models:
             set_aside_reports(options.folder, options.folder)
         written = [path for each in merged for path in _write(each, options)]
-    except OSError as error:
-        raise UsageError(f"-o {options.folder}: cannot be written: {error.strerror or error}") from None
     code = max(each.code for each in merged)
     for each in merged:
         heading = [f"{each.label}:"] if each.label else []
@@ -92,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """The whole run of one model, the folder of its files, what its tasks could not compute, and its exit code."""
+    """The whole run of one model, its folder, notes on metrics that were not computed, and its exit code."""
 
     label: str
     folder: Path
@@ -103,7 +101,7 @@ class _Merged:
 
 
 def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options: argparse.Namespace) -> _Merged:
-    """Return the run that the shards of one model are, of several that are called ``labels``."""
+    """Return the merged run of one model; ``labels`` are those of all models."""
     folder = options.folder / label
     try:
         _check_folder(folder, ledgers)
@@ -140,7 +138,7 @@ def _asked(options: argparse.Namespace, label: str, labels: Sequence[str]) -> di
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if label and "baseline" in asked:
         asked["baseline"] = own_baseline(Path(), asked["baseline"], label, labels)
-        # One without a baseline beside others that have theirs is compared with nothing.
+        # Without a baseline, while other models have theirs, it is not compared.
         asked.setdefault("mode", "baseline" if asked["baseline"] else "tasks")
     return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 
@@ -160,7 +158,7 @@ def _check_baseline(folder: Path, previous: Path, baseline: str) -> None:
     names = ("leaderboard.json", "ledger.jsonl")
     written = {(each / name).resolve() for name in names for each in (folder, previous)}
     if baseline and Path(baseline).resolve() in written:
-        raise UsageError(f"baseline {baseline}: would be written over, and compared with itself next time; copy it")
+        raise UsageError(f"baseline {baseline}: the merge would overwrite it; copy it elsewhere")
 
 
 def _is_merged(ledger: Path) -> bool:
@@ -174,7 +172,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
     run, board, folder = merged.run, merged.board, merged.folder
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
-    # If this is killed now, no verdict on other shards is left beside the new ledger.
+    # First, so that a kill leaves no verdict of other shards beside the new ledger.
     before = {} if (board.facts.gate or {}).get("comparison") is None else _before(board)
     set_aside_reports(folder, options.folder)
     if ledger.exists():
@@ -185,7 +183,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
 
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)
-    # Last: where it is there, all of them are.
+    # Last: if it exists, all of them do.
     write_leaderboard(board, whole, include_per_example=options.include_per_example)
     return paths
 
@@ -196,7 +194,7 @@ def _before(board: Leaderboard) -> dict[tuple[str, str], ExampleResult]:
 
 
 def _aggregated(run: RunFile) -> tuple[RunFile, list[str]]:
-    """Return the run with what its tasks make of all results, and a line for each task whose file is not the same."""
+    """Return the run with the tasks' own aggregates, and a note for each task whose file has changed."""
     tasks: dict[str, Task] = {}
     notes = []
     for info in run.infos.values():
@@ -221,5 +219,5 @@ def _task_of(info: TaskInfo) -> Task:
     loaded = Project().load(found, as_configs({**info.config, "name": variant}) if info.config else ())
     task = next((task for task in loaded.tasks if task.name == info.name), None)
     if task is None or task.sha256 != info.sha256:
-        raise UsageError(f"{path}: not what the shards ran; merge in the folder of the commit that they ran")
+        raise UsageError(f"{path}: differs from the file that the shards ran; merge at the commit of the shards")
     return task

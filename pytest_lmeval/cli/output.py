@@ -1,17 +1,19 @@
-"""What the commands have in common: the only way to print, and options of the same meaning."""
+"""Print lines and JSON safely, write files, and define the options that commands share."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from pytest_lmeval.arguments import level, share
 from pytest_lmeval.compare.criteria import PAIR_BY, Criteria
 from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.compare.merged_gate import recorded_settings
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.text import printable
 
@@ -19,20 +21,29 @@ _DEFAULT = "default: as the new run recorded it, or "
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print each of ``lines`` as one line, with all spelled out that a terminal or a CI runner would obey."""
+    """Print each of ``lines`` as one line, escaping all that a terminal or a CI runner would interpret."""
     for line in lines:
         _print(printable(line, keep="\t"), sys.stdout)
 
 
 def complain(message: str) -> None:
-    """Print ``message``, of one line or several, to standard error; otherwise as :func:`show`."""
+    """Print ``message``, of one line or more, to standard error; otherwise as :func:`show`."""
     _print(printable(message), sys.stderr)
 
 
 def show_json(value: Any) -> None:
-    """Print the value as ASCII JSON with two-space indent; infinities and NaN are a ValueError."""
-    # No line of it begins with a text's own characters; only texts have ``##``, and a JSON parser reads the same.
+    """Print the value as ASCII JSON with two-space indent; raise ValueError for infinities and NaN."""
+    # CI runners take a line with ``##`` for a command. Only texts have it, and a JSON parser reads the same.
     print(json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023"))
+
+
+@contextmanager
+def writing(place: str) -> Iterator[None]:
+    """Raise UsageError, which begins with ``place``, if writing a file fails."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
 
 
 def _print(text: str, stream: TextIO) -> None:
@@ -46,7 +57,7 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
 
 
 def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
-    """Add the options of the regression test, of a run's meaning; ``default`` says where defaults are from."""
+    """Add the options of the regression test; ``default`` is the text before each default."""
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
@@ -55,7 +66,7 @@ def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) ->
 
 
 def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
-    """Add ``--pair-by``, of the same meaning as a run's ``--lm-pair-by``."""
+    """Add ``--pair-by``, with the meaning of a run's ``--lm-pair-by``."""
     parser.add_argument(
         "--pair-by",
         choices=PAIR_BY,
@@ -67,8 +78,8 @@ def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> 
 def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> GateSettings:
     """Return the settings of a gate that compares ``run`` with ``baseline``.
 
-    What the options of :func:`add_criteria` and :func:`add_pair_by` leave open is as the run recorded it, and so is how
-    many models shared its alpha.
+    Options of :func:`add_criteria` and :func:`add_pair_by` that are not given, and the number of models that shared
+    alpha, are those that the run recorded.
     """
     recorded = recorded_settings(run)
     given = {name: getattr(options, name, None) for name in ("alpha", "tolerance", "strict", "pair_by")}
@@ -77,6 +88,6 @@ def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> 
 
 
 def criteria_of(options: argparse.Namespace) -> Criteria:
-    """Return what the options of :func:`add_criteria` say, of no run in particular."""
+    """Return the criteria in the options of :func:`add_criteria`."""
     given = {name: getattr(options, name) for name in ("alpha", "tolerance", "strict")}
     return Criteria(**{name: value for name, value in given.items() if value is not None})

@@ -1,4 +1,4 @@
-"""``lmeval plan [PATH...] --drop D``: what the suite could show, before anything is asked and paid for."""
+"""``lmeval plan [PATH...] --drop D``: compute the smallest drop a suite detects, and its cost, before a run."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="run_path",
         metavar="RUN",
         type=Path,
-        help="ledger.jsonl or leaderboard.json: its examples where no PATH is given, what it cost and, if each example "
-        "was asked several times, how many flip by chance",
+        help="ledger.jsonl or leaderboard.json, for its cost, its examples if no PATH is given, and the share that "
+        "flips by chance if each was asked several times",
     )
     parser.add_argument(
         "--flip", metavar="F", type=share, help=f"share of examples that flips by chance (default {ASSUMED_NOISE})"
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the plan."""
     if not options.drop:
-        raise UsageError("--drop 0: expected a drop above 0; no suite shows a smaller one for sure")
+        raise UsageError("--drop 0: expected a drop above 0")
     ran = read_run(options.run_path) if options.run_path else None
     results = () if ran is None else examples_of(ran)
     suite = _suite_of(results) if ran is not None and not options.paths else _suite_at(options.paths)
@@ -52,24 +52,16 @@ def run(options: argparse.Namespace) -> int:
     usual = ASSUMED_NOISE if options.flip is None else options.flip
     found = plan(suite, options.drop, measured, usual=usual, repeats=options.repeats, alpha=options.alpha)
     if options.format == "json":
-        show_json(
-            {**found.to_json(), "spent": dict(spent(results)), "measured": sorted(measured.keys() & suite.keys())}
-        )
+        known = sorted(measured.keys() & suite.keys())
+        show_json({**found.to_json(), "spent": dict(spent(results)), "measured": known})
     else:
-        show(
-            [
-                *_table(found),
-                "",
-                *_needed(found),
-                *_noise(found, measured, ran, options.flip),
-                *_cost(found, ran, results),
-            ]
-        )
+        noise = _noise(found, measured, ran, options.flip)
+        show([*_table(found), "", *_needed(found), *noise, *_cost(found, ran, results)])
     return 0
 
 
 def _suite_at(paths: Sequence[Path]) -> Suite:
-    """Return the examples of task files, as they would be collected; raise UsageError if there is no example."""
+    """Return the examples of task files as a run collects them; raise UsageError without any."""
     project = Project()
     suite: dict[str, list[str]] = {}
     for file in project.files(paths):
@@ -80,7 +72,7 @@ def _suite_at(paths: Sequence[Path]) -> Suite:
             suite.setdefault(task.name, []).extend(example.policy.cluster for example in task.examples)
     if not any(suite.values()):
         where = " ".join(map(str, paths)) or " ".join(map(str, project.folders))
-        raise UsageError(f"no example in {where}; eval functions are counted from a run of theirs: --from LEDGER")
+        raise UsageError(f"no example in {where}; for eval functions, name one of their runs: --from LEDGER")
     return {task: clusters for task, clusters in suite.items() if clusters}
 
 
@@ -135,7 +127,7 @@ def _noise(found: SuitePlan, measured: dict[str, float], ran: RunFile | None, gi
 
 
 def _cost(found: SuitePlan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
-    """Yield what a run costs, from what the examples of another one did."""
+    """Yield the cost of a run, estimated from another run."""
     if ran is None:
         return
     used = spent(results)

@@ -1,4 +1,4 @@
-"""``lmeval publish KIND LEDGER -o FILE``: a run in the format of another tool."""
+"""``lmeval publish KIND LEDGER -o FILE``: write a run in the format of another tool."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.output import show, writing
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.interop.publish import KINDS, About, publisher
 from pytest_lmeval.interop.publish.eee import RELATIONSHIPS
@@ -38,9 +38,7 @@ def run(options: argparse.Namespace) -> int:
     data = publisher(options.kind)(found, about)
     if options.output.exists() and options.output.samefile(options.run_file):
         raise UsageError(f"-o {options.output}: is the run to read; name another file")
-    try:
+    with writing(f"-o {options.output}"):
         write_atomically(options.output, data)
-    except OSError as error:
-        raise UsageError(f"-o {options.output}: cannot be written: {error.strerror}") from None
     show([f"wrote {options.output}"])
     return 0

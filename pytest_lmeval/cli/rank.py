@@ -1,4 +1,4 @@
-"""``lmeval rank BOARD...``: the leaderboard of several models on the same examples."""
+"""``lmeval rank BOARD...``: rank several models on the same examples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 from pytest_lmeval.arguments import level
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json
+from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json, writing
 from pytest_lmeval.compare.decision import decision
 from pytest_lmeval.compare.entrants import Entrant, by_config, entrants_of
 from pytest_lmeval.compare.rank import ALPHA, rank
-from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.folders import find_runs
 from pytest_lmeval.records.runfile import board_of, examples_of
 from pytest_lmeval.report.markdown import table
@@ -78,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: float, *, is_by_config: bool) -> None:
-    """Write the page of a run of several models, made of finished runs."""
+    """Write the page of a run of several models from finished runs."""
     from pytest_lmeval.report.comparison import Compared, compared, render_comparison
 
     models = [
@@ -88,14 +87,12 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
         for suffix in ["".join(each.run.path.name.rpartition("@")[1:]) if is_by_config else ""]
     ]
     comparison = compared(models, 0, path.parent, pair_by=pair_by, alpha=alpha)
-    try:
+    with writing(f"--html {path}"):
         write_atomically(path, render_comparison(comparison, models).encode("ascii"))
-    except OSError as error:
-        raise UsageError(f"--html {path}: cannot be written: {error.strerror or error}") from None
 
 
 def _table(ranking: Mapping[str, Any]) -> TextTable:
-    """Return headings, rows and how many columns are text: time and cost if known, tasks if there are several."""
+    """Return headings, rows and the number of text columns; tasks have columns if there are several."""
     tasks = list(ranking["examples"]) if len(ranking["examples"]) > 1 else []
     of_tasks = [Column(f"task {task}", task, "score") for task in tasks]
     return text_table([*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]])

@@ -1,4 +1,4 @@
-"""``lmeval report LEDGER``: the HTML report of a run, from its ledger or from a board with its examples."""
+"""``lmeval report LEDGER``: write the HTML report of a run from its ledger, or from a board with its examples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_lmeval.cli.output import add_criteria, add_pair_by, settings_of, show
+from pytest_lmeval.cli.output import add_criteria, add_pair_by, settings_of, show, writing
 from pytest_lmeval.compare.merged_gate import gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import board_of, examples_of, read_run
@@ -30,12 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report and say where."""
+    """Write the report, and print its path."""
     output = options.output or options.run_file.with_name("report.html")
     beside = [options.run_file.with_name(name) for name in ("leaderboard.json", "ledger.jsonl")]
     kept = [path.resolve() for path in (options.run_file, options.baseline, *beside) if path is not None]
     if output.resolve() in kept:
-        raise UsageError(f"-o {output}: is the file to read, or belongs to the run; name another")
+        raise UsageError(f"-o {output}: is a file to read, or one of the run; name another")
     run = read_run(options.run_file)
     board = board_of(run)
     shown = dict(run.board or board.to_json())
@@ -48,9 +48,7 @@ def run(options: argparse.Namespace) -> int:
         shown["gate"] = board.facts.gate
         before = {(old.task, old.id): old for old in examples_of(read_run(options.baseline))}
     gate = board.facts.gate or {}
-    try:
+    with writing(f"-o {output}"):
         write_report(output, shown, examples_of(run), gate.get("comparison"), before)
-    except OSError as error:
-        raise UsageError(f"-o {output}: cannot be written: {error.strerror}") from None
     show([*(verdict_lines(gate) if gate else ()), f"wrote {output}"])
     return 0

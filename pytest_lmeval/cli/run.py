@@ -1,4 +1,4 @@
-"""``lmeval run [ARGUMENT...]``: pytest, with an exit code that nothing in the project's own process can make 0."""
+"""``lmeval run [ARGUMENT...]``: run pytest with an exit code that no code of the project can turn into 0."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command: all are pytest's."""
     parser.usage = "lmeval run [ARGUMENT ...]"
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="of pytest: paths and options")
-    # What begins with a dash is pytest's, too.
+    # Arguments that begin with a dash are pytest's, too.
     parser.prefix_chars = "\0"
     parser.set_defaults(run=run, help=parser.format_help)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run pytest in a process of its own; return its exit code, and 3 instead of 0 where there is no whole board."""
+    """Run pytest in a separate process; return its exit code, or 3 instead of 0 without a whole board."""
     if options.arguments in (["-h"], ["--help"]):
         print(options.help(), end="")
         return 0
@@ -39,17 +39,17 @@ def run(options: argparse.Namespace) -> int:
         complain(f"lmeval run: pytest was ended by {signal.Signals(-code).name}")
         return 128 - code
     if code == 0 and written is None:
-        complain("lmeval run: pytest ended with 0 and without a board: no eval was run, or the process was ended")
+        complain("lmeval run: pytest exited with 0 but without a board: no eval ran, or the process was ended")
         return INCOMPLETE
     if code == 0 and written:
-        complain(f"lmeval run: pytest ended with 0, and its board says {written}")
+        complain(f"lmeval run: pytest exited with 0, but its run ended with {written}")
     return code or written or 0
 
 
 def _pytest(arguments: list[str], receipt: Path) -> int:
     command = [sys.executable, "-m", "pytest", "-p", _PLUGIN, *arguments]
     with subprocess.Popen(command, env={**os.environ, RECEIPT: str(receipt)}) as child:
-        # A CI job that is cancelled asks this process to end: pytest winds the run up, and this waits for it.
+        # A cancelled CI job sends SIGTERM: pass it on, and wait until pytest has wound the run up.
         before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         try:
             while True:

@@ -1,4 +1,4 @@
-"""``lmeval schema NAME``: the JSON Schema of a file, for editors and for other programs."""
+"""``lmeval schema NAME``: print the JSON Schema of a file, for editors and other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task files of a project, for commands that look for one of them by its key."""
+"""Find a project's task files by key, name or path, for commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A task file; ``key`` is the one that a declarative task has, or ''."""
+    """A task file; ``key`` is that of a declarative task, or ''."""
 
     path: Path
     name: str
@@ -50,7 +50,7 @@ class Project:
         names = given if isinstance(given, list) else str(given).split()
         root = file.parent if file is not None else Path.cwd()
         folders = [root / name for name in names]
-        # Shown as people wrote them, where that is where they are.
+        # Relative to the working folder if possible.
         return [folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder for folder in folders]
 
     def files(self, paths: Sequence[Path] = ()) -> Iterator[FoundFile]:
@@ -84,7 +84,7 @@ class Project:
         return found
 
     def load(self, file: FoundFile, configs: Sequence[Any] = (), *, is_named: bool = True) -> LoadedFile:
-        """Return what a task file holds, with the values of ``configs``; ``is_named`` as for a run."""
+        """Load a task file, with the values of ``configs``; ``is_named`` as for a run."""
         options = load_options([file.path], configs)
         return load_file(file.path, file.name, self.registry, options=options, is_named=is_named)
 
@@ -102,7 +102,7 @@ def read_document(path: Path) -> YamlDocument | None:
 
 
 def written_out(text: str, path: Path) -> str:
-    """Return the YAML of the file at ``path`` with the text of every file that it includes instead of its name."""
+    """Return the YAML of the file at ``path`` with all its includes expanded."""
     from pytest_lmeval.formats.yaml.document import Includer
 
     includer = Includer(path)
@@ -117,14 +117,14 @@ def _line(line: str, includer: Includer) -> str:
     head = f"{match['indent']}{match['before']}"
     if match["after"].strip() or not _fits_a_block(data):
         return f"{head}{json.dumps(data)}{match['after']}\n"
-    # One step further in than the key: a list element's key comes after its dash.
+    # Indented one step more than the key, which follows the dash of a list element.
     depth = len(match["indent"]) + 2 * match["before"].count("- ") + 2
     body = "".join(f"{' ' * depth}{each}\n" if each else "\n" for each in data.removesuffix("\n").split("\n"))
     return f"{head}|\n{body}"
 
 
 def _fits_a_block(text: str) -> bool:
-    """Tell whether a literal block gives back the very text."""
+    """Return True if a literal block reproduces the text."""
     lines = text.split("\n")
     ends_once = text.endswith("\n") and not text.endswith("\n\n")
     plain = all(line.isprintable() or line.replace("\t", "").isprintable() for line in lines)
@@ -136,7 +136,7 @@ def _key(path: Path) -> str:
         return ""
     document = read_document(path)
     if document is None:
-        # A file that cannot be read is found as well: loading it reports the reason.
+        # An invalid file is found, too: loading it reports the reason.
         written = _WRITTEN_KEY.search(data)
         return written[1].decode() if written else ""
     key = document.get("key") if "definition" in document else None

@@ -1,4 +1,4 @@
-"""``lmeval tasks [PATH...]``: what tasks there are, and what they need."""
+"""``lmeval tasks [PATH...]``: list tasks and their parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the tasks; return 1 if a file is no task file, or there is no file."""
+    """List the tasks; return 1 if a task file has errors, or there is no task."""
     project = Project()
     named = [path for path in options.paths if path.is_file()]
     loaded = [(file, project.load(file, is_named=file.path in named)) for file in project.files(options.paths)]

@@ -1,4 +1,4 @@
-"""``lmeval test TASK``: a few examples of a task, stage by stage. Nothing is stored."""
+"""``lmeval test TASK``: run a few examples of a task and show each stage. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the examples; return 1 where a stage failed."""
+    """Show the examples; return 1 if a stage failed."""
     project = Project()
     file = project.find(options.task)
     configs: Sequence[Any] = ()
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if judging and not options.lm_judge:
         raise UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
     scrubber = scrubber_of([(options.lm_adapter, given), (options.lm_judge or "", judging)], Path.cwd())
-    # One task of several in a file, where that is the one asked for.
+    # A file may have several tasks.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
     settings = RunSettings(batch_size=1, scrubber=scrubber, think_tags=options.lm_think_tags)
     judge = resolve_adapter(options.lm_judge, project.registry, judging, Path.cwd()) if options.lm_judge else None
@@ -86,7 +86,7 @@ def _shown(dry_run: DryRun, task: Any, adapter: str, scrubber: Scrubber) -> bool
         show([_rule("="), f"Example {number}/{len(units)}: {printable(unit.example.id, keep='')}"])
         result, stages = dry_run.example(unit)
         for stage in stages:
-            # What the model said comes here as it is.
+            # Model output is shown unescaped until here.
             show(map(scrubber.scrub, _stage(stage)))
         results.append(result)
         failed = failed or result.is_error
@@ -126,7 +126,7 @@ def _rule(char: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stage, and what is to be seen of it."""
+    """A stage, and the value to show."""
 
     name: str
     value: Any
@@ -134,7 +134,7 @@ class Shown:
 
 
 class DryRun:
-    """A run of a few examples, asked one at a time; a context manager that closes the model and the judge."""
+    """A run of a few examples, one at a time; a context manager that closes the model and the judge."""
 
     def __init__(  # all of a run
         self,
@@ -170,7 +170,7 @@ class DryRun:
         self._stack.close()
 
     def example(self, unit: ExampleUnit) -> tuple[ExampleResult, list[Shown]]:
-        """Ask about an example and score it; return its result, and the stages up to the one that failed, if any."""
+        """Ask and score an example; return its result, and the stages up to the one that failed, if any."""
         engine = self._engine
         result = self._run.score(unit, self._answers, render, self._judge, self._sandbox)
         stages = [Shown("Dataset row", unit.task.record(unit.example))]
@@ -183,11 +183,11 @@ class DryRun:
         return result, [*stages, *_scores(result)]
 
     def metrics(self, task: Task, results: Sequence[ExampleResult]) -> Shown:
-        """Return the metrics over ``results``: the task's own, where it has any, and those of its row."""
+        """Return the metrics over ``results``: the task's own, if any, and those of its row."""
         info = info_of(task, selected=len(results))
         found, failures = aggregate([info], results, lambda _: task)
         row = make_row(info, results, aggregates=found.get(task.name, {}))
-        # What is measured by aggregations alone has a metric by name, and no value for it.
+        # A metric that only aggregations compute has no value here.
         known = {name: value for name, value in row.metrics.items() if value is not None}
         metrics: dict[str, Any] = {"score": row.score, **known}
         if problem := "; ".join(failures) or row.problem:
@@ -197,7 +197,7 @@ class DryRun:
 
 
 class _Witness:
-    """An engine that keeps what it was last asked and answered; ``responses`` is None where there was no answer."""
+    """An engine that keeps its last requests and responses; ``responses`` is None without an answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""``lmeval validate PATH...``: every bad record of every file, with line, rule and field."""
+"""``lmeval validate PATH...``: list every bad record of every file, with line, rule and field."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is wrong with the files; return 1 if anything is. A warning is not."""
+    """Print the errors and warnings of the files; return 1 if there are errors."""
     if len(options.paths) == 1 and options.paths[0].is_dir() and not has_tasks(options.paths[0]):
         from pytest_lmeval.formats.harness.static import is_harness_folder
 
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
                 registry,
                 options=limits,
                 is_named=path == given and not _is_data_set(path),
-                # The working folder and what is above it name everything, and so nothing.
+                # The working folder, or a folder above it, selects nothing in particular.
                 is_explicit=not Path.cwd().is_relative_to(given.absolute()),
             )
             for path, name in find_task_files([given], registry)
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_harness(folder: Path, format: str) -> int:
-    """Print what can be said of a folder of tasks of lm-evaluation-harness without their data."""
+    """Check a folder of lm-evaluation-harness tasks without their data."""
     from pytest_lmeval.formats.harness import static
 
     tasks = static.check_folder(folder)
@@ -118,10 +118,9 @@ def _of_harness(folder: Path, format: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The task files; the other files, with the reasons; and the named folders that have no task.
+    """The task files, the Python files with eval functions, other files with the reasons, and folders without a task.
 
-    ``functions`` are the Python files with eval functions, ``config`` is what is wrong with the values for parameters.
-    ``lacking`` is what tasks need and this installation does not have, with path and line.
+    ``config`` are the errors in values for parameters, ``lacking`` the missing packages of tasks, with path and line.
     """
 
     files: Mapping[Path, LoadedFile]
@@ -157,7 +156,7 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
 
 
 def _unchecked(path: Path, function: FoundFunction) -> str:
-    """Return what was not checked of an eval function, "" where everything was."""
+    """Return the unchecked parts of an eval function, "" without any."""
     if not function.unchecked:
         return ""
     named = " and ".join(function.unchecked)
@@ -165,14 +164,14 @@ def _unchecked(path: Path, function: FoundFunction) -> str:
 
 
 def _of_conftest(files: Mapping[Path, LoadedFile]) -> list[str]:
-    """Return what to do where a name is not known here, and a conftest.py may register it for runs of pytest."""
+    """Return a hint if a name is unknown and a conftest.py may register it for runs of pytest."""
     unknown = [path for path, loaded in files.items() if any(map(_is_unknown_name, loaded.errors))]
     found = next((path for each in unknown if (path := registering_conftest(each, Path.cwd()))), None)
     if found is None:
         return []
     return [
-        f"{found} registers names for runs of pytest alone; for commands, too, write the function "
-        'pytest_lmeval_register into a module, and in pyproject.toml: [tool.lmeval] plugins = ["MODULE"]'
+        f"{found} registers names for runs of pytest only; for commands, too, move the function "
+        'pytest_lmeval_register to a module and add to pyproject.toml: [tool.lmeval] plugins = ["MODULE"]'
     ]
 
 
@@ -181,7 +180,7 @@ def _is_unknown_name(error: RecordError) -> bool:
 
 
 def _warning_lines(warnings: Sequence[LintWarning]) -> Iterator[str]:
-    """Yield the lines of ``warnings``; of one rule in one file the first few, and how many more there are."""
+    """Yield the lines of ``warnings``: the first few of each rule in a file, and the number of others."""
     groups: dict[tuple[Path, str], list[LintWarning]] = {}
     for warning in warnings:
         groups.setdefault((warning.path, warning.rule), []).append(warning)
@@ -197,7 +196,7 @@ def _remarks(checked: _Checked) -> list[tuple[Path, int, str]]:
 
 
 def _lacking(files: Mapping[Path, LoadedFile], registry: Registry) -> Iterator[tuple[Path, int, str]]:
-    """Yield the packages that tasks need and are not installed here: a run refuses these tasks."""
+    """Yield the packages that tasks need and that are not installed; a run refuses these tasks."""
     for path, loaded in files.items():
         units = [ExampleUnit(task, example) for task in loaded.tasks for example in task.examples]
         for name, needs in needs_of(units, registry).items():

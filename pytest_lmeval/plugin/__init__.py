@@ -1,54 +1,37 @@
 """The pytest plugin: task files become items, and a run of them becomes a leaderboard.
 
-This module is imported by every pytest run of the environment it is installed in. It holds the hooks and hands on;
-what it imports at the top is what a run without a task pays for.
+It holds the hooks and the fixtures, and hands on to the rooms. Every pytest run of the environment imports it: a run
+without a task pays for the imports at the top. A conftest may override each fixture.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pytest_lmeval.own_modules
+from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.collect.selecting import note_ini_marks
-from pytest_lmeval.plugin.fixtures import (
-    lm,
-    lm_adapter,
-    lm_base_url,
-    lm_engine,
-    lm_env,
-    lm_example,
-    lm_judge,
-    lm_render,
-    lm_sandbox,
-)
 from pytest_lmeval.plugin.private.reports import report_sections
 from pytest_lmeval.plugin.private.workers import is_worker
 from pytest_lmeval.plugin.settings.checks import apply_ini_options
-from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, keep_environment
+from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, ByModel, keep_environment, of_model
 from pytest_lmeval.plugin.settings.options import add_options
+from pytest_lmeval.plugin.settings.settings import apply_ini_limits, spec_of
 
 if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator
     from pathlib import Path
 
-__all__ = [
-    "lm",
-    "lm_adapter",
-    "lm_base_url",
-    "lm_engine",
-    "lm_env",
-    "lm_example",
-    "lm_judge",
-    "lm_render",
-    "lm_sandbox",
-]
+    from pytest_lmeval.plugin.asking.state import RunState
 
 _WRONG = pytest.StashKey[pytest.UsageError]()
-"""What is wrong with the settings, where that was found out while files were collected."""
+"""The error in the settings that collecting a file found."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,7 +48,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, object, object]:
-    # Once more: in its second run in a process pytest is ahead of what was put ahead in the first one.
+    # Again: a second run in the same process puts pytest's finder first.
     pytest_lmeval.own_modules.find_first()
     outcome = yield
     # By now every plugin and conftest file has added its options.
@@ -78,29 +61,18 @@ def pytest_load_initial_conftests(
 
 def pytest_configure(config: pytest.Config) -> None:
     keep_environment(config)
-    # Of several models the labels and specs: none where no option names any.
-    vars(config.option).setdefault("lm_models", [])
+    vars(config.option).setdefault("lm_models", [])  # (label, spec) of each of several models
     if config.option.lm_adapter is not None:
         from pytest_lmeval.plugin.settings.models import name_models
 
         name_models(config)
     config.addinivalue_line("markers", "lmeval: an example of a language-model task (set by pytest-lmeval)")
     apply_ini_options(config)
-    if config.getini("lm_max_data_bytes"):
-        from pytest_lmeval.plugin.settings.settings import apply_max_data_bytes
+    apply_ini_limits(config)
+    if spec_of(config) or config.option.lm_judge:
+        from pytest_lmeval.plugin.common.hiding import hide_secrets
 
-        apply_max_data_bytes(config)
-    if config.getini("lm_forward_paths"):
-        from pytest_lmeval.plugin.settings.settings import check_forward_paths
-
-        check_forward_paths(config)
-    if config.option.lm_adapter or config.getini("lm_adapter") or config.option.lm_judge:
-        from pytest_lmeval.plugin.settings.settings import scrubber_of_run
-
-        if scrubber_of_run(config):
-            from pytest_lmeval.plugin.common.discretion import be_discreet
-
-            be_discreet(config)
+        hide_secrets(config)
     if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.record.recorder import Recorder
         from pytest_lmeval.plugin.settings.checks import check_options
@@ -123,7 +95,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
 
 
 def _on_named_files(config: pytest.Config) -> list[str]:
-    if not (config.getoption("lm_adapter") or config.getini("lm_adapter")):
+    if not spec_of(config):
         return []
     from pytest_lmeval.plugin.collect.locate import remarks_on_named
 
@@ -131,12 +103,11 @@ def _on_named_files(config: pytest.Config) -> list[str]:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    spec = config.getoption("lm_adapter") or config.getini("lm_adapter")
-    if not spec:
+    if not spec_of(config):
         return None
     from pytest_lmeval.plugin.record.run_facts import header
 
-    return header(config, spec)
+    return header(config)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -148,7 +119,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     from pytest_lmeval.formats.files import leads_back
 
-    # pytest would go round until the system refuses the path, and find each task as often.
+    # pytest would follow the loop until the system refuses the path, and find each task as often.
     return leads_back(collection_path) or None
 
 
@@ -160,12 +131,12 @@ def pytest_collect_file(
     ours = _task_file(file_path, parent)
     if ours is None:
         return others
-    # pytest takes a Python file that is named, or fits python_files, for a module of tests.
+    # pytest collects a Python file that is named, or matches python_files, as a module of tests.
     return [ours] if file_path.suffix == ".py" else [*others, ours]
 
 
 def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if file_path.suffix == ".py" and not file_path.name.startswith("task_"):
+    if is_plain_python(file_path):
         return None
     from pytest_lmeval.plugin.collect.locate import locate
 
@@ -181,7 +152,7 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
     try:
         return collect_task_file(file_path, root, parent)
     except pytest.UsageError as error:
-        # What is wrong with the settings is no fault of a file. A worker cannot end the run by itself.
+        # The settings are wrong, not the file. A worker cannot end the run by itself.
         if is_worker(parent.config):
             raise parent.CollectError(str(error)) from None
         parent.config.stash.setdefault(_WRONG, error)
@@ -190,7 +161,7 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> Generator[None, Any, Any]:
-    # What eval_task marks says so itself; a project that does not use it pays one look at each name.
+    # eval_task leaves a mark; a project that does not use it pays one attribute lookup per name.
     if hasattr(getattr(obj, "__func__", obj), "__lm_eval__") and not isinstance(obj, type):
         from pytest_lmeval.plugin.evals.collecting import examples_of, parametrize
 
@@ -214,8 +185,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
 
 def _is_of_unittest(kind: type) -> bool:
     unittest = sys.modules.get("unittest")
-    # Where nothing has imported ours, no method is marked.
-    is_used = "pytest_lmeval.functions.declare" in sys.modules
+    is_used = "pytest_lmeval.functions.declare" in sys.modules  # else no method can be marked
     return is_used and unittest is not None and issubclass(kind, unittest.TestCase)
 
 
@@ -225,7 +195,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.sections or report.longrepr is not None:
-        from pytest_lmeval.plugin.common.discretion import clean_collected
+        from pytest_lmeval.plugin.common.hiding import clean_collected
 
         clean_collected(report, collector)
     return report
@@ -233,9 +203,9 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
-    from pytest_lmeval.plugin.common.discretion import make_warning_harmless
+    from pytest_lmeval.plugin.common.hiding import escape_warning
 
-    make_warning_harmless(warning_message)
+    escape_warning(warning_message)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -258,14 +228,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         prepare(tasks, session)
         if is_worker(session.config):
-            from pytest_lmeval.plugin.workers.sending import pack_reports, send_contents
+            from pytest_lmeval.plugin.workers.sending import send_contents
 
             send_contents(session, tasks)
-            pack_reports(session.config)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
-    # Where examples are only collected there is nothing yet that would run a program.
     run = None if config.option.collectonly else config.stash.get(RUN, None)
     if run is None or not run.plan.runs_programs:
         return None
@@ -288,7 +256,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if tasks is None:
         return (yield)
     if tasks.bad_files and not session.config.option.collectonly:
-        # Before any model call, and whatever --continue-on-collection-errors says.
+        # Before any model call, and even with --continue-on-collection-errors.
         raise session.Interrupted(f"{len(tasks.bad_files)} bad task file(s)")
     try:
         return (yield)
@@ -308,9 +276,9 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     if report_sections(item):
-        from pytest_lmeval.plugin.common.discretion import hide_in_output
+        from pytest_lmeval.plugin.common.hiding import hide_in_output
 
-        # Before any report is made of it: plugins read it from the item.
+        # Before any report is made: plugins read the output from the item.
         hide_in_output(item)
     report = yield
     attach = getattr(item, "attach_result", None)
@@ -318,7 +286,7 @@ def pytest_runtest_makereport(
         attach(report, call)
     shows = report.sections or report.longrepr is not None or hasattr(report, "wasxfail")
     if shows or (attach is None and report.user_properties):
-        from pytest_lmeval.plugin.common.discretion import clean
+        from pytest_lmeval.plugin.common.hiding import clean
 
         clean(report, item)
     return report
@@ -332,3 +300,140 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.stash[SCHEDULER] = BatchScheduling(config)
     return config.stash[SCHEDULER]
+
+
+_TWO_WAYS = (
+    "several models: --lm-adapter names them, and a conftest.py overrides the lm_adapter fixture; use one of the two"
+)
+_NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a conftest"
+
+
+@pytest.fixture(scope="session")
+def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
+    yield from _opened(pytestconfig, _adapter)
+
+
+@pytest.fixture(scope="session")
+def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
+    yield from _opened(pytestconfig, _judge)
+
+
+@pytest.fixture(scope="session")
+def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the engine, which asks the adapter ahead of the scoring."""
+    from pytest_lmeval.plugin.asking.state import run_states
+
+    states = run_states(pytestconfig)
+    if "" not in states and not isinstance(lm_adapter, ByModel):
+        raise pytest.UsageError(_TWO_WAYS)
+    with ExitStack() as stack:
+        engines = {}
+        for label, state in states.items():
+            engines[label] = state.ask(of_model(lm_adapter, label), of_model(lm_judge, label))
+            stack.callback(state.run.close)
+        yield _provided(engines)
+
+
+@pytest.fixture(scope="session")
+def lm_render() -> Callable[[Any], Any]:
+    """Provide the function that renders an example as its prompt: text or a sequence of messages."""
+    from pytest_lmeval.task import render
+
+    return render
+
+
+@pytest.fixture(scope="session")
+def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """Provide the sandbox that runs code written by the model, from --lm-sandbox."""
+    from pytest_lmeval.plugin.asking.state import run_states
+
+    states = run_states(pytestconfig)
+    with ExitStack() as stack:
+        yield _provided({label: stack.enter_context(each.run.sandbox(each.plan)) for label, each in states.items()})
+
+
+@pytest.fixture
+def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
+    """Provide the object with which an eval function asks and scores: ask, judge, score, step, span, note."""
+    from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.evals.item import session_of
+    from pytest_lmeval.plugin.evals.process import provide
+
+    yield from provide(request, session_of(run_state(request.config)), lm_engine, lm_judge)
+
+
+@pytest.fixture(scope="session")
+def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
+    """Provide the address of the endpoint for an application's own client; requests use lm.token as their key."""
+    from pytest_lmeval.plugin.asking.state import run_state
+    from pytest_lmeval.plugin.evals.item import session_of
+
+    return f"{session_of(run_state(pytestconfig)).shared.endpoint.root}/v1"
+
+
+@pytest.fixture
+def lm_env(lm: Any) -> Iterator[None]:
+    """Set OPENAI_BASE_URL and OPENAI_API_KEY so that clients the application creates find the endpoint."""
+    from pytest_lmeval.functions.environment import pointed
+
+    with pointed(lm):
+        yield
+
+
+@pytest.fixture
+def lm_example(request: pytest.FixtureRequest) -> Any:
+    """Provide the example of the running item; None in a test that is no example."""
+    return getattr(request.node, "example", None)
+
+
+def _adapter(state: RunState) -> Any:
+    from pytest_lmeval.plugin.asking.state import make
+
+    # No example needed it, but another test may.
+    if state.adapter is None:
+        config = state.config
+        return make(config, state.plan.registry, spec_of(config), dict(config.option.lm_adapter_arg))
+    return state.adapter
+
+
+def _judge(state: RunState) -> Any:
+    from pytest_lmeval.plugin.asking.state import make_judge
+
+    if state.judge is None and state.config.option.lm_judge:
+        return make_judge(state.config, state.plan.registry)
+    return state.judge or _NoJudge()
+
+
+def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:
+    """Yield what ``make`` returns for the state of each model; close it afterwards."""
+    from pytest_lmeval.adapters.facts import method
+    from pytest_lmeval.plugin.asking.state import run_states
+
+    # If one cannot be made or closed, the others are closed all the same.
+    with ExitStack() as stack:
+        made = {}
+        for label, state in run_states(config).items():
+            made[label] = each = make(state)
+            close = None if isinstance(each, _NoJudge) else method(each, "close")
+            if close is not None:
+                stack.callback(close)
+        yield _provided(made)
+
+
+def _provided(values: Mapping[str, Any]) -> Any:
+    """Return the value of a single model, or ``values`` by label."""
+    return values[""] if "" in values else ByModel(values)
+
+
+class _NoJudge:
+    """The judge of a run without --lm-judge: it is false, and any use of it is a usage error."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise pytest.UsageError(_NO_JUDGE)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def pytest_lmeval_register(registry: Registry) -> None:
     """Add metrics, post-process rules, adapters or formats to the run's registry.
 
-    Called in every process of a run, after everything built in is registered; more than once, each time with a new
-    registry, where something must be known before all conftest files are loaded::
+    Called in every process of a run, after everything built in is registered. Called again with a new registry when
+    another conftest file has been loaded::
 
         def pytest_lmeval_register(registry):
             registry.add_metric("starts_with", starts_with, threshold=1.0)
 
-    A name that is taken is an error: nothing built in can be replaced by accident.
+    Registering a name twice is an error, so that nothing built in is replaced by accident.
     """
 
 
@@ -30,15 +30,15 @@ def pytest_lmeval_register(registry: Registry) -> None:
 def pytest_lmeval_load_task(path: Path) -> LoadedFile | None:
     """Return the tasks and bad records of the file at ``path``, or None to leave it to the registered formats.
 
-    Called for every task file of a run; the first answer that is not None is taken.
-    A task may leave out the members that ``pytest_lmeval.task.Task`` has; one that lacks another member
-    is a collection error.
+    Called for every task file of a run; the first result that is not None counts.
+    A task may omit the members that ``pytest_lmeval.task.Task`` defines; omitting any other member is a collection
+    error.
     """
 
 
 def pytest_lmeval_leaderboard(config: pytest.Config, leaderboard: Leaderboard) -> None:
-    """Look at the board of the finished run.
+    """Receive the board of the finished run.
 
-    Called once, in the controlling process, also for an incomplete run, after the reports are written and the exit code
-    is fixed: a hook that raises makes a run fail that would have passed, and nothing it does makes one pass.
+    Called once, in the controlling process, after the reports are written and the exit code is fixed, even for an
+    incomplete run. A hook that raises fails a run that would have passed; no hook can make a failed run pass.
     """

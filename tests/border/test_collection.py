@@ -69,7 +69,7 @@ BORDER = Border(
             "late",
             "a loader that exits",
             {"conftest.py": "import sys\ndef pytest_lmeval_load_task(path): sys.exit(0)\n"},
-            "what loads the file called sys.exit(0)",
+            "loading the file called sys.exit(0)",
         ),
         refused(
             "late",

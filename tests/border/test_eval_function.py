@@ -191,19 +191,19 @@ BORDER = Border(
             "unittest",
             "import unittest\nclass TestX(unittest.TestCase):\n    @eval_task('u')\n    def test_u(self):\n"
             "        assert 0",
-            "TestX.test_u: unittest runs the methods of a TestCase itself",
+            "TestX.test_u: unittest calls the methods of a TestCase itself",
         ),
         _never_run(
             "wrong type",
             "static",
             "class TestX:\n    @staticmethod\n    @eval_task('s')\n    def test_s():\n        assert 0",
-            "TestX.test_s: eval_task goes on a plain method: take @staticmethod off it",
+            "TestX.test_s: eval_task needs a plain method: remove @staticmethod",
         ),
         _never_run(
             "wrong type",
             "no_test",
             "@eval_task('n')\ndef evaluate(lm):\n    assert 0",
-            "evaluate is no test to pytest, so eval_task('n') would never run",
+            "evaluate is not a test for pytest, so eval_task('n') never runs",
         ),
         _refused(
             "wrong type", "step", "lm.step('tool', 'x').output = {1}\nlm.score('ok', 1)", "is not JSON serializable"

@@ -135,7 +135,7 @@ REFUSED = (
             task("draws", bootstrap=-1)),
     refused("control characters", "no UTF-8", "invalid leading UTF-8 octet",
             {**task("latin"), "theirs/latin/latin.yaml": b"task: latin\nx: \xff\n"}),
-    refused("raising", "a function that ends the process", "what loads the file called sys.exit(3)",
+    refused("raising", "a function that ends the process", "loading the file called sys.exit(3)",
             task("exits", "process_docs: !function f.g\n", code=returning("exit(3)"))),
     refused("raising", "a function of a row", "item 1: f.g: KeyError: 'blue'",
             task("item", "doc_to_target: !function f.g\n", BOTH_ROWS, returning("{'red': 'red'}[given[0]['said']]"))),

@@ -96,13 +96,13 @@ def test_names_that_are_taken_or_lead_nowhere_are_refused(lmeval: Lmeval) -> Non
     assert "new/first.yaml: tasks/first.yaml: another file has this name; rename one, or replace it with --force" in err
     _write("a.yaml", TASK)
     _write("b.yaml", TASK)
-    assert (
-        "new/b.yaml: the key 'the-first' is that of new/a.yaml, too"
-        in lmeval("add", "-f", "new/a.yaml", "new/b.yaml")[1]
-    )
+    assert "new/b.yaml: new/a.yaml has the same key 'the-first'" in lmeval("add", "-f", "new/a.yaml", "new/b.yaml")[1]
     assert (2, "lmeval add: new/*.yml: no such file\n") == lmeval("add", "-f", "new/*.yml")[::2]
     _write("c.yml", TASK.replace("the-first", "c"))
-    assert (1, True) == (lmeval("add", "-f", "new/c.yml")[0], "ends in .yaml" in lmeval("add", "-f", "new/c.yml")[1])
+    assert (1, True) == (
+        lmeval("add", "-f", "new/c.yml")[0],
+        "only .yaml files are collected" in lmeval("add", "-f", "new/c.yml")[1],
+    )
 
 
 def _files() -> dict[str, bytes]:
@@ -135,7 +135,7 @@ def test_two_files_for_one_place_are_refused_before_anything_is_written(lmeval: 
     before = _files()
     status, out, err = lmeval("add", "--force", "-f", "new/a/task.yaml", "new/b/task.yaml")
     assert (2, "") == (status, out)
-    assert "new/b/task.yaml: tasks/task.yaml: another of the files has this place; rename one" in err
+    assert "new/b/task.yaml: tasks/task.yaml: two of the files would have this path; rename one" in err
     assert before == _files()
 
 

@@ -16,7 +16,7 @@ def test_the_text_tells_flips_false_alarms_and_what_is_needed(lmeval: Lmeval, ba
     assert (0, "") == (code, err)
     assert ["sums", "12", "0.9167", "0.2500", "10", "83.3", "%"] == lines[1][:7]
     assert ["words", "8", "0.8750", "0.8750", "0", "0.0", "%"] == lines[2][:7]
-    assert "Of 50 simulated runs of this same model the gate (alpha 0.05) calls " in out
+    assert "of 50 simulated runs of this model a regression:" in out
     assert "a false-alarm rate of " in out
     assert ["5 points", "2 points", "1 point "] == [line[:8] for line in out.splitlines()[-3:]]
 

@@ -22,7 +22,7 @@ def test_a_task_is_deleted_by_its_key(lmeval: Lmeval) -> None:
 def test_what_it_included_stays_and_is_named(lmeval: Lmeval) -> None:
     Path("tasks/first.yaml").write_text(TASK + "  - {type: python, compute_scores_snippet: !include s.py}\n")
     Path("tasks/s.py").write_text("x = 1\n")
-    assert "deleted tasks/first.yaml\nleft where they are: s.py\n" == lmeval("delete", "the-first")[1]
+    assert "deleted tasks/first.yaml\nkept: s.py\n" == lmeval("delete", "the-first")[1]
     assert Path("tasks/s.py").exists()
 
 

@@ -93,7 +93,7 @@ def _green_then_red(project: Project, path: str, old: str, new: str) -> None:
     assert "regression" == project.board()["gate"]["verdict"]
 
 
-HERE = ["pytest-lmeval is installed from a folder of this machine: say in evals.yml where the workflow gets it"]
+HERE = ["pytest-lmeval is installed from a local folder: edit evals.yml so that the workflow can install it"]
 HERE *= comes_from_here()
 
 
@@ -120,7 +120,7 @@ def test_a_served_model_gets_a_profile_and_questions_that_any_model_answers(empt
 
         profile = f"[tool.lmeval.adapters.small-7b] adapter = 'openai:lab/small-7b', base_url = '{server.base_url}'"
         assert f"wrote pyproject.toml: {profile}" in told
-        assert f"{server.base_url} is this machine: the workflow needs an address that it can reach" in told
+        assert f"{server.base_url} is on this machine: the workflow needs an address that it can reach" in told
         assert "wrote tasks/first.jsonl" in told
         _green_then_red(empty, "pyproject.toml", "base_url =", 'system = "Be careful."\nbase_url =')
 
@@ -162,7 +162,7 @@ def test_the_model_of_an_application_is_the_one_that_its_requests_name(
         "wrote pyproject.toml: [tool.pytest.ini_options] lm_adapter = 'openai:', lm_pair_by = 'id', pythonpath = ['.']"
         in told
     )
-    note = "openai: asks for the model that each request names: the eval names gpt-4o-mini, as yours will"
+    note = "openai: asks the model that each request names: the example eval names gpt-4o-mini"
     assert [note, "the key is read from OPENAI_API_KEY: set it here, and as a secret of the repository"] == told[
         -len(HERE) - 4 : -len(HERE) - 2
     ]
@@ -180,7 +180,7 @@ def test_an_application_whose_model_has_an_address_gets_a_profile_without_a_mode
 
         profile = f"[tool.lmeval.adapters.app] adapter = 'openai:', base_url = '{server.base_url}'"
         assert f"wrote pyproject.toml: {profile}" in told
-        assert "openai: asks for the model that each request names: the eval names able, as yours will" in told
+        assert "openai: asks the model that each request names: the example eval names able" in told
         _green_then_red(empty, "tests/test_evals.py", 'MODEL = "able"', 'MODEL = "unable"')
 
 
@@ -264,7 +264,7 @@ def test_rows_get_ids_by_the_column_that_tells_them_apart_else_by_a_hash(
     told = _init(lmeval, "--from=rows.jsonl")
 
     assert id == (parse_yaml((empty.path / "tasks/rows.yaml").read_bytes()).get("id", "" if same else None))
-    assert same == any("two rows are the same" in line for line in told)
+    assert same == any("two rows are equal" in line for line in told)
     assert same != ("lm_pair_by" in (empty.path / "pyproject.toml").read_text())
     status, out, _ = lmeval("validate", "tasks")
     assert 0 == status, out
@@ -379,10 +379,7 @@ def test_a_table_that_lines_cannot_be_added_to_is_left_and_the_line_is_said(empt
     empty.write("pyproject.toml", 'tool.pytest.ini_options.addopts = "-q"\n')
     told = _init(lmeval)
 
-    assert (
-        "left alone pyproject.toml: add by hand: [tool.pytest.ini_options] lm_adapter = 'toy', lm_pair_by = 'id'"
-        in told
-    )
+    assert "kept pyproject.toml: add by hand: [tool.pytest.ini_options] lm_adapter = 'toy', lm_pair_by = 'id'" in told
 
 
 def test_what_exists_is_left_and_named_and_a_second_time_changes_nothing(empty: Project, lmeval: Lmeval) -> None:
@@ -397,11 +394,11 @@ def test_what_exists_is_left_and_named_and_a_second_time_changes_nothing(empty: 
     named = "[tool.pytest.ini_options] lm_adapter = 'toy', lm_pair_by = 'id'"
     assert [
         "wrote tasks/arithmetic.jsonl",
-        "left alone tasks/support.jsonl: it exists",
-        f"left alone {WORKFLOW}: it exists",
-        f"left alone pyproject.toml: lm_adapter = 'mine' is there; not {named}",
+        "kept tasks/support.jsonl: it exists",
+        f"kept {WORKFLOW}: it exists",
+        f"kept pyproject.toml: lm_adapter = 'mine' is there; not {named}",
     ] == first[:4]
-    assert "left alone tasks/arithmetic.jsonl: it exists" in again
+    assert "kept tasks/arithmetic.jsonl: it exists" in again
     assert kept == {path: path.read_bytes() for path in empty.path.rglob("*") if path.is_file()}
 
 

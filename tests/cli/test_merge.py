@@ -179,7 +179,7 @@ def test_a_merge_moves_what_an_older_one_left_as_a_run_does(lmeval: Lmeval, shar
     # What is there is not compared with: the next merge would compare with itself.
     status, _, err = lmeval("merge", *shards, "-o", tmp_path, "--baseline", tmp_path / "previous/leaderboard.json")
     assert 2 == status
-    assert "would be written over" in err
+    assert "the merge would overwrite it" in err
     # To write the page anew is no run.
     kept = (tmp_path / "previous/report.html").read_bytes()
     (tmp_path / "report.html").write_text("older")
@@ -206,7 +206,7 @@ def test_a_baseline_that_the_merged_run_would_replace_is_refused_and_left(
     options = ("--lm-adapter=model:Model", "--lm-baseline=whole/leaderboard.json")
     ledgers = [evaluate(stub_project, f"b{part}", *options, f"--lm-shard={part}/2") / "ledger.jsonl" for part in (1, 2)]
     code, _, err = lmeval("merge", *ledgers, "-o", whole)
-    assert (2, True) == (code, "baseline whole/leaderboard.json: would be written over" in err)
+    assert (2, True) == (code, "baseline whole/leaderboard.json: the merge would overwrite it" in err)
     assert before == (whole / "leaderboard.json").read_bytes()
 
 

@@ -20,7 +20,7 @@ BAD = {
     "--drop=0.1 --from=none.jsonl": "none.jsonl",
     "--drop=0.1 --flip=-1": "--flip",
     "--drop=0.1 --repeats=0": "--repeats",
-    "--drop=0.1 empty": "no example in empty; eval functions are counted from a run of theirs: --from LEDGER",
+    "--drop=0.1 empty": "no example in empty; for eval functions, name one of their runs: --from LEDGER",
     "--drop=0.1 bad": "bad/t.jsonl:1: ",
 }
 

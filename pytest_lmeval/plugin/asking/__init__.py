@@ -1,1 +1,1 @@
-"""Items of task files: made, planned with the adapter and the engine of one process, and run at their turn."""
+"""Collect the items of task files, plan their run in this process, and run each at its turn."""

@@ -1,4 +1,4 @@
-"""Task files as pytest modules, with an item for each of their examples."""
+"""Task files as pytest modules, with an item for each example."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.errors import BadTaskFile, LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
+from pytest_lmeval.plugin.asking.state import begin_spares
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import file_node, places
 from pytest_lmeval.plugin.private.items import fixtures_of, import_package, is_set_up_once, note_parameter
@@ -43,17 +43,14 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
         late = path.suffix not in tasks.registry.formats and path.suffix in places(parent.config).own_suffixes
         tasks.leave(path, _LATE if late else misnamed(path) or _named_in_vain(path, parent))
         return None
-    if parent.config.option.lm_concurrency >= WORTH_A_PROCESS:
-        from pytest_lmeval.plugin.asking.state import begin_spares
-
-        begin_spares(parent.config)
+    begin_spares(parent.config)
     file: TaskFile = file_node(TaskFile, parent, path)
     file.task_name = task_name(path, root)
     return file
 
 
 def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
-    """Return why a named file in a named folder of tasks has no task; pytest refuses one that is named alone."""
+    """Return why a file named beside its folder has no task; pytest reports one that is named alone."""
     where = places(parent.config)
     if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
         return ""
@@ -63,7 +60,7 @@ def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
 
 
 class TaskFile(pytest.Module):
-    """A task file. A module rather than a plain file, so that module-scoped fixtures and conftest overrides work."""
+    """A task file; a module, so that module-scoped fixtures and conftest overrides work."""
 
     task_name: str
 
@@ -71,12 +68,12 @@ class TaskFile(pytest.Module):
         super().__init__(*args, **kwargs)
         self.obj = types.ModuleType(self.path.stem)
         self._collected = self.config.stash[COLLECTED]
-        # The fixture values that hold for every item of the file, once there are any.
+        # Fixture values shared by all items of the file, once the first item has them.
         self.shared: Mapping[str, object] | None = None
-        # --setup-only and --setup-plan set it, too. An option is missing where its plugin is blocked (-p no:setuponly).
+        # --setup-only and --setup-plan set it, too. -p no:setuponly removes the option.
         self._shareable = not self.config.getoption("setupshow", False)
         self.hooks: Any = None
-        # The state of the run of each model, by label, once an item has looked it up.
+        # The run's state by model label, once an item has looked it up.
         self.states: dict[str, RunState] = {}
         self.place = ""
 
@@ -92,9 +89,9 @@ class TaskFile(pytest.Module):
         except LmevalError as error:
             self._collected.bad_files.append(self.nodeid)
             raise self.CollectError(str(error)) from None
-        except SystemExit as error:  # pytest would end with an internal error
+        except SystemExit as error:  # else an internal error of pytest
             self._collected.bad_files.append(self.nodeid)
-            raise self.CollectError(f"{self.nodeid}: what loads the file called sys.exit({error.code!r})") from error
+            raise self.CollectError(f"{self.nodeid}: loading the file called sys.exit({error.code!r})") from error
         except Exception:  # of a project's own loader: with its traceback
             self._collected.bad_files.append(self.nodeid)
             raise
@@ -103,13 +100,13 @@ class TaskFile(pytest.Module):
         if len(tasks) == 1:
             self.extra_keyword_matches.update(_words_of(tasks[0]))
         for task in tasks:
-            # Tasks of one file may well number their examples alike.
+            # Tasks of one file may use the same ids.
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
 
     def share(self, item: ExampleItem) -> None:
-        """Keep the fixture values of the file's first item for the others, until the file is torn down.
+        """Keep the first item's fixture values for the others, until the file is torn down.
 
-        Not if a fixture of narrower scope than the file is in play: then each item is set up by itself.
+        If a fixture has a narrower scope than the file, each item is set up by itself.
         """
         self._shareable = self._shareable and is_set_up_once(item)
         if self._shareable:
@@ -127,19 +124,19 @@ class TaskFile(pytest.Module):
         faults = [error.at(shown) for error in loaded.errors]
         are_allowed = self.config.option.lm_allow_bad_tasks
         if faults and not (are_allowed and loaded.tasks):
-            nothing_left = [f"{shown}: no record is left without these"] if are_allowed else []
+            nothing_left = [f"{shown}: no valid record"] if are_allowed else []
             raise BadTaskFile("\n".join([*faults, *nothing_left]))
         if faults:
             listing = "\n".join(faults)
-            warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) left out:\n{listing}"), stacklevel=1)
+            warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) skipped:\n{listing}"), stacklevel=1)
         self._collected.wanted.look_at(loaded)
-        # The option of pytest-repeat, or of something else.
+        # An option of pytest-repeat, or of another plugin.
         has_count = self.config.getoption("count", 1) != 1
         if has_count and loaded.tasks and (refusal := repeated_by_plugin(self.config)):
             raise BadTaskFile(f"{shown}: {refusal}")
         self._collected.wanted.notes += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
         for task in loaded.tasks:
-            # Once per file: a board lists them all.
+            # Once per file: the board lists them all.
             bad_records = tuple(faults) if task is loaded.tasks[0] else ()
             subjects = loaded.subjects.get(task.name)
             info = replace(
@@ -154,7 +151,7 @@ class TaskFile(pytest.Module):
         return loaded.tasks
 
     def _import_packages(self) -> None:
-        """Raise BadTaskFile if a folder that the file is in has an ``__init__.py`` that cannot be imported."""
+        """Raise BadTaskFile if the ``__init__.py`` of a folder above the file cannot be imported."""
         for package in self.listchain():
             if isinstance(package, pytest.Package):
                 try:
@@ -177,7 +174,7 @@ class TaskFile(pytest.Module):
                 yield item
 
     def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
-        """Return the item of an example; of several models, that of the one with the label."""
+        """Return the item of an example, for the model with the label if there is one."""
         if not label:
             plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
             return plain
@@ -200,7 +197,7 @@ def _words_of(task: Task) -> set[str]:
 
 @contextmanager
 def _paused_gc() -> Iterator[None]:
-    # What is made meanwhile stays: to look through it again and again as it grows would find nothing.
+    # The new objects all stay: scanning them repeatedly would find no garbage.
     was_on = gc.isenabled()
     gc.disable()
     try:

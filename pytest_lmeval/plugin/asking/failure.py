@@ -43,9 +43,9 @@ class ExampleFailed(Exception):
 
 
 def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:
-    """Return the prompt's end, what the model said, what was made of it, what was wanted, and how to run it again.
+    """Return the verdict, prompt, output, prediction, targets, details and rerun command of a failed example.
 
-    ``before`` is the baseline's result of the same example, if there is one.
+    ``before`` is the baseline's result for the example, if any.
     """
     number = shown_response(result)
     lines = [_verdict(result)]
@@ -64,7 +64,7 @@ def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | No
 
 
 def _rerun_of(item: pytest.Item) -> str:
-    """Return the command that runs ``item`` again; all but its name is made once for each file."""
+    """Return the command that reruns ``item``; all but its name is built once per file."""
     path = item.parent.nodeid if item.parent is not None else ""
     made = item.config.stash.setdefault(_RERUN_PARTS, {})
     if path not in made:
@@ -84,7 +84,7 @@ def _answer(result: ExampleResult, number: int) -> list[str]:
     if predictions and not answer.exchanges and predictions != outputs:
         lines += _block(f"prediction{which} ({rule})", predictions[number])
     if answer.cut_off:
-        lines.append("  cut off: an output ended at the limit of tokens, or the thoughts before it did not end")
+        lines.append("  cut off: an output reached the token limit, or its thoughts did not end")
     if result.outcome.unparsed:
         no_answer = thoughts and not outputs[number]
         missing = "there is no answer" if no_answer else f"{rule} found nothing to extract"
@@ -93,7 +93,6 @@ def _answer(result: ExampleResult, number: int) -> list[str]:
 
 
 def _details(result: ExampleResult, number: int) -> list[str]:
-    # Several responses may have no details at all.
     found = details_of(result)
     own = found[number] if number < len(found) else {}
     turns = [turn for turn in own.get("turns", ()) if isinstance(turn, Mapping)]
@@ -104,7 +103,7 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     if "reason" in result.details or CHECKS in result.details:
         elsewhere.add("judge")
     if "ended" in own and turns:
-        # What a simulated user said is in the turns.
+        # The turns show the simulated user's messages.
         elsewhere.add("user")
     if expected_in(result.metric, result.details):
         elsewhere.add("expected")
@@ -134,7 +133,7 @@ def _verdict(result: ExampleResult) -> str:
         error = printable(outcome.error).replace("\n", _MARK)
         return f"{name} could not be scored ({outcome.status}): {error}"
     metric = printable(question.metric, keep="")
-    # Of several checks the mean has to reach nothing: each of them has.
+    # Several checks have no threshold for their mean, only one each.
     under = responses_under(result) if outcome.threshold else ""
     others = [f"{under} responses under it"] if under else []
     decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
@@ -144,7 +143,7 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:
-    """Return an iterator over the thoughts before each answer of one of an example's conversations."""
+    """Iterate over the thoughts before each answer in one of an example's conversations."""
     before = [turn for details in details_of(result)[:number] for turn in details.get("turns", ())]
     answers = sum(_is_answer(entry) for turn in before for entry in turn.get("said", ()))
     return iter([str(each.get("thoughts", "")) for each in result.exchanges[answers:]])
@@ -185,7 +184,7 @@ def _folded(label: str, text: str) -> str:
 
 
 def _shown_detail(value: Any) -> str:
-    """Return a detail as a reader wants it: one entry of a list of objects a line, without what is for programs."""
+    """Return a detail for people: one object of a list per line, without keys meant for programs."""
     if isinstance(value, Mapping):
         inside = ((name, _shown_detail(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
         return "; ".join(f"{name}: {inner}" for name, inner in inside if inner)
@@ -203,7 +202,7 @@ def _shown(label: str, text: str) -> list[str]:
     shown = printable(text)
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    # What the model wrote begins no line: nobody shall take it for one of ours.
+    # Model output never starts a line, so that it cannot pass for one of the plugin's.
     return [f"  {label}:{_MARK}" + shown.replace("\n", _MARK)]
 
 

@@ -1,11 +1,9 @@
-"""One example as a pytest function: its fixtures, its turn, and its result on the report."""
+"""The pytest item of an example: its fixtures, its turn, and the result on its report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.plugin.asking.state import other_adapter, stop_session
 from pytest_lmeval.plugin.common.report import add_to_report
 from pytest_lmeval.plugin.private.workers import is_worker
-from pytest_lmeval.plugin.settings.models import RUN, ByModel, config_of
+from pytest_lmeval.plugin.settings.models import RUN, config_of, of_model
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import own_name
 from pytest_lmeval.types import Example, ExampleResult
@@ -26,19 +24,16 @@ if TYPE_CHECKING:
 
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
-    """Name, by its arguments, the fixtures that every example gets; :meth:`ExampleItem.runtest` does the work."""
+    """Declare the fixtures every example requests; :meth:`ExampleItem.runtest` uses them."""
 
 
 REFUSED = "refused"
-"""The word of an example that is not asked because its task lacks something: the task is named once, at the end."""
-_GIVEN = itemgetter("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
+"""The word for an example whose task lacks a requirement; the task is named once, at the end."""
+_FIXTURES = ("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
 class ScoredItem(pytest.Function):
-    """The item of an example: its result goes on its report.
-
-    Both kinds of items define what raises NotImplementedError here; pytest's metaclass allows no abstract class.
-    """
+    """The item of an example, which puts the result on its report; pytest's metaclass allows no abstract class."""
 
     parent: Any
     task: Task
@@ -48,22 +43,23 @@ class ScoredItem(pytest.Function):
 
     @property
     def run_state(self) -> RunState:
-        """The state of the run in this process."""
+        """The run's state in this process."""
         raise NotImplementedError
 
     @property
     def is_set_up(self) -> bool:
-        """Whether others have set its fixtures up, so that its own set-up and tear-down have nothing to do."""
+        """True if its fixtures are set up, so that its own set-up and tear-down would do nothing."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
-        """Do what the set-up does for one that is set up."""
+        """Start the turn of an item whose fixtures are set up."""
         raise NotImplementedError
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Put the result on the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
-            _say_plainly(report, call)
+            if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
+                report.longrepr = str(call.excinfo.value)
             self.keep(self.run_state.run.unscored(self, f"set-up failed: {_why(report, call)}"))
             report.user_properties[:] = self.user_properties
         elif call.when != "call":
@@ -78,7 +74,7 @@ class ScoredItem(pytest.Function):
             self.result = None
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
-        """Return the explanation alone for a failed example: the traceback would be all ours."""
+        """Return the explanation of a failed example without a traceback, which would only show this plugin."""
         from pytest_lmeval.plugin.asking.failure import ExampleFailed
 
         if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
@@ -91,8 +87,7 @@ class ScoredItem(pytest.Function):
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
         asked, came = result.question, result.outcome
         task, *others = _properties(asked.task, asked.metric, came.status, came.score, came.threshold)
-        # A list that is made of a tuple is as long as it has to be.
-        self.user_properties = [*properties, *(task, ("lm_example", asked.id), *others)]
+        self.user_properties = [*properties, task, ("lm_example", asked.id), *others]
 
 
 class ExampleItem(ScoredItem):
@@ -103,18 +98,17 @@ class ExampleItem(ScoredItem):
 
     @property
     def run_state(self) -> RunState:
-        """The state of the run in this process, of the item's own model where there are several."""
+        """The state of the run of the item's model in this process."""
         states = self.parent.states
         if (state := states.get(self.label)) is None:
             state = states[self.label] = (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
         return state
 
     def assign(self, task: Task, example: Example) -> None:
-        """Say which example this is."""
+        """Attach the example to the item."""
         self.task = task
         self.example = example
-        # Set here, though there already: an attribute that comes up only after a few dozen items were made costs every
-        # item its compact form, 640 bytes.
+        # Set on each instance: an attribute that appears later costs every item its compact dict, 640 bytes.
         self.result = None
         self.position = 0
         tags = example.policy.tags
@@ -126,19 +120,19 @@ class ExampleItem(ScoredItem):
 
     @property
     def ihook(self) -> Any:
-        """The hooks in charge of the task file, looked up once per file rather than for every call."""
+        """The hooks for the task file, looked up once per file."""
         return self.parent.hooks or super().ihook
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """Where reports say the example is: the path from the project's root, made once per file, line and name."""
+        """The example's path from the project's root (computed once per file), line and name."""
         if not self.parent.place:
             self.parent.place = super().location[0]
         return self.parent.place, (self.example.line or 1) - 1, self.name
 
     @property
     def is_set_up(self) -> bool:
-        """Whether the first item of the file has set its fixtures up."""
+        """True if the first item of the file has set its fixtures up."""
         return self.parent.shared is not None
 
     def begin_turn(self) -> None:
@@ -146,7 +140,7 @@ class ExampleItem(ScoredItem):
         self.funcargs.update(self.parent.shared or ())
 
     def setup(self) -> None:
-        """Set the fixtures up, once per file where that is the same as once per item."""
+        """Set the fixtures up, once per file if their scopes allow that."""
         __tracebackhide__ = True
         if self.parent.shared is not None:
             self.begin_turn()
@@ -155,21 +149,19 @@ class ExampleItem(ScoredItem):
         self.parent.share(self)
 
     def runtest(self) -> None:
-        """Score the example; fail where its status says so."""
+        """Score the example; fail if its status is a failure."""
         state = self.run_state
         if state.ahead is not None:
-            state.ahead.catch_up(self.position)
-        given: Sequence[Any] = _GIVEN(self.funcargs)
-        if self.label:
-            given = [value[self.label] if isinstance(value, ByModel) else value for value in given]
-        adapter, judge, engine, render, sandbox = given
+            state.ahead.skip_to(self.position)
+        values = (of_model(self.funcargs[name], self.label) for name in _FIXTURES)
+        adapter, judge, engine, render, sandbox = values
         run = state.run
         if other := other_adapter(adapter, engine) or (self.label and run.stopped):
-            # Of several models the others go on.
+            # The other models go on.
             result = run.unscored(self, other)
         else:
             answers = state.answers_through(engine, adapter)
-            # That of one of several models does not follow from the id: said now, no result is made twice.
+            # With several models the name does not follow from the id.
             name = self.name if self.label else ""
             result = run.score(self, answers, render, judge, sandbox, name)
         if (stopped := run.stopped) and not self.label:
@@ -183,7 +175,7 @@ class ExampleItem(ScoredItem):
             raise ExampleFailed(explain(result, self, before))
 
     def teardown(self) -> None:
-        """Let go of what was asked for this example; where it was skipped, nobody has taken it."""
+        """Drop the answers for this example, which are unused if it was skipped."""
         if (answers := self.run_state.answers) is not None:
             answers.forget(self)
         super().teardown()
@@ -194,27 +186,22 @@ class ExampleItem(ScoredItem):
 
 
 def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
-    """Put the result of an example on its report, with the item's name where that does not follow from its id."""
-    # That of an eval function has it already.
+    """Put the result of an example on its report, with the item's name unless that follows from its id."""
+    # An eval function's result has the name already.
     held = result.question.item
     is_named = held and item.nodeid.partition("::")[2] == held
     if not is_named and (name := own_name(item.nodeid, result.id)) != held:
         result = replace(result, item=name)
     report.user_properties.append(("lmeval", result.to_json()))
     if not is_worker(item.config):
-        # For the recorder of this same process, which takes it off again.
+        # For the recorder in this process, which removes it.
         report.__dict__["lmeval_result"] = result
     word = "unscored" if result.is_error else result.status
     report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
 
 
-def _say_plainly(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-    if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
-        report.longrepr = str(call.excinfo.value)
-
-
 def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-    """Return why a set-up failed: the exception and where the project's code raised it, not how that is shown."""
+    """Return why a set-up failed: the exception, and the line of the project that raised it."""
     error = None if call.excinfo is None else call.excinfo.value
     if isinstance(error, pytest.FixtureLookupError):
         return f"fixture {error.argname!r} not found"
@@ -229,8 +216,7 @@ def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
 def _properties(
     task: str, metric: str, status: str, score: object, threshold: object
 ) -> tuple[tuple[str, object], ...]:
-    # Most examples have the same, and keep them until the end. Builtin types only, and no lone surrogate: anything else
-    # breaks the transport between processes.
+    # Cached: most examples share them until the end. Builtin types only, as xdist sends nothing else.
     return (
         ("lm_task", task),
         ("lm_metric", metric),

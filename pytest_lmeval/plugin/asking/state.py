@@ -1,4 +1,4 @@
-"""One process's part of a run: the files that it has to do with, what asks and scores, and what comes next."""
+"""Plan the run in this process before the first item, and hold its files, adapters, answers and upcoming examples."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.plugin.collect.collected import Collected
 from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, is_mine, is_record
@@ -56,16 +57,16 @@ if TYPE_CHECKING:
 
 _BUDGET = pytest.StashKey[Any]()
 NO_ADAPTER = (
-    "no adapter: say which model to ask with --lm-adapter=SPEC (openai:MODEL, anthropic:MODEL, hf:PATH, replay:PATH, "
+    "no adapter: name the model with --lm-adapter=SPEC (openai:MODEL, anthropic:MODEL, hf:PATH, replay:PATH, "
     "package.module:Object, or toy, which asks none), set lm_adapter in the ini file (lmeval init does), or override "
     "the lm_adapter fixture in a conftest.py"
 )
 
 
 class RunFiles(NamedTuple):
-    """Where the run of one model writes, the run it is compared with, and the one that it completes, if there are any.
+    """The folder that one model's run writes to, its baseline, and the results it resumes from.
 
-    ``asking`` is a fingerprint of what decides the model's answers besides the requests.
+    ``asking`` is a fingerprint of everything but the requests that decides the model's answers.
     """
 
     report_dir: Path
@@ -75,13 +76,13 @@ class RunFiles(NamedTuple):
 
 
 def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
-    """Return the files of a run of so many ``examples``, read before the run adds to any of them."""
+    """Return the files of a run of so many ``examples``, read before the run writes any."""
     from pytest_lmeval.arguments import THINK_TAGS
     from pytest_lmeval.run.settings import fingerprint
 
     adapter, options, _ = resolved_of(config)
     option, baseline = config.option, None
-    # Not of the default, so that the ledgers of earlier versions can be completed.
+    # Without the default, so that ledgers of earlier versions can be resumed.
     tags = {} if option.lm_think_tags == THINK_TAGS else {"--lm-think-tags": option.lm_think_tags}
     asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats or 1)
     if option.lm_baseline:
@@ -102,7 +103,7 @@ def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
 
 
 def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
-    """Return what plans, asks and scores the part of a run that falls to this process."""
+    """Return the run that plans, asks and scores in this process."""
     from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.run.answers import Engines
     from pytest_lmeval.run.run import Run
@@ -111,9 +112,9 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
     baseline = None if config.option.lm_update_baseline else files.baseline
     settings = run_settings(config, scrubber_of_run(config), baseline)
     spent = 0.0 if files.held is None else files.held.cost
-    # What the run may cost is what all models may together.
     spares = config.stash.get(SPARES, None)
     start = None if spares is None else spares.take
+    # All models share one budget.
     engines = Engines(settings, spent, config.stash.get(_BUDGET, None), partial(show_waiting, config), start)
     config.stash[_BUDGET] = engines.budget
     return Run(
@@ -127,13 +128,13 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
 
 
 def stop_session(session: pytest.Session, reason: str) -> None:
-    """Have pytest run no further item; the board, if it is shown, says why."""
+    """Stop the session; the board, if shown, reports the reason."""
     where = "stopped: the reason is under the leaderboard"
     session.shouldstop = where if session.config.getoption("verbose", 0) >= -1 else printable(reason, keep="")
 
 
 def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:
-    """Say, if it is time to, what the run waits for; by default for the requests of ``engine``."""
+    """Update the progress line if it is due; by default count the requests of ``engine``."""
     recorder: Any = config.pluginmanager.getplugin("lmeval-recorder")
     if recorder is not None:
         requests = min(len(engine.jobs), engine.policy.concurrency)
@@ -141,7 +142,7 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
 
 
 def run_state(config: pytest.Config) -> RunState:
-    """Return the state of this process; of several models that of the first. Without examples it has nothing to ask."""
+    """Return the state of this process (the first of several models); without examples it has an empty plan."""
     if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
@@ -155,17 +156,16 @@ def run_state(config: pytest.Config) -> RunState:
 
 
 def run_states(config: pytest.Config) -> dict[str, RunState]:
-    """Return the state of the run of each model by its label; that of a single one has an empty label."""
+    """Return the state of each model's run by label; a single model has an empty label."""
     if not config.option.lm_models:
         return {"": run_state(config)}
     return {(state := run_state(one)).label: state for one in configs(config)}
 
 
 class Ahead:
-    """Gives the examples of this process in the order in which they will run, each once.
+    """Iterates over the upcoming examples of this process: the ``wanted`` among ``items``, of the model ``label``.
 
-    They are those of ``items`` that are ``wanted``, of several models those of the one with the ``label``. A serial
-    run knows them all. A worker knows what it was handed; there the answer None means: nothing at present.
+    A worker knows only the items that it was handed; None then means nothing at present.
     """
 
     def __init__(
@@ -177,12 +177,12 @@ class Ahead:
         self._upcoming = worker_queue(config) if is_worker(config) else None
         self._given: set[int] = set()
 
-    def catch_up(self, position: int) -> None:
-        """Pass over everything up to ``position`` in the list of items: its turn has come, or gone."""
+    def skip_to(self, position: int) -> None:
+        """Skip everything up to ``position`` in the list of items."""
         self._next = max(self._next, position + 1)
 
     def __call__(self) -> Any:
-        """Return the next example that will be wanted, or None."""
+        """Return the next wanted example, or None."""
         return self._from_items() if self._upcoming is None else self._from_queue(self._upcoming())
 
     def _from_items(self) -> Any:
@@ -204,11 +204,10 @@ class Ahead:
 
 @dataclass(eq=False)
 class RunState:
-    """One process's part of the run of one model, with the ``items`` of its session.
+    """The run of one model in this process, with the ``items`` of its session.
 
-    ``adapter`` and ``judge`` are those that were needed to plan. ``ahead`` and ``answers`` are there once it asks,
-    ``evals`` once an eval function or the fixture ``lm`` needs them.
-    ``began_s`` is the CPU time of this thread at the start.
+    ``adapter`` and ``judge`` are set if planning needed them, ``ahead`` and ``answers`` once it asks, ``evals`` once an
+    eval function or the fixture ``lm`` needs them. ``began_s`` is this thread's CPU time at the start.
     """
 
     config: pytest.Config
@@ -227,25 +226,25 @@ class RunState:
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
-        """What the baseline knows of each example; empty without one. Read when a failure is first explained."""
+        """The baseline's results by task and id; empty without one. Read when a failure is first explained."""
         baseline = self.files.baseline
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
-        """Return what gives the items of this run's model that are ``wanted``, each ahead of its turn."""
+        """Return an iterator over the ``wanted`` items of this run's model, ahead of their turns."""
         return Ahead(self.config, self.label, self.items, wanted)
 
     def ask(self, adapter: Any, judge: Any = None) -> Engine:
-        """Return the engine that answers this process's examples from ``adapter``; ``judge`` may play users."""
+        """Return the engine that asks ``adapter`` for this process's examples; ``judge`` may play users."""
         self.ahead = self.upcoming(is_record)
-        if adapter is None or adapter is not self.adapter:  # a fixture has made it
+        if adapter is None or adapter is not self.adapter:  # an overriding fixture made it
             self._check_given(adapter)
             learn(self.config, adapter)
         self.answers = self.run.ask(self.plan, adapter, self.ahead, judge=judge)
         return self.answers.engine
 
     def _check_given(self, adapter: Any) -> None:
-        """End the run where a conftest file gives what is no adapter: else each example would fail for it."""
+        """End the run if a conftest file provides something else than an adapter, rather than fail each example."""
         from pytest_lmeval.adapters.facts import check_adapter
         from pytest_lmeval.plugin.common.report import add_to_report
 
@@ -261,21 +260,19 @@ class RunState:
             raise pytest.UsageError(str(error)) from None
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
-        """Return the answers that an item takes from its ``engine``, the run's or one that a conftest gives."""
+        """Return the answers through an item's ``engine``: the run's, or one from a conftest."""
         if self.answers is None:
             self.answers = self.run.ask(self.plan, adapter, engine=engine, judge=self.judge)
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
 
     def excuses(self, result: ExampleResult) -> bool:
-        """Tell whether ``--lm-max-errors`` keeps the test of an example that was not scored from failing; count it."""
+        """Count an unscored example; return True if ``--lm-max-errors`` keeps its test from failing."""
         self.errors += result.is_error
         return bool(result.is_error and self.errors <= self.config.option.lm_max_errors.of(len(self.plan.units)))
 
 
 def make_judge(config: pytest.Config, registry: Registry) -> Any:
-    """Return a new adapter that ``--lm-judge`` names; None without the option."""
-    from pytest_lmeval.adapters.resolve import as_judge
-
+    """Return a new adapter for ``--lm-judge``; None without the option."""
     spec = config.option.lm_judge
     if not spec:
         return None
@@ -285,19 +282,17 @@ def make_judge(config: pytest.Config, registry: Registry) -> Any:
         raise pytest.UsageError(
             f"--lm-judge={spec}: {error}; --lm-judge-arg=NAME=VALUE gives the judge an option"
         ) from None
-    return with_usage_errors(lambda: as_judge(made))
+    return _as_judge(made)
 
 
-def make_user(config: pytest.Config, registry: Registry) -> Any:
-    """Return a new adapter that ``--lm-user`` names."""
+def _as_judge(adapter: Any) -> Any:
     from pytest_lmeval.adapters.resolve import as_judge
 
-    made = make(config, registry, config.option.lm_user, {})
-    return with_usage_errors(lambda: as_judge(made))
+    return with_usage_errors(lambda: as_judge(adapter))
 
 
 def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
-    """Return a new adapter; what the user can mend is a pytest.UsageError."""
+    """Return a new adapter; raise pytest.UsageError for an error that the user can fix."""
     if not spec:
         raise pytest.UsageError(NO_ADAPTER)
     return with_usage_errors(lambda: _resolved(config, registry, spec, options))
@@ -314,18 +309,18 @@ def _resolved(config: pytest.Config, registry: Registry, spec: str, options: Map
 
 
 def learn(config: pytest.Config, adapter: Any) -> None:
-    """Hide from now on the secrets that an adapter holds."""
+    """Hide the secrets of an adapter from now on."""
     from pytest_lmeval.adapters.facts import secrets_of
 
     if secrets := secrets_of(adapter):
-        from pytest_lmeval.plugin.common.discretion import be_discreet
+        from pytest_lmeval.plugin.common.hiding import hide_secrets
 
         scrubber_of_run(config).learn(secrets)
-        be_discreet(config)
+        hide_secrets(config)
 
 
 def other_adapter(adapter: Any, engine: Any) -> str:
-    """Return what is wrong where a conftest gives an example another adapter than the run has; else nothing."""
+    """Return an error if a conftest gives an example another adapter than the run's; else ""."""
     if adapter is engine.adapter:
         return ""
     from pytest_lmeval.adapters.facts import adapter_name
@@ -335,13 +330,13 @@ def other_adapter(adapter: Any, engine: Any) -> str:
 
 
 def begin_spares(config: pytest.Config) -> None:
-    """Begin a process for each model that needs one by its spec, once in a session; the end of it ends unused ones.
+    """Start, once a session, the helper processes that ask models; they import an HTTP client while pytest collects.
 
-    Call it when a task is found: a session without tasks starts no process.
+    Called when a task is found, so that a session without tasks starts none. The session's end stops unused ones.
     """
     option = config.option
-    # A worker has only a part of the requests in flight; under a limit on cost no process asks for this one.
-    is_alone = is_worker(config) or option.lm_max_cost is not None
+    # A worker has only some of the requests in flight; under a limit on cost no helper process asks.
+    is_alone = is_worker(config) or option.lm_max_cost is not None or option.lm_concurrency < WORTH_A_PROCESS
     if SPARES in config.stash or is_alone or option.collectonly or config.getoption("setuponly", False):
         return
     from pytest_lmeval.adapters.resolve import server_kind
@@ -349,7 +344,7 @@ def begin_spares(config: pytest.Config) -> None:
     specs = [spec for _, spec in option.lm_models] or [spec_of(config)]
     try:
         kinds = [kind for spec in specs if (kind := server_kind(spec, config.rootpath))]
-    except LmevalError:  # of a profile that cannot be read: making the adapter says so
+    except LmevalError:  # an unreadable profile: making the adapter reports it
         kinds = []
     from pytest_lmeval.asking.hosting import Spares
 
@@ -359,24 +354,20 @@ def begin_spares(config: pytest.Config) -> None:
 
 
 def prepare(tasks: Collected, session: pytest.Session) -> None:
-    """Check and plan the run of each model, once it is known which examples were selected, before any model call."""
+    """Check and plan the run of each model, when the examples are selected and before any model call."""
     if tasks.bad_files:
         return
     own = configs(session.config)
     for config in own:
         try:
             _prepare(config, tasks, session)
-            if config is own[-1] and not config.option.lm_shard:  # other shards may have what is left
-                _check_left(own)
+            if config is own[-1] and not config.option.lm_shard:  # other shards may have the rest
+                from pytest_lmeval.run.plan import check_left
+
+                check_left(*[config.stash[RUN].plan for config in own if RUN in config.stash])
         except (LmevalError, pytest.UsageError) as error:
             add_to_report(config, usage_error=str(error))
             raise pytest.UsageError(str(error)) from None
-
-
-def _check_left(own: Sequence[pytest.Config]) -> None:
-    from pytest_lmeval.run.plan import check_left
-
-    check_left(*[config.stash[RUN].plan for config in own if RUN in config.stash])
 
 
 def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -> None:
@@ -397,7 +388,7 @@ def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -
 
 
 def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, session: pytest.Session) -> list[Any]:
-    """Return the evals of a project that gives a model itself; none, and all skipped, of one that runs without."""
+    """Return the evals if the project provides a model itself; otherwise skip them all, or raise UsageError."""
     if not all(_uses_ours(item, "lm_adapter") for item in items):
         return items
     typed = [str(argument) for argument in config.invocation_params.args]
@@ -414,15 +405,11 @@ def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, sessi
 def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Config) -> None:
     """Count the selected examples of each task; raise UsageError for options that name none, and a bad baseline."""
     tasks = collected.tasks
-    # Counted by ids: an item may be there twice.
+    # By id: an item may appear twice.
     ids = {(item.task.name, item.example.id) for item in items}
     for name, selected in Counter(name for name, _ in ids).items():
         tasks[name] = replace(tasks[name], selected=selected)
-    own = []
-    for item in items:
-        if item.example.policy is not NO_POLICY:
-            own.append(item)
-    if own:
+    if own := [item for item in items if item.example.policy is not NO_POLICY]:
         from pytest_lmeval.run.repeats import check_repeats
 
         check_repeats(own, config.option.lm_repeats)
@@ -441,7 +428,7 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
 def _planned(
     items: Sequence[Any], records: Sequence[Any], config: pytest.Config, session: pytest.Session, label: str
 ) -> RunState:
-    """Return the planned run of ``items``; raise UsageError where a conftest gives a model for a single test."""
+    """Return the planned run of ``items``; raise UsageError if a conftest provides a model per test."""
     for item in {item.parent: item for item in items}.values():
         _check_scopes(item)
     registry = config.stash[COLLECTED].registry
@@ -455,7 +442,7 @@ def _planned(
         adapter = make(config, registry, spec, dict(config.option.lm_adapter_arg))
     judge = make_judge(config, registry)
     if config.option.lm_user:
-        run.judges.user_adapter = make_user(config, registry)
+        run.judges.user_adapter = _as_judge(make(config, registry, config.option.lm_user, {}))
     files_of = {item: item.parent for item in records}
     plan = run.plan(
         items, adapter if uses_ours else None, judge, lambda item: not _uses_ours(item, "lm_judge"), files_of.get
@@ -464,39 +451,39 @@ def _planned(
 
 
 def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
-    """Make the items ready for their turns, and tell the controller of them."""
+    """Prepare the items for their turns, and report them to the controller."""
     config, known = state.config, {*items}
     shared: dict[frozenset[str], set[str]] = {}
     item: Any
     for position, item in enumerate(state.items):
         if item in known:
             item.position = position
-            # What -k looked at has been looked at: items of the same words need one set.
+            # -k has been applied: items with equal words can share a set.
             words = item.extra_keyword_matches
             item.extra_keyword_matches = shared.setdefault(frozenset(words), words)
     for file in {item.parent for item in records}:
-        # Every conftest is loaded by now: which of them are in charge of a file will not change any more.
+        # Every conftest is loaded, so that a file's hooks stay the same.
         file.hooks = file.ihook
     if is_worker(config):
         ids = [item.nodeid for item in state.items if not is_example(item)]
         foreign = [nodeid for nodeid in ids if is_example_id(nodeid, config)]
         add_to_report(config, tasks=[asdict(info) for info in collected.tasks.values()], foreign=foreign)
-    # The items stay until the end: the collector need not look at them again and again.
+    # The items stay until the end: exclude them from garbage collection.
     gc.freeze()
 
 
 def _check_scopes(item: Any) -> None:
-    """Raise UsageError where a conftest file gives a model for one test at a time: the run asks ahead of its tests."""
+    """Raise UsageError if a conftest file provides a model per test, as the run asks ahead of its tests."""
     for name in ("lm_adapter", "lm_judge"):
         for definition in fixture_definitions(item, name):
             if definition.params is not None:
                 raise UsageError(
-                    f"{_place(definition)}: the fixture {name} is parametrised, and a run asks each model by itself; "
-                    "name the models with --lm-adapter=LABEL=SPEC, once for each"
+                    f"{_place(definition)}: the fixture {name} must not be parametrised; name several models with "
+                    "--lm-adapter=LABEL=SPEC, once for each"
                 )
             if definition.scope != "session":
                 raise UsageError(
-                    f"{_place(definition)}: the fixture {name} has the scope {definition.scope!r}, and one run has one "
+                    f"{_place(definition)}: the fixture {name} has the scope {definition.scope!r}, but a run has one "
                     "model; write @pytest.fixture(scope='session')"
                 )
 
@@ -507,7 +494,7 @@ def _place(definition: Any) -> str:
 
 
 def _uses_ours(item: Any, fixture: str) -> bool:
-    # A definition that asks for the fixture itself gets the one before it. Where none can be read, ours is assumed.
+    # A definition that requests its own name gets the one that it overrides. Without any definition, assume ours.
     for definition in reversed(fixture_definitions(item, fixture)):
         if fixture not in definition.argnames:
             return bool(definition.func.__module__.startswith("pytest_lmeval."))

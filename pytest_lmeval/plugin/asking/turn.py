@@ -1,6 +1,6 @@
-"""The turn of an example whose set-up and tear-down would do nothing: the call alone, and one report.
+"""Run only the call, with one report, of an example whose set-up and tear-down would do nothing.
 
-A plugin of its own, registered once examples have their fixtures before their turn.
+A separate plugin, registered once examples have their fixtures before their turn.
 """
 
 from __future__ import annotations
@@ -19,28 +19,25 @@ if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.item import ScoredItem
 
 NAME = "lmeval-turns"
-"""What it is registered as."""
+"""The name of this plugin."""
 NEEDS = "lmeval_needs"
-"""The key under which the controller says to a worker what it needs."""
+"""The key in a worker's input under which the controller lists its needs."""
 ALONE = "lmeval_alone"
-"""What marks the report of an example whose beginning and end the worker has not sent."""
+"""Marks a report whose logstart and logfinish the worker has not sent."""
 _HOOKS = (
     *(f"runtest_{name}" for name in ("protocol", "setup", "call", "teardown", "makereport", "logreport")),
     "report_teststatus",
 )
 _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
-"""The packages whose hooks need no phase but the call; the second of xdist's is its module in a worker."""
+"""Packages whose hooks need only the call; ``__channelexec__`` is xdist's module in a worker."""
 _WANT_ALL = {"_pytest.junitxml": "--junitxml"}
-"""What waits for the report of a tear-down, by its option."""
+"""Modules that wait for the report of a tear-down, and the option that enables each."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 
 class _Way(NamedTuple):
-    """How the items of a file, a module or a class take their turns.
-
-    By which hooks, and whether unannounced. Without hooks pytest runs all phases.
-    """
+    """The hooks for the items of a collector (None: pytest runs all phases), and whether to omit logstart."""
 
     hooks: Any
     is_quiet: bool = False
@@ -51,10 +48,10 @@ _WAY = pytest.StashKey[_Way]()
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run the call of an example between two others of its file; return None where pytest has to run all phases.
+    """Run the call of an example between two others of its file; return None if pytest must run all phases.
 
-    Its fixtures are set up, so that set-up and tear-down of the item have nothing to do. pytest runs all phases where a
-    hook of them is implemented that is not known here, and where the example has a mark of pytest's.
+    It must if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if the example has one
+    of pytest's marks.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
         return None
@@ -73,7 +70,8 @@ def _is_plain(item: pytest.Item) -> bool:
 
 def _take_turn(item: ScoredItem, way: _Way) -> None:
     """Run the call of an example, and report it."""
-    _announce(item, way)
+    if not way.is_quiet:
+        way.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     try:
         item.begin_turn()
         begin_logs(item)
@@ -86,22 +84,12 @@ def _take_turn(item: ScoredItem, way: _Way) -> None:
             item.teardown()
     finally:
         end_turn(item)
-    _announce_end(item, way)
+    if not way.is_quiet:
+        way.hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def _call_of(hook: Callable[[], object], when: Literal["call", "teardown"]) -> pytest.CallInfo[Any]:
-    """Return how the call of a hook ended."""
     return pytest.CallInfo.from_call(hook, when, (pytest.exit.Exception, KeyboardInterrupt))
-
-
-def _announce(item: pytest.Item, way: _Way) -> None:
-    if not way.is_quiet:
-        way.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-
-
-def _announce_end(item: pytest.Item, way: _Way) -> None:
-    if not way.is_quiet:
-        way.hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def _report(item: ScoredItem, call: pytest.CallInfo[None], way: _Way) -> None:
@@ -116,7 +104,7 @@ def _report(item: ScoredItem, call: pytest.CallInfo[None], way: _Way) -> None:
 def _way_of(item: pytest.Item) -> _Way:
     config, hooks = item.config, item.ihook
     needs = worker_input(config).get(NEEDS, {})
-    # What waits for reports in the controller is not known in a worker, unless it has said so.
+    # A worker knows the controller's plugins only from its needs.
     if (is_worker(config) and not needs.get("calls")) or why_all_phases(config, hooks):
         return _Way(None)
     if any(mark.name in _MARKS for mark in item.iter_markers()):
@@ -125,9 +113,9 @@ def _way_of(item: pytest.Item) -> _Way:
 
 
 def why_all_phases(config: pytest.Config, hooks: Any) -> str:
-    """Return which option or plugin wants all phases of every example; an empty text if none does."""
+    """Return the options or plugins that need all phases of every example; "" without any."""
     option = config.option
-    # Options of a plugin that is blocked (-p no:debugging) are not there.
+    # getoption: a blocked plugin (-p no:debugging) has no options.
     asked = {
         "--lm-items=plain": option.lm_items == "plain",
         "--pdb": config.getoption("usepdb", False),
@@ -139,20 +127,17 @@ def why_all_phases(config: pytest.Config, hooks: Any) -> str:
 
 
 def is_listened_to(hooks: Any, names: Iterable[str]) -> bool:
-    """Tell whether one of the hooks ``pytest_NAME`` is implemented by a plugin that needs all phases."""
+    """Return True if a plugin that needs all phases implements one of the hooks ``pytest_NAME``."""
     return bool(_listeners(hooks, names))
 
 
 def _listeners(hooks: Any, names: Iterable[str]) -> list[str]:
-    # What runs around a whole protocol may do so around this one.
-    modules = {each for name in names for each in _modules(hooks, name, wrappers=name != "runtest_protocol")}
-    return sorted({_WANT_ALL[each] for each in modules & _WANT_ALL.keys()} | (_packages(modules) - _KNOWN))
-
-
-def _modules(hooks: Any, name: str, *, wrappers: bool = True) -> set[str]:
-    found = getattr(hooks, f"pytest_{name}").get_hookimpls()
-    return {each.function.__module__ for each in found if wrappers or not (each.wrapper or each.hookwrapper)}
-
-
-def _packages(modules: Iterable[str]) -> set[str]:
-    return {name.partition(".")[0] for name in modules}
+    modules = {
+        each.function.__module__
+        for name in names
+        for each in getattr(hooks, f"pytest_{name}").get_hookimpls()
+        # A wrapper of the whole protocol also wraps this one.
+        if name != "runtest_protocol" or not (each.wrapper or each.hookwrapper)
+    }
+    packages = {name.partition(".")[0] for name in modules}
+    return sorted({_WANT_ALL[each] for each in modules & _WANT_ALL.keys()} | (packages - _KNOWN))

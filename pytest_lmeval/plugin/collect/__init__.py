@@ -1,1 +1,1 @@
-"""Task files: found, loaded, and selected from."""
+"""Find, load and select from task files."""

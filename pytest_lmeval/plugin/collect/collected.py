@@ -1,4 +1,4 @@
-"""What one process of a run has collected: tasks, bad files, files that are no tasks, and what no task offers."""
+"""The collection of one process: tasks, bad files, other files in task folders, and checks of names in options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REPEATING = ("repeat", "pytest_repeat")
 
 
 class Collected:
-    """The tasks of one process by name, with what they were loaded by; lives on the config's stash."""
+    """The tasks of one process by name; kept on the config's stash."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.tasks: dict[str, TaskInfo] = {}
@@ -35,7 +35,7 @@ class Collected:
         self.not_tasks: dict[str, str] = {}
         self.skipped_evals = 0
         self.wanted = Wanted(config)
-        # Called with the items of each model before its run is planned; what they return is called with the plan.
+        # Called with the items of each model before its run is planned; the result, if any, is called with the run.
         self.preparing: set[Callable[[Sequence[Any], pytest.Session], Callable[[RunState], None] | None]] = set()
         self._config = config
         self._are_task_files: dict[Path, bool] = {}
@@ -43,7 +43,7 @@ class Collected:
 
     @cached_property
     def registry(self) -> Registry:
-        """Everything known by name: built in, installed, from pyproject.toml and from conftest files."""
+        """The registry, conftest files loaded so far included."""
         return registry_of(self._config)
 
     def may_read(self, path: Path, *, is_named: bool) -> bool:
@@ -53,7 +53,7 @@ class Collected:
         return bool(self.registry.loaders or self._config.hook.pytest_lmeval_load_task.get_hookimpls())
 
     def _is_task_file(self, path: Path) -> bool:
-        # Decided once, as that takes a look into the file.
+        # Decided once: it opens the file.
         if path not in self._are_task_files:
             from pytest_lmeval.formats.files import is_task_file
 
@@ -61,7 +61,7 @@ class Collected:
         return self._are_task_files[path]
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
-        """Return the tasks and bad records of one file; one that is no task file has none unless it was named."""
+        """Return the tasks and bad records of a file; any other than a task file has none unless it is named."""
         from pytest_lmeval.formats.files import complete_file, load_file
         from pytest_lmeval.formats.task import LoadedFile
 
@@ -71,7 +71,7 @@ class Collected:
         named = is_named and path.suffix in self.registry.formats
         if not self._is_task_file(path) and not named:
             return complete_file(self.registry.load(path) or LoadedFile())
-        # Of the other formats' files everything that cannot be parsed is an error.
+        # In the other formats, a file that cannot be parsed is always an error.
         explicit = path.suffix == ".yaml" and places(self._config).is_explicit(path)
         loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
         if loaded.no_task and (loaded.is_near_miss or places(self._config).is_below(path)):
@@ -79,13 +79,13 @@ class Collected:
         return loaded
 
     def leave(self, path: Path, reason: str) -> None:
-        """Record a file in a task folder that is not a task, for the end of the run, if there is a ``reason``."""
+        """Record, if there is a ``reason``, that a file in a task folder is not a task."""
         if reason:
             root = self._config.rootpath
             self.not_tasks[(path.relative_to(root) if path.is_relative_to(root) else path).as_posix()] = reason
 
     def add(self, info: TaskInfo) -> None:
-        """Note a collected task; raise UsageError where its name is taken."""
+        """Add a collected task; raise UsageError if its name is taken."""
         taken = self.tasks[info.name].path if info.name in self.tasks else None
         if fault := name_fault(info.name, "another one of the file" if taken == info.path else taken):
             raise UsageError(f"{info.path}: {fault}{'; rename one of them' if taken is not None else ''}")
@@ -100,17 +100,17 @@ class Collected:
         own = [(info, name) for name in info.scores if f"{info.name}.{name}" in self.tasks]
         for each, name in [*of_others, *own]:
             raise UsageError(
-                f"{each.path}: the score {name!r} of {each.name!r} is on the board as {each.name}.{name}, and so is a "
-                "task: rename one of them"
+                f"{each.path}: the score {name!r} of {each.name!r} and a task would both be {each.name}.{name} on the "
+                "board: rename one of them"
             )
 
     def task_again(self, info: TaskInfo) -> Task:
-        """Return a task that some process of this run has collected."""
+        """Return a task that any process of this run collected."""
         from pytest_lmeval.formats.files import file_task_name
 
         path = self._config.rootpath / info.path
         if (path, info.name) not in self._read_again:
-            # A file may have many tasks, which are asked for one after another: those of one file are kept.
+            # Keep the tasks of one file: its next task is usually wanted next.
             tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
             self._read_again = {(path, task.name): task for task in tasks}
         return self._read_again[path, info.name]
@@ -121,14 +121,14 @@ class Collected:
 
 
 def collected(config: pytest.Config) -> Collected:
-    """Return what this process has collected, made when it is first asked for."""
+    """Return the collection of this process, created on first use."""
     if COLLECTED not in config.stash:
         config.stash[COLLECTED] = Collected(config)
     return config.stash[COLLECTED]
 
 
 def remarks_of(config: pytest.Config) -> list[str]:
-    """Return what the end of the run says of what this process collected, and of the eval functions it ran."""
+    """Return the remarks on what this process collected and on the eval functions it ran."""
     tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
     found = [] if tasks is None else list(tasks.wanted.notes)
     if state is not None and state.evals is not None:
@@ -137,21 +137,18 @@ def remarks_of(config: pytest.Config) -> list[str]:
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
-    """Return why examples cannot be repeated by pytest-repeat, or "" where it repeats none.
-
-    ``count`` is how often a mark says; without one it is what ``--count`` says.
-    """
+    """Return why pytest-repeat cannot repeat examples, or "" if it does not; a mark's ``count`` overrides --count."""
     given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
     if not isinstance(given, int) or given < 2:
         return ""
     return (
-        f"pytest-repeat would make {given} examples of each, which count as independent of each other: leave --count "
-        f"and the mark repeat out, and use --lm-repeats={given}"
+        f"pytest-repeat would make {given} examples of each and count them as independent: drop --count and the mark "
+        f"repeat, and use --lm-repeats={given}"
     )
 
 
 class Wanted:
-    """What ``--lm-subject``, ``--lm-num-fewshot`` and ``--lm-config`` ask for, and what the task files so far offer."""
+    """Checks ``--lm-subject``, ``--lm-num-fewshot`` and ``--lm-config`` against the collected task files."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._subjects: list[str] = config.option.lm_subject
@@ -162,11 +159,11 @@ class Wanted:
         self._files = 0
         self.notes: list[str] = []
         self._config = config
-        # A rerun of one example has the options of a run of all: those of other tasks do nothing here.
+        # A rerun of one example keeps the options of the whole run: those of other tasks do nothing.
         self.picks_items = all("::" in argument for argument in config.args)
 
     def look_at(self, loaded: LoadedFile) -> None:
-        """Note what the tasks of a file offer; files without a task do not count."""
+        """Record the subjects, keys and few-shots of a file's tasks; a file without a task does not count."""
         if loaded.tasks or loaded.subjects:
             self._files += 1
             self._known.update(*(each.names for each in loaded.subjects.values()))
@@ -174,10 +171,10 @@ class Wanted:
             self._draws = self._draws or loaded.draws_few_shots
 
     def check(self) -> None:
-        """Raise UsageError for a subject or a value of a parameter that no task has, and few-shots that none draws.
+        """Raise UsageError for a subject or a parameter that no task has, and for few-shots that none draws.
 
-        Not where the command line names single items, ``picks_items``. Where it names files, a value may be meant for a
-        task of another one: that is in the ``notes`` at the end of the run.
+        If the command line names files, an unused value may be meant for another file: it becomes one of the ``notes``.
+        If it names single items (``picks_items``), nothing else is checked.
         """
         if not self._files:
             return
@@ -205,12 +202,12 @@ class Wanted:
     def check_names(
         self, collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task], metrics: Collection[str]
     ) -> None:
-        """Raise UsageError for a threshold or a floor of what does not exist, and for a floor of a task without score.
+        """Raise UsageError for a threshold or floor of an unknown name, and for a floor of a task without a score.
 
-        ``collected`` are all tasks of the run by name, ``tasks`` those of which examples were selected.
+        ``collected`` are all tasks of the run by name, ``tasks`` those with selected examples.
         """
         option = self._config.option
-        # Of the ini file's tasks a run may have only some.
+        # Not the ini file's thresholds: a run may have only some of its tasks.
         for name, _ in () if self.picks_items else option.lm_threshold:
             if name not in collected and name not in metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*collected, *metrics])

@@ -1,4 +1,4 @@
-"""``--lm-check-formatting``: an item per task and formatter, which fails where a prompt is not what it was."""
+"""``--lm-check-formatting``: an item per task and formatter, which fails if a prompt has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAIL = 1200
 
 
 def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) -> FormattingFile | None:
-    """Return the collector of a task file's formatting items, or None where no format reads such files."""
+    """Return the collector of a task file's formatting items, or None if no format reads such files."""
     from pytest_lmeval.formats.files import task_name
 
     if not collected(parent.config).may_read(path, is_named=parent.session.isinitpath(path)):
@@ -31,7 +31,7 @@ def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) ->
 
 
 class FormattingFile(pytest.File):
-    """A task file, for how its prompts look."""
+    """A task file whose prompts are compared with their recorded hashes."""
 
     task_name: str
     root: Path
@@ -69,7 +69,7 @@ class FormattingFile(pytest.File):
 
     def _records(self) -> bool:
         option = self.config.option
-        # Every worker collects all files; one of them writes.
+        # Every worker collects all files; one writes.
         writes = worker_input(self.config).get("workerid", "gw0") == "gw0"
         return option.lm_check_formatting == "update" and not option.collectonly and writes
 
@@ -86,8 +86,8 @@ class FormattingItem(pytest.Item):
         self.extra_keyword_matches.update({task.name, formatter})
 
     def runtest(self) -> None:
-        """Fail where the prompt's hash is another than the recorded one, or none is recorded."""
-        # Where one worker is about to write, the others need not wait for it.
+        """Fail if the prompt's hash is not the recorded one."""
+        # With =update one worker may still be writing.
         if self.config.option.lm_check_formatting != "update" and self.found != self.recorded:
             raise _Changed(self._explained())
 

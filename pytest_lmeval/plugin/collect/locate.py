@@ -1,4 +1,4 @@
-"""Which files of a user's project are ours to collect. Everything else stays untouched."""
+"""Decide which files of a project to collect. Everything else stays untouched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _File = TypeVar("_File", bound=pytest.File)
 
 
 class Places:
-    """Where task files may be: the task paths, and what the command line names."""
+    """The task paths, and the files and folders that the command line names."""
 
     def __init__(self, config: pytest.Config) -> None:
         given = config.getini("lm_task_paths")
@@ -26,19 +26,19 @@ class Places:
         self.task_paths = [config.rootpath / path for path in (given or ["tasks"])]
         named = _named_paths(config)
         self.named_files = {path for path in named if path.is_file()}
-        # The project's root and what is above it name everything, and so nothing.
+        # The project's root, or a folder above it, selects nothing in particular.
         self.named = [path for path in named if path.is_dir() and not config.rootpath.is_relative_to(path)]
         self._rootpath = config.rootpath
         self._ours: dict[str, bool] = {}
         self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
-        # Other people's ``tasks`` folders stay untouched: something must say that this one is meant.
+        # A folder ``tasks`` may be anything: something else must indicate that it holds tasks.
         checks = bool(config.option.lm_check_formatting)
         self.implicit = self._are_given or self.has_adapter or checks
         self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
         self._config = config
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
-        """Return the folder that ``path`` is named after if it is ours to collect, else None."""
+        """Return the folder from which a task at ``path`` takes its name, or None if it is not to be collected."""
         for root in self.task_paths:
             if path.is_relative_to(root):
                 below = any(folder.is_relative_to(root) for folder in self.named)
@@ -49,11 +49,11 @@ class Places:
         return path.parent if is_named else None
 
     def is_below(self, path: Path) -> bool:
-        """Tell whether ``path`` lies in one of the folders of ``lm_task_paths``."""
+        """Return True if ``path`` is in one of the folders of ``lm_task_paths``."""
         return any(path.is_relative_to(folder) for folder in self.task_paths)
 
     def is_explicit(self, path: Path) -> bool:
-        """Tell whether somebody asked for the files of the task folder that ``path`` is in."""
+        """Return True if the ini file or the command line names the task folder of ``path``."""
         roots = [root for root in self.task_paths if path.is_relative_to(root)]
         named = [folder for folder in self.named if path.is_relative_to(folder)]
         return bool(roots) and (
@@ -61,10 +61,10 @@ class Places:
         )
 
     def asks_for_run(self) -> bool:
-        """Tell, before anything is collected, whether tasks are to be run: by an adapter, the ini file or a path."""
+        """Return True if an adapter, the ini file or a path asks for a run of tasks."""
         if self.has_adapter or self._are_given:
             return True
-        # What no conftest file registers is built in: a project that has nothing to do with tasks pays no registry.
+        # Without a conftest file that registers formats, a project without tasks needs no registry.
         registers = self._config.hook.pytest_lmeval_register.get_hookimpls()
         suffixes = _BUILT_IN | (self.own_suffixes if registers else frozenset())
         below = [path for path in self.named if any(path.is_relative_to(root) for root in self.task_paths)]
@@ -72,7 +72,7 @@ class Places:
         return any(path.suffix in suffixes and not is_plain_python(path) for path in paths)
 
     def is_ours(self, nodeid: str) -> bool:
-        """Tell by a node id whether it is that of an example."""
+        """Return True for the node id of an example."""
         file = nodeid.partition("::")[0]
         if file not in self._ours:
             path = Path(os.path.abspath(self._rootpath / file))
@@ -88,7 +88,7 @@ class Places:
 
     @property
     def own_suffixes(self) -> frozenset[str]:
-        """Return the suffixes of the formats that the project or an installed package has registered by now."""
+        """The suffixes of the formats that the project or an installed package has registered by now."""
         from pytest_lmeval.plugin.settings.settings import registry_of
 
         return frozenset(registry_of(self._config).formats) - _BUILT_IN
@@ -98,14 +98,14 @@ _PLACES = pytest.StashKey[Places]()
 
 
 def places(config: pytest.Config) -> Places:
-    """Return where task files may be in this run."""
+    """Return the places of task files in this run."""
     if _PLACES not in config.stash:
         config.stash[_PLACES] = Places(config)
     return config.stash[_PLACES]
 
 
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
-    """Return the task root of ``path`` if it is ours to collect, else None."""
+    """Return the task root of ``path``, or None if it is not to be collected."""
     where, session = places(parent.config), parent.session
     if path in where.named_files and not session.isinitpath(path):
         from pytest_lmeval.plugin.private.items import keep_named
@@ -115,7 +115,7 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
-    """Return the collector of the file at ``path``; pytest prints its node id and its name as they are."""
+    """Return the collector of the file at ``path``, with a node id and a name that are safe to print."""
     node: _File = kind.from_parent(parent, path=path)
     shown = node_path(node.nodeid)
     if shown == node.nodeid:
@@ -125,7 +125,7 @@ def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:
-    """Return what to say of each named file that pytest did not find a test in, because it is no task file."""
+    """Return a remark on each named file that is not a task file."""
     from pytest_lmeval.formats.files import no_task_suffix
     from pytest_lmeval.plugin.settings.settings import registry_of
 
@@ -148,7 +148,7 @@ def remarks_on_named(config: pytest.Config) -> list[str]:
 
 
 def why_nothing(config: pytest.Config) -> str:
-    """Return why a run that collected no test at all found no task either, or an empty text."""
+    """Return why a run without any test found no task either, or ""."""
     from pytest_lmeval.formats.files import has_tasks
 
     where = places(config)
@@ -161,14 +161,14 @@ def why_nothing(config: pytest.Config) -> str:
         return f"no task file in {shown}: {fits}{_on_data(folders, config.invocation_params.dir)}"
     if found and not where.implicit:
         return (
-            f"the tasks in {shown} were not collected, as no model is named: pytest {shown} --lm-adapter=SPEC, "
+            f"the tasks in {shown} were not collected because no model is named: pytest {shown} --lm-adapter=SPEC, "
             "or lm_adapter in the ini file"
         )
     return ""
 
 
 def _on_data(folders: Sequence[Path], here: Path) -> str:
-    """Return how the first data file in the folders becomes a task, if there is one."""
+    """Return a hint on converting the first data file in the folders, if there is one."""
     data = sorted(path for folder in folders for path in folder.glob("*") if path.suffix in _DATA)
     if not data:
         return ""
@@ -177,56 +177,57 @@ def _on_data(folders: Sequence[Path], here: Path) -> str:
 
 
 def asks_for_run(config: pytest.Config) -> bool:
-    """Tell, before anything is collected, whether the user asked for a run of tasks."""
+    """Return True, before anything is collected, if the user asked for a run of tasks."""
     return not config.option.collectonly and places(config).asks_for_run()
 
 
 def is_plain_python(path: Path) -> bool:
-    """Tell Python files that cannot hold tasks by their name alone: pytest asks about every one of a project."""
+    """Return True for a Python file whose name rules out tasks; pytest asks about every file of a project."""
     return path.suffix == ".py" and not path.name.startswith("task_")
 
 
 def is_example(item: object) -> bool:
-    """Tell our items from those of others, which may have an ``example`` too."""
+    """Return True for an item of this plugin; those of others may have an ``example``, too."""
     return getattr(item, "attach_result", None) is not None
 
 
 def is_mine(item: object, label: str) -> bool:
-    """Tell whether an item is an example, of several models that of the one with the label."""
+    """Return True for an example, of the model with the label if there is one."""
     return (not label or getattr(item, "label", "") == label) and is_example(item)
 
 
 def is_record(item: object) -> bool:
-    """Tell the examples of task files, which are asked ahead by the plan, from those that a function asks about."""
+    """Return True for an example of a task file, which the plan asks ahead."""
     return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)
 
 
 def is_function(item: object) -> bool:
-    """Tell the examples of eval functions that this plugin runs."""
+    """Return True for an example of an eval function that this plugin runs."""
     return is_example(item) and hasattr(item, "runs_beside")
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
-    """Tell, in a process that has no items, whether a node id is that of an example."""
+    """Return True for the node id of an example; for processes without items."""
     return places(config).is_ours(nodeid)
 
 
 def _named_paths(config: pytest.Config) -> list[Path]:
-    # Only what was typed: a bare ``pytest`` names nothing.
+    # Only typed arguments: a bare ``pytest`` names nothing.
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return []
-    # As pytest itself does: absolute, with links left as they are.
+    # As pytest does: absolute, symbolic links kept.
     folder = config.invocation_params.dir
     return [Path(os.path.abspath(folder / argument.partition("::")[0])) for argument in config.args]
 
 
 def _may_be_a_task(path: Path) -> bool:
-    # Other data may lie in a folder that was named: objects with none of our keys are such. A first record that is
-    # broken, or that has any of them, must not vanish: it is read, and refused by name.
+    # A named folder may hold other data: objects with none of our keys. A file whose first record is broken, or has
+    # any of the keys, is read and reported.
     if path.suffix == ".yaml":
         return True
     if path.suffix == ".py":
-        return _imports_ours(path)
+        # Outside the task paths a module of this name may be unrelated, and loading it would run it.
+        return b"pytest_lmeval" in _content(path, b"pytest_lmeval")
     if path.name.endswith(".replay.jsonl"):
         return False
     from pytest_lmeval.formats import compact, spec
@@ -249,18 +250,14 @@ def _may_be_a_task(path: Path) -> bool:
 def _may_hold_evals(path: Path) -> bool:
     from pytest_lmeval.functions.source import may_hold_evals
 
-    try:
-        return may_hold_evals(path.read_bytes())
-    except OSError:
-        return False
+    return may_hold_evals(_content(path, b""))
 
 
-def _imports_ours(path: Path) -> bool:
-    # Outside the task paths a module of this name may be anybody's: to read it runs it.
+def _content(path: Path, unreadable: bytes) -> bytes:
     try:
-        return b"pytest_lmeval" in path.read_bytes()
+        return path.read_bytes()
     except OSError:
-        return True
+        return unreadable
 
 
 _DATA = (".csv", ".parquet")

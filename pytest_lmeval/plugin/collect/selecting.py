@@ -1,4 +1,4 @@
-"""Which examples run: their tags as marks for ``-m``, and ``--lm-shard I/N``."""
+"""Select examples by their tags (``-m``) and by ``--lm-shard I/N``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from pytest_lmeval.plugin.collect.locate import is_example
 from pytest_lmeval.plugin.common.report import add_to_report
 
-# What ``-m`` reads as one name.
+# Names as ``-m`` parses them.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS = frozenset({"and", "or", "not", "True", "False", "None"})
-# Whatever an ini file says: a task file must not decide whether a test runs.
+# A task file must not decide whether a test runs, even if the ini file lists these marks.
 _BUILT_IN = frozenset({"filterwarnings", "lmeval", "parametrize", "skip", "skipif", "usefixtures", "xfail"})
 _IN_INI = pytest.StashKey[frozenset[str]]()
 _OURS = pytest.StashKey[dict[str, bool]]()
@@ -28,12 +28,12 @@ _ADDRESS = re.compile(r"[ -]at[ -]0x[0-9a-fA-F]+")
 
 
 def note_ini_marks(config: pytest.Config) -> None:
-    """Note which marks the ini file names, before any plugin adds those that mean something to it."""
+    """Record the marks of the ini file before plugins add theirs."""
     config.stash[_IN_INI] = _names(config)
 
 
 def mark_by_tags(item: pytest.Item, tags: Iterable[str]) -> None:
-    """Mark ``item`` with those of its tags that can be marks: names that ``-m`` reads, and no plugin's own mark."""
+    """Mark ``item`` with its tags, except names that ``-m`` cannot parse and marks of plugins."""
     known = item.config.stash.setdefault(_OURS, {})
     for tag in tags:
         if tag not in known:
@@ -49,7 +49,7 @@ def _may_be_a_mark(config: pytest.Config, tag: str) -> bool:
         return True
     if tag in _names(config):
         return False
-    # Otherwise pytest would warn of it, or refuse it where marks are strict.
+    # Otherwise pytest would warn of it, or reject it if marks are strict.
     config.addinivalue_line("markers", f"{tag}: a tag of examples (set by pytest-lmeval)")
     return True
 
@@ -59,11 +59,10 @@ def _names(config: pytest.Config) -> frozenset[str]:
 
 
 def keep_shard(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the examples of the other shards; items that are no examples stay in every shard.
+    """Deselect the examples of other shards; keep items that are not examples.
 
-    An example's shard follows from its rank among the sorted (task, id) of all that were selected: whatever orders the
-    items, the shards are a partition. Of several models, each shard has the same examples of all. Raise
-    pytest.UsageError where ids do not name the examples.
+    An example's shard follows from its rank among the sorted (task, id) of all selected examples, so that the shards
+    are a partition in any order of items and the same for each model. Raise pytest.UsageError if ids are ambiguous.
     """
     part, parts = config.option.lm_shard
     by_key: dict[_Key, Any] = {}
@@ -89,19 +88,15 @@ def _check_key(config: pytest.Config, item: Any, first: Any) -> None:
     if first is not item and getattr(first, "label", "") == getattr(item, "label", ""):
         reason = f"two examples of {name} have the id {id!r} ({first.nodeid}, {item.nodeid})"
     elif _ADDRESS.search(id):
-        reason = f"the id {id!r} of an example of {name} holds an address in memory, another one in each process"
+        reason = f"the id {id!r} of an example of {name} contains a memory address, which differs in each process"
     if reason:
-        message = f"--lm-shard: {reason}; the shards of a run need ids that name an example: give ids"
+        message = f"--lm-shard: {reason}; shards need a unique id for each example: give ids"
         add_to_report(config, usage_error=message)
         raise pytest.UsageError(message)
 
 
-def _digest(value: Any) -> str:
-    return sha256(json.dumps(value).encode("ascii")).hexdigest()
-
-
 def _note(config: pytest.Config, examples: Sequence[Any]) -> None:
-    """Record, by task, of which examples the run was to take its part: lmeval merge holds the shards against it."""
+    """Record the examples of each task over all shards, for lmeval merge to check."""
     from pytest_lmeval.plugin.collect.collected import collected
 
     by_task: dict[str, list[Any]] = defaultdict(list)
@@ -109,6 +104,6 @@ def _note(config: pytest.Config, examples: Sequence[Any]) -> None:
         by_task[item.task.name].append(item.example)
     tasks = collected(config).tasks
     for name, found in by_task.items():
-        digest = _digest([[each.id, str(each.prompt)] for each in found])
-        shard = {"ids": [each.id for each in found], "sha256": digest}
+        texts = json.dumps([[each.id, str(each.prompt)] for each in found])
+        shard = {"ids": [each.id for each in found], "sha256": sha256(texts.encode("ascii")).hexdigest()}
         tasks[name] = replace(tasks[name], shard=shard)

@@ -1,1 +1,1 @@
-"""The baseline, the report of a worker and the hiding of secrets: several rooms of the plugin need them."""
+"""Helpers of several rooms of the plugin: the baseline, reports of workers, hiding of secrets."""

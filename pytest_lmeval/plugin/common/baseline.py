@@ -1,4 +1,4 @@
-"""The run that this one is compared with: read, checked, and what of it the new one may replace."""
+"""Read and check the baseline, and decide whether this run may replace it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.plugin.settings.checks import check_baseline_exists
 from pytest_lmeval.plugin.settings.models import report_dir, selection_of, whole
-from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, with_usage_errors
+from pytest_lmeval.plugin.settings.settings import label_of, resolved_of, spec_of, with_usage_errors
 from pytest_lmeval.records.boardfile import PREVIOUS
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ _SELECTING = {
 
 
 def baseline_path(config: pytest.Config) -> Path:
-    """Return where the baseline lies; only to be asked where one was named."""
+    """Return the path of the baseline; the options must name one."""
     return config.invocation_params.dir / str(config.option.lm_baseline)
 
 
 def read_baseline(config: pytest.Config) -> RunFile | None:
-    """Return the baseline, None where a first one is to be written; only to be asked where one was named.
+    """Return the baseline, which the options must name; None before the first one is written.
 
-    Raise pytest.UsageError where it is missing, cannot be read, has no per-example records, or is a file that this run
-    writes: a regression would fail once, and be the baseline of the next run.
+    Raise pytest.UsageError if it is missing, cannot be read, has no per-example records, or is a file that this run
+    writes: a regression would fail once, then become the next baseline.
     """
     option = config.option
     path = baseline_path(config)
@@ -66,9 +66,9 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 
 
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
-    """Raise UsageError where a run that is to become the baseline leaves out examples, or tasks of the old one.
+    """Raise UsageError if the run to become the baseline lacks examples, or tasks of the old one.
 
-    ``infos`` are the tasks that were collected, with the number of their examples that were selected.
+    ``infos`` are the collected tasks, each with the number of selected examples.
     """
     option = config.option
     if selection := selection_of(option, infos):
@@ -87,18 +87,17 @@ def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
 
 
 def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collection[str]) -> list[str]:
-    """Return the baseline's tasks that are not among those ``run`` though their files still exist."""
+    """Return the baseline's tasks that were not ``run`` although their files exist."""
     infos = baseline.infos.values() if baseline is not None else ()
     return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
 
 
 def check_recording(config: pytest.Config) -> None:
-    """Raise pytest.UsageError if workers replay a file that this run replaces, maybe before they have read it."""
-    spec = config.option.lm_adapter or config.getini("lm_adapter")
+    """Raise pytest.UsageError if workers replay a file that this run replaces, perhaps before they have read it."""
     kind, _, path = resolved_of(config).adapter.partition(":")
     if kind == "replay" and _is_replaced(Path(path), config):
         raise pytest.UsageError(
-            f"--lm-adapter={spec}: this run replaces that file while its workers read it; choose another "
+            f"--lm-adapter={spec_of(config)}: this run replaces that file while its workers read it; choose another "
             "--lm-report-dir, or run without -n"
         )
 
@@ -106,7 +105,7 @@ def check_recording(config: pytest.Config) -> None:
 def _is_replaced(path: Path, config: pytest.Config) -> bool:
     folder, label = report_dir(whole(config)), label_of(config)
     names = ("leaderboard.json", "ledger.jsonl")
-    # Without a label, of an older run of one model: in the folder of all.
+    # leaderboard.json in the folder of all models is from an older run of one.
     own = [f"{label}/{name}" for name in names] + ["leaderboard.json"] if label else names
     replaced = [*own, *(f"{PREVIOUS}/{name}" for name in own)]
     return path.resolve() in [(folder / each).resolve() for each in replaced]

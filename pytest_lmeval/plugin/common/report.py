@@ -1,4 +1,4 @@
-"""What a worker reports to the controller at its end, in the output that pytest-xdist brings over, and notes of it."""
+"""The report of a worker to the controller at its end, sent as xdist's worker output."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ _PREFIX = "lmeval_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """What a worker has reported; nothing of one that crashed.
+    """The report of a worker; empty if it crashed.
 
-    ``tasks`` are the fields of each TaskInfo that it collected, None where it got no further than an error. ``foreign``
-    are the node ids that look like examples and are not. ``facts`` is what only a process that ran examples knows, and
-    ``remarks`` are sentences for the end of the run, both by the model's label. ``interrupted`` says that Ctrl-C
-    reached the worker, ``stopped`` why nothing more should be asked. ``skipped_evals`` counts the evals that had no
-    adapter. ``cpu_s`` is the CPU time of the thread that ran the items, since they were planned.
+    ``tasks`` are the fields of each collected TaskInfo, None after an error; ``foreign`` the node ids that look like
+    those of examples; ``facts`` (for the manifest) and ``remarks`` are by model label. ``interrupted`` means Ctrl-C
+    reached the worker; ``stopped`` is the reason to ask nothing more; ``skipped_evals`` counts evals without an
+    adapter; ``cpu_s`` is the CPU time of the thread that ran the items.
     """
 
     usage_error: str = ""
@@ -39,14 +38,14 @@ class WorkerReport:
 
 
 def add_to_report(config: pytest.Config, **values: Any) -> None:
-    """Add ``values``, named as the fields of WorkerReport, to what this worker reports; other processes report none."""
+    """Add fields of WorkerReport to this worker's report; do nothing in other processes."""
     output = output_to_controller(config)
     if output is not None:
         output.update({_PREFIX + name: json.dumps(value) for name, value in values.items()})
 
 
 def report_of(worker: object) -> WorkerReport:
-    """Return what ``worker``, which has ended, reported."""
+    """Return the report of ``worker``, which has ended."""
     output = output_of(worker) or {}
     names = [each.name for each in fields(WorkerReport)]
     return WorkerReport(**{name: json.loads(output[_PREFIX + name]) for name in names if _PREFIX + name in output})
@@ -54,9 +53,9 @@ def report_of(worker: object) -> WorkerReport:
 
 @dataclass(slots=True)
 class Notes:
-    """What collecting left to say at the end: what could not be collected, what is no task, and remarks.
+    """Notes of the collection for the end of the run.
 
-    ``bad_files`` and ``uncollected`` are node ids: of task files, and of anything else that may hold evals.
+    ``bad_files`` are node ids of task files with errors, ``uncollected`` those of other collectors that failed.
     """
 
     bad_files: dict[str, None] = field(default_factory=dict)
@@ -66,12 +65,12 @@ class Notes:
     skipped_evals: int = 0
 
     def add(self, report: WorkerReport) -> None:
-        """Note what a worker reported."""
+        """Add the report of a worker."""
         self.not_tasks.update(report.not_tasks)
         self.skipped_evals = max(self.skipped_evals, report.skipped_evals)
         self.remarks.update(dict.fromkeys(remark for remarks in report.remarks.values() for remark in remarks))
 
     def refuse_bad_files(self) -> None:
-        """End the session where a task file could not be collected."""
+        """End the session if a task file could not be collected."""
         if self.bad_files:
             raise pytest.Session.Interrupted(f"{len(self.bad_files)} bad task file(s)")

@@ -1,17 +1,15 @@
-"""Test functions that are evals: found among what pytest collects, given their rows, and made examples."""
+"""Collect eval functions: parametrize them by their rows, and turn pytest's items into examples."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_lmeval.arguments import WORTH_A_PROCESS
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.frozen import dataclass
@@ -19,6 +17,7 @@ from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, ha
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
+from pytest_lmeval.plugin.asking.state import begin_spares
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import is_function
 from pytest_lmeval.plugin.evals.item import EvalItem, follow, session_of
@@ -37,19 +36,15 @@ from pytest_lmeval.types import Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
-    from pytest_lmeval.plugin.evals.process import Instance
 
 _ROWS = "lmeval_rows"
 _REPEAT = "__pytest_repeat_step_number"
-_NAMES = "begin its name with test, or with what python_functions in the ini file says"
+_NAMES = "begin its name with test, or with a prefix in python_functions of the ini file"
 
 
 @dataclass(slots=True)
 class _Given:
-    """The rows that an eval function is parametrized with, and where they are among those before any was left out.
-
-    ``labels`` are what pytest shows of their ids.
-    """
+    """The selected rows of an eval function, their places among all ``available`` rows, and pytest's ``labels``."""
 
     data: DataRows
     places: Sequence[int] = ()
@@ -59,7 +54,7 @@ class _Given:
 
 @dataclass(slots=True)
 class _File:
-    """What is known of one test file; ``shown`` is its path from the project's root."""
+    """A test file; ``shown`` is its path from the project's root."""
 
     shown: Path
     hashes: FunctionHashes
@@ -73,15 +68,12 @@ _SOURCES = pytest.StashKey[TestSources]()
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
-    """Give an eval function the rows of its data, as pytest gives parameters; bad data are a collection error."""
-    if collector.config.option.lm_concurrency >= WORTH_A_PROCESS:
-        from pytest_lmeval.plugin.asking.state import begin_spares
-
-        begin_spares(collector.config)
+    """Parametrize an eval function by the rows of its data; bad data are a collection error."""
+    begin_spares(collector.config)
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
         kind = type(function).__name__
-        _refuse(collector, f"{_qualified(function)}: eval_task goes on a plain method: take @{kind} off it")
+        _refuse(collector, f"{_qualified(function)}: eval_task needs a plain method: remove @{kind}")
     if task is None or task.data is None:
         return
     try:
@@ -106,51 +98,49 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
-    """Return the items of a test function, those that are examples as such."""
+    """Return the items of a test function, evals as examples."""
     task = declared(function)
     names = EvalNames(scrubber_of_run(collector.config))
     if task is not None:
-        _unmark(function)
+        # Collected again, as the method of another class, it gets its rows anew.
+        if (rows := vars(function).get(_ROWS)) is not None:
+            function.pytestmark = [mark for mark in function.pytestmark if mark is not rows[0]]
         if not items:
             name = _qualified(function)
-            _refuse(collector, f"{name} is no test to pytest, so eval_task({task.name!r}) would never run: {_NAMES}")
+            _refuse(collector, f"{name} is not a test for pytest, so eval_task({task.name!r}) never runs: {_NAMES}")
         return _declared_items(collector, task, function, items, names)
     plain = enumerate(items)
     return [one for place, item in plain for one in _plain(collector, function, item, names, place)]
 
 
 def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunState], None] | None:
-    """Return what begins the eval functions among the ``items`` of a run once it is planned; None without any."""
+    """Return the function that registers hooks for the eval functions of a planned run; None without any."""
     if not any(map(is_function, items)):
         return None
-    from pytest_lmeval.plugin.evals.process import instances_of_others
+    from pytest_lmeval.plugin.evals.process import AsyncFixtures, EvalHooks, instances_of_others
 
-    return partial(_begin, instances_of_others(session.items))
+    others = instances_of_others(session.items)
 
+    def begin(state: RunState) -> None:
+        evals, register = session_of(state), state.config.pluginmanager.register
+        register(EvalHooks(evals), f"lmeval-evals-{state.label}")
+        register(AsyncFixtures(evals.shared.loop, others), f"lmeval-async-{state.label}")
 
-def _begin(others: Mapping[Instance, pytest.Item], state: RunState) -> None:
-    """Register the hooks of the eval functions of a run that is planned."""
-    from pytest_lmeval.plugin.evals.process import AsyncFixtures, EvalHooks
-
-    evals, register = session_of(state), state.config.pluginmanager.register
-    register(EvalHooks(evals), f"lmeval-evals-{state.label}")
-    register(AsyncFixtures(evals.shared.loop, others), f"lmeval-async-{state.label}")
+    return begin
 
 
 def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
-    """Raise CollectError where a class of unittest's, which calls its methods itself, has one that is an eval."""
+    """Raise CollectError if a unittest.TestCase, which calls its methods itself, has an eval among them."""
     for name in dir(kind):
         if declared(getattr(kind, name, None)) is not None:
-            why = "unittest runs the methods of a TestCase itself, so that it would be no example"
-            _refuse(
-                collector, f"{kind.__qualname__}.{name}: {why}: move it out of the class, or do not derive the class"
-            )
+            why = "unittest calls the methods of a TestCase itself: move the eval out of the class"
+            _refuse(collector, f"{kind.__qualname__}.{name}: {why}, or do not derive the class from TestCase")
 
 
 def warn_of_hook(collector: pytest.Collector, name: str) -> None:
-    """Warn of a hook in a test file, which pytest does not call."""
+    """Warn of a hook in a test file, which pytest never calls."""
     if not collector.config.pluginmanager.is_registered(getattr(collector, "obj", None)):
-        why = f"{name} is a hook: pytest calls it in a conftest.py or a plugin, and never in a test file"
+        why = f"{name} is a hook: pytest calls it in a conftest.py or a plugin, never in a test file"
         collector.warn(pytest.PytestCollectionWarning(why))
 
 
@@ -159,19 +149,12 @@ def _refuse(collector: pytest.Collector, message: str) -> NoReturn:
     raise collector.CollectError(message) from None
 
 
-def _unmark(function: Any) -> None:
-    # What is collected once more, as the method of another class, gets its rows anew.
-    rows = vars(function).get(_ROWS)
-    if rows is not None:
-        function.pytestmark = [mark for mark in function.pytestmark if mark is not rows[0]]
-
-
 def _declared_items(
     collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any], names: EvalNames
 ) -> list[Any]:
     rows: _Given | None = vars(function).get(_ROWS, (None, None))[1]
     file = _file_of(collector)
-    # Rows times parameters are items; of the rows some may have been left out.
+    # Items are rows times parameters; some rows may be deselected.
     whole = len(items) if rows is None else rows.available * len(items) // len(rows.data.rows)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(function)
@@ -189,11 +172,11 @@ def _declared_items(
 
 
 def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: int) -> list[Any]:
-    """Return an item without ``eval_task``; one that takes our ``lm`` as an example of its file's task."""
+    """Return an item without ``eval_task`` unchanged, or as an example of its file's task if it takes our ``lm``."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
     if has_yield(item.function):
-        _refuse(collector, f"{item.nodeid} takes lm and has a yield, so a call of it runs nothing: take the yield out")
+        _refuse(collector, f"{item.nodeid} takes lm and has a yield, so a call runs nothing: remove the yield")
     parameters = parameters_of(item)
     _refuse_repeated(collector, item, parameters)
     labels = labels_of(collector.config)
@@ -217,7 +200,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: in
 
 
 def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
-    """Note what the code of a function is, and whether it can judge anything."""
+    """Record the hash of a function's code, and whether it can score anything."""
 
     def fixtures() -> dict[str, Any]:
         definitions = {each: fixture_definitions(item, each) for each in arguments_of(item)}
@@ -235,7 +218,7 @@ def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
 
 
 def is_ours(item: pytest.Item) -> bool:
-    """Tell whether an item's fixture ``lm`` is the plugin's, and not one that a project has under this name."""
+    """Return True if an item's fixture ``lm`` is the plugin's, not one of the project."""
     definitions = fixture_definitions(item, "lm")
     return bool(definitions) and str(definitions[-1].func.__module__).startswith("pytest_lmeval.")
 
@@ -243,7 +226,7 @@ def is_ours(item: pytest.Item) -> bool:
 def _made(
     item: Any, labels: Sequence[str], task: FunctionTask, example: Example, spec: EvalFunction | None, name: str
 ) -> list[EvalItem]:
-    """Return an item as an example, or as one of each model."""
+    """Return an item as an example, one for each model."""
     made = [remade(item, EvalItem, label) for label in labels or [""]]
     for one in made:
         one.assign(task, example, spec, name)
@@ -265,7 +248,7 @@ def _example(
     names: EvalNames,
     where: tuple[int, int],
 ) -> Example:
-    """Return the example that an item with its parameters is, with its line and its number among those items."""
+    """Return the example of an item with its parameters, line and number."""
     (item, parameters), (line, number) = of, where
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
@@ -284,8 +267,8 @@ def _example(
 
 
 def _id_beside(shown: str, rows: _Given, number: int, row: object) -> str:
-    """Return the id of a row beside other parameters: as pytest shows both, with the row's own id and not its label."""
-    # Rows are the last of the parameters, so that they change with each call.
+    """Return pytest's id for a row and other parameters, with the row's own id instead of its label."""
+    # Rows are the last parameter, so that they change with each call.
     at = number % len(rows.data.rows)
     if rows.data.rows[at] is not row or not shown.endswith(rows.labels[at]):
         return shown
@@ -344,10 +327,7 @@ def _line(item: Any) -> int:
 
 
 class EvalNames:
-    """The ids and the names of examples that must not be mistaken for each other.
-
-    Parameters may come from outside, and pytest prints what it makes of them as it is.
-    """
+    """Makes ids and names of examples unique, free of secrets and safe to print."""
 
     def __init__(self, scrubber: Scrubber) -> None:
         self._hide: Callable[[str], str] = scrubber.scrub_answer if scrubber else str
@@ -355,11 +335,11 @@ class EvalNames:
         self._names: set[str] = set()
 
     def id(self, raw: str) -> str:
-        """Return the id of an example: that given, without secrets."""
+        """Return the unique id of an example, without secrets."""
         return unique(self._hide(raw), self._ids)
 
     def rename(self, item: Any) -> None:
-        """Have an item with parameters called as may be printed, wherever pytest has its name."""
+        """Give an item with parameters a name that is safe to print."""
         callspec = getattr(item, "callspec", None)
         raw = "" if callspec is None else self._hide(callspec.id)
         shown = raw if raw.isidentifier() or not raw else node_name(raw)

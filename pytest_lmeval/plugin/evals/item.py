@@ -1,4 +1,4 @@
-"""One example of an eval function as a pytest item: begun ahead where that may be, reported at its turn."""
+"""The pytest item of an eval function's example: started ahead if its fixtures allow, reported at its turn."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 _MARK = pytest.mark.lmeval
 _IS_UP = pytest.StashKey[bool]()
-"""On the module or class of an eval function while it is set up."""
+"""Set on the module or class of an eval function while it is set up."""
 _PLACES = pytest.StashKey[dict[str, tuple[str, int | None, str]]]()
-"""On a module or class, of each eval function: its path, its line, and what comes before the name of an item."""
+"""On a module or class, each eval function's path, line and prefix of its items' names."""
 
 
 class EvalItem(ScoredItem):
     """An example whose function runs in the loop, in a thread, or here.
 
-    ``runs_beside`` says that it may run beside others: it is async, or runs ``in_thread``, by ``threads`` or the ini
-    file. ``made_path`` is the temporary folder that was made for it ahead of its turn.
+    ``runs_beside`` means that it may run concurrently: it is async, or runs ``in_thread``. ``made_path`` is a temporary
+    folder made for it ahead of its turn.
     """
 
     task: FunctionTask
@@ -55,7 +55,7 @@ class EvalItem(ScoredItem):
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
-        """Say which example this is; ``spec`` is what ``eval_task`` was given, None without it."""
+        """Attach the example to the item; ``spec`` are the arguments of ``eval_task``, None without it."""
         self.task = task
         self.example = example
         self.spec = spec
@@ -73,7 +73,7 @@ class EvalItem(ScoredItem):
 
     @property
     def run_state(self) -> RunState:
-        """The state of the run in this process."""
+        """The run's state in this process."""
         if self._run_state is None:
             self._run_state = run_state(config_of(self.config, self.label) if self.label else self.config)
         return self._run_state
@@ -85,7 +85,7 @@ class EvalItem(ScoredItem):
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """Where reports say the example is; what its function has of it is looked up once."""
+        """The path, line and name for reports; path and line are looked up once per function."""
         places = self.parent.stash.setdefault(_PLACES, {})
         if self.function_name not in places:
             path, line, shown = super().location
@@ -93,13 +93,13 @@ class EvalItem(ScoredItem):
                 return path, line, shown
             places[self.function_name] = (path, line, shown.removesuffix(self.name))
         path, line, before = places[self.function_name]
-        # As pytest writes it.
+        # As pytest does.
         return path, line, (before + self.name).replace(".[", "[")
 
     def setup(self) -> None:
-        """Set its fixtures up, and begin it and what may begin ahead."""
+        """Set its fixtures up, and start it and those that may run ahead."""
         __tracebackhide__ = True
-        # What was begun ahead has its values: of fixtures that other items have set up, and that end with those.
+        # An item started ahead has values, of fixtures that other items have set up.
         evals = self.evals
         if self.spec is not None and _IS_UP not in (stash := self.parent.stash):
             stash[_IS_UP] = True
@@ -108,7 +108,7 @@ class EvalItem(ScoredItem):
                 plugins.register(turn, turn.NAME)
         if not evals.is_begun_at_turn(self):
             if self.spec is not None and self.spec.data is not None:
-                # A fixture that takes the row may change it: the items of its other parameters have the same one.
+                # A fixture may change the row, which items with other parameters share.
                 parameters = parameters_of(self)
                 parameters["row"] = fresh(parameters["row"], lambda _: None)
             super().setup()
@@ -116,20 +116,20 @@ class EvalItem(ScoredItem):
 
     @property
     def is_set_up(self) -> bool:
-        """Whether pytest would set nothing up: its fixtures have values, and no example ahead waits for one."""
+        """True if pytest would set nothing up: its fixtures have values, and no example ahead waits for one."""
         is_up = self.made_path is None and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
     def begin_turn(self) -> None:
-        """Begin it, and what may begin ahead and needs no fixture that is not there yet."""
+        """Start it, and those that may run ahead and have all their fixtures."""
         self.evals.begin(self, sets_up=False)
 
     def runtest(self) -> None:
-        """Wait for the function or run it; fail where its result says so."""
+        """Wait for the function or run it; fail if its result is a failure."""
         state, evals = self.run_state, self.evals
         run = state.run
         if other := self._other_adapter():
-            evals.let_go(self)
+            evals.cancel(self)
             result = run.unscored(self, other)
             self.keep(result)
             self._fail(result)
@@ -146,14 +146,14 @@ class EvalItem(ScoredItem):
             self._fail(result, running.outcomes)
 
     def teardown(self) -> None:
-        """Let go of a function that was begun and is not wanted, as where the item was skipped."""
-        self.evals.let_go(self)
+        """Cancel the function if it runs although the item was skipped."""
+        self.evals.cancel(self)
         super().teardown()
         if self.made_path is not None:
             drop_tmp_path(self, self.made_path)
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Put the result on the report, with the time that the function itself took."""
+        """Put the result on the report, with the function's own duration."""
         if call.when == "call" and self.ran is not None:
             if self.ran.outcomes:
                 report.duration = sum(outcome.seconds for outcome in self.ran.outcomes)
@@ -164,34 +164,25 @@ class EvalItem(ScoredItem):
     def _other_adapter(self) -> str:
         if "lm_engine" not in self.funcargs:
             return ""
-        given: dict[str, Any] = self.funcargs
-        adapter, engine = given["lm_adapter"], given["lm_engine"]
-        if self.label:
-            adapter, engine = of_model(adapter, self.label), of_model(engine, self.label)
-        other = "" if adapter is engine.adapter else other_adapter(adapter, engine)
-        # Of several models the others go on.
-        return other or (self.run_state.run.stopped if self.label else "")
+        adapter, engine = (of_model(self.funcargs[name], self.label) for name in ("lm_adapter", "lm_engine"))
+        # The other models go on.
+        return other_adapter(adapter, engine) or (self.run_state.run.stopped if self.label else "")
 
     def _fail(self, result: ExampleResult, outcomes: Sequence[Outcome] = ()) -> NoReturn:
-        from pytest_lmeval.plugin.asking.failure import ExampleFailed
+        from pytest_lmeval.plugin.asking.failure import ExampleFailed, explain
 
-        explained = self._explained(result)
+        before = self.run_state.baseline_results.get((result.task, result.id))
+        explained = explain(result, self, before)
         raised = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if raised is None or isinstance(raised, LmevalError):
             raise ExampleFailed(explained) from raised
-        # pytest shows the exception itself best; what it cannot know is a section of its own.
+        # pytest shows the exception; the explanation is a section of the report.
         self.add_report_section("call", "example", explained)
         raise raised
 
-    def _explained(self, result: ExampleResult) -> str:
-        from pytest_lmeval.plugin.asking.failure import explain
-
-        before = self.run_state.baseline_results.get((result.task, result.id))
-        return explain(result, self, before)
-
 
 def session_of(state: RunState) -> EvalSession:
-    """Return the eval functions of a run, made when they are first asked for."""
+    """Return the session of a run's eval functions, created on first use."""
     if state.evals is None:
         from pytest_lmeval.plugin.evals.session import EvalSession
 
@@ -200,10 +191,7 @@ def session_of(state: RunState) -> EvalSession:
 
 
 def control_of(error: BaseException | None) -> BaseException | None:
-    """Return the exception by which a test says that it was not one: a skip or an exit; else None.
-
-    An xfail says that it failed: its example scores 0.
-    """
+    """Return an exception that skips the test or ends the run, else None; an xfail scores 0."""
     if isinstance(error, BaseExceptionGroup):
         found = [control_of(each) for each in error.exceptions]
         return found[0] if found and all(found) else None
@@ -212,7 +200,7 @@ def control_of(error: BaseException | None) -> BaseException | None:
 
 
 def follow(item: pytest.Function, task: FunctionTask, example: Example, name: str) -> pytest.Function:
-    """Make an example of an async test that another plugin runs: only its reports are ours."""
+    """Make an async test that another plugin runs an example, by its reports."""
     item.add_marker(_MARK)
     item.extra_keyword_matches.add(task.name)
     follower = _Follower(item, task, example, name)
@@ -222,7 +210,7 @@ def follow(item: pytest.Function, task: FunctionTask, example: Example, name: st
 
 
 def _heeding(follower: _Follower, function: Any) -> Any:
-    """Return an async test that hands what it returns to its example: the plugin that runs it throws that away."""
+    """Wrap an async test to pass its return value, which other plugins discard, to its example."""
 
     @wraps(function)
     async def call(*arguments: Any, **named: Any) -> None:
@@ -234,10 +222,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
 
 
 class _Follower:
-    """Scores an example when the test of another plugin's has ended, from what ``lm`` recorded in ``state`` meanwhile.
-
-    Without a ``state`` the test never got its ``lm``.
-    """
+    """Scores a test that another plugin ran, from the ``state`` that ``lm`` recorded; None if it never got ``lm``."""
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item
@@ -252,12 +237,12 @@ class _Follower:
         item: Any = self._item
         raised = call.excinfo.value if call.excinfo is not None else None
         if call.when == "setup" and report.failed:
-            self._attach(report, run_state(item.config).run.unscored(self, f"set-up failed: {describe_any(raised)}"))
+            self._unscored(report, "set-up failed", raised)
         if call.when != "call" or control_of(raised) is not None:
             return
         state, self.state = self.state, None
         if state is None:
-            self._attach(report, run_state(item.config).run.unscored(self, f"not scored: {describe_any(raised)}"))
+            self._unscored(report, "not scored", raised)
             return
         evals = session_of(run_state(item.config))
         evals.ended_by_another(item)
@@ -267,12 +252,8 @@ class _Follower:
             from pytest_lmeval.plugin.asking.failure import explain
 
             report.longrepr = explain(result, item)
-        self._attach(report, result)
+        attach(item, report, result)
 
-    def _attach(self, report: pytest.TestReport, result: ExampleResult) -> None:
-        attach(self._item, report, result)
-
-
-def describe_any(error: BaseException | None) -> str:
-    """Return an exception in one line, and "no exception" for None."""
-    return "no exception" if error is None else describe(error)
+    def _unscored(self, report: pytest.TestReport, stage: str, error: BaseException | None) -> None:
+        why = "no exception" if error is None else describe(error)
+        attach(self._item, report, run_state(self._item.config).run.unscored(self, f"{stage}: {why}"))

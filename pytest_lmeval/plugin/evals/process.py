@@ -1,4 +1,4 @@
-"""What a run with eval functions has once in each process: the loop, the endpoint, prints and logs, and its hooks."""
+"""Share the loop, the endpoint, captured prints and logs among a process's eval functions; run their async fixtures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OTEL = "opentelemetry.trace"
 
 
 class Shared:
-    """Made with the first model's eval functions, and closed with the last one's."""
+    """Created with the first model's eval functions, closed with the last one's."""
 
     def __init__(self, config: pytest.Config) -> None:
         is_routed = is_capturing(config)
@@ -56,7 +56,7 @@ class Shared:
     @property
     def endpoint(self) -> Endpoint:
         """The endpoint for applications' own clients; most runs have none."""
-        # Threads of functions and the loop may want it first at the same time.
+        # Threads and the loop may need it at the same time.
         with self._making:
             if self._endpoint is None:
                 from pytest_lmeval.functions.clients.paths import ForwardPaths
@@ -67,11 +67,11 @@ class Shared:
 
     @property
     def has_endpoint(self) -> bool:
-        """Whether anything has asked for the endpoint."""
+        """True once the endpoint exists."""
         return self._endpoint is not None
 
     def keep_logs(self) -> None:
-        """Keep the log records of examples that run beside others with them, and away from the item at its turn."""
+        """Attach log records to the concurrent example that made them, not to the item at its turn."""
         if self._keeper is None:
             self._keeper = LogKeeper()
             logging.getLogger().addHandler(self._keeper)
@@ -80,14 +80,14 @@ class Shared:
                 handler.addFilter(is_of_this_thread)
 
     def began(self, state: ExampleState) -> None:
-        """Note that an example runs; its spans are listened to once the project has imported OpenTelemetry."""
+        """Add a running example; its spans are recorded once the project has imported OpenTelemetry."""
         self._listen()
         self.running.add(state)
         if self.spans is not None:
             self.spans.began(state)
 
     def ended(self, state: ExampleState) -> None:
-        """Note that an example runs no longer."""
+        """Remove an example that has ended."""
         self._listen()
         self.running.discard(state)
         if self.spans is not None:
@@ -100,7 +100,7 @@ class Shared:
             self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self.running)
 
     def release(self) -> None:
-        """Note that one of the users is done; the last one's going ends all."""
+        """Release one user; close everything after the last."""
         self.users -= 1
         if self.users:
             return
@@ -119,7 +119,7 @@ class Shared:
 
 
 def shared(config: pytest.Config) -> Shared:
-    """Return what is shared in this process, and count one more user."""
+    """Return the shared parts of this process, and count a user."""
     if _SHARED not in config.stash:
         config.stash[_SHARED] = Shared(config)
     found = config.stash[_SHARED]
@@ -128,7 +128,7 @@ def shared(config: pytest.Config) -> Shared:
 
 
 class EvalHooks:
-    """Registered when the first eval function is prepared to run."""
+    """Hooks of a run with eval functions."""
 
     def __init__(self, evals: EvalSession) -> None:
         self._evals = evals
@@ -150,7 +150,7 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        # Within the phase, and so after pytest has put streams of its own in place.
+        # Within the phase, when pytest has replaced the streams.
         self._loop.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
@@ -161,7 +161,7 @@ class EvalHooks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._evals.note_part(report)
-        # Between phases, when it has taken them away again.
+        # Between phases, when pytest has restored them.
         self._loop.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
@@ -170,11 +170,10 @@ class EvalHooks:
 
 
 def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, judge: Any) -> Iterator[Any]:
-    """Yield the ``lm`` of the item that asks."""
+    """Yield the ``lm`` of the requesting item."""
     item: Any = request.node
     if is_function(item):
-        if item.label:
-            engine, judge = of_model(engine, item.label), of_model(judge, item.label)
+        engine, judge = of_model(engine, item.label), of_model(judge, item.label)
         yield item.evals.lm_of(item, engine, judge, blocks=not (item.spec is not None and item.spec.is_async))
         return
     if not hasattr(item, "example"):
@@ -185,11 +184,11 @@ def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, jud
 
 
 def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:
-    """Return whom the examples of one model ask, and who judges them."""
+    """Return the model, judge, endpoint and simulated user of one model's examples."""
     judges = state.run.judges.of(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
-    # Made here, not in the loop: what an adapter is takes a while to find out.
+    # Made here, not in the loop: inspecting an adapter is slow.
     played = state.run.judges.user
     user = judging if played is None else _asker(state, shared.loop, played.engine, played)
     return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, user)
@@ -215,23 +214,23 @@ _SHARED = pytest.StashKey[Shared]()
 
 
 Instance = tuple[Any, object]
-"""A definition of a fixture, and the node for which pytest sets it up once."""
+"""A fixture's definition, and the node for which pytest sets it up once."""
 
 
 class NotForEvals(UsageError):
-    """An eval asks for an async fixture that it cannot have."""
+    """An eval requests an async fixture that it cannot use."""
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Return the async fixtures of wider scope that tests which are no evals ask for, each with the first such test.
+    """Return the async fixtures of wider scope used by tests other than evals, each with the first such test.
 
-    Raise NotForEvals for one that evals ask for, too: what is made in one event loop does not work in another.
+    Raise NotForEvals if evals use one, too: an object made in one event loop does not work in another.
     """
     known: dict[int, list[Any]] = {}
     evals: dict[Instance, pytest.Item] = {}
     others: dict[Instance, pytest.Item] = {}
     for item in items:
-        # Items of one function share what they ask for.
+        # Items of one function share their fixtures.
         key = id(fixtures_of(item) or item)
         if (definitions := known.get(key)) is None:
             definitions = known[key] = [*_wider(item)]
@@ -244,7 +243,7 @@ def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.I
 
 
 class AsyncFixtures:
-    """Sets up those of evals. ``others`` are what :func:`instances_of_others` returned."""
+    """Sets up the async fixtures of evals; ``others`` are those of :func:`instances_of_others`."""
 
     def __init__(self, loop: Loop, others: Mapping[Instance, pytest.Item]) -> None:
         self._loop = loop
@@ -252,24 +251,24 @@ class AsyncFixtures:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
-        """Run the async fixtures of evals in the functions' loop, before another plugin makes plain ones of them."""
+        """Run the async fixtures of evals in the functions' loop, before another plugin wraps them."""
         __tracebackhide__ = True
         function: Any = fixturedef.func
         if not _is_async(function) or (item := asker_of(request)) is None or not _is_ours(item):
             return (yield)
-        # As plugins for async tests do: pytest has no other way to set up what a coroutine provides.
+        # As plugins for async tests do: pytest has no other way to set up an async fixture.
         fixturedef.func = self._plain(fixturedef, item)  # type: ignore[misc]  # final for pytest's own type checks
         try:
             return (yield)
         except NotForEvals:
-            # pytest would keep it for the tests that may have the fixture.
+            # pytest would cache the exception for tests that may use the fixture.
             fixturedef.finish(request)
             raise
         finally:
             fixturedef.func = function  # type: ignore[misc]  # as above
 
     def _plain(self, definition: pytest.FixtureDef[Any], item: pytest.Item) -> Any:
-        """Return what is called instead; it raises NotForEvals if others have it, or the loop would wait for itself."""
+        """Return the replacement; it raises NotForEvals if other tests use it, or the loop would wait for itself."""
         instance = (definition, _home(item, definition))
         if definition.scope != "function" and instance in self._others:
             return partial(_raise, _refusal(definition, item, self._others[instance]))
@@ -281,7 +280,7 @@ class AsyncFixtures:
 
 
 def _is_ours(item: object) -> bool:
-    # An async test that takes lm and has no eval_task is run by another plugin, in the loop of that.
+    # Another plugin runs an async test that takes lm without eval_task, in its own loop.
     return is_function(item) or is_record(item)
 
 
@@ -290,18 +289,18 @@ def _is_async(function: Any) -> bool:
 
 
 def _wider(item: pytest.Item) -> Iterator[Any]:
-    """Yield the async fixtures of wider scope than one test that an item gets, by whatever other fixtures."""
+    """Yield the async fixtures of wider scope than one test that an item needs, directly or not."""
     for name in closure_of(item):
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):
                 yield definition
-            # One that asks for its own name gets the definition that it overrides.
+            # A definition that requests its own name gets the one that it overrides.
             if name not in definition.argnames:
                 break
 
 
 def _home(item: pytest.Item, definition: Any) -> object:
-    """Return the node for which pytest sets a fixture up once; a definition is of one package at most."""
+    """Return the node for which pytest sets a fixture up once; a definition belongs to at most one package."""
     if definition.scope == "class":
         return item.getparent(pytest.Class) or item
     return item.getparent(pytest.Module) if definition.scope == "module" else item.session

@@ -1,4 +1,4 @@
-"""The eval functions of one process: each begins, is awaited at its turn, and has a result."""
+"""Start the eval functions of one process, await each at its turn, and score it."""
 
 from __future__ import annotations
 
@@ -38,17 +38,16 @@ _PATIENCE_S = 5.0
 _BLOCKED_S = 10.0
 _MOST_NOTES = 20
 _WORTH_A_NOTE_S = 1.0
-# From so many requests in flight on a quarter more functions run: between two requests of a function, and at its
-# beginning and its end, none of it is in flight.
+# With so many requests in flight a quarter more functions run, as each has moments without a request.
 _MANY = 32
-# How pytest's words for a failed assertion begin.
+# Prefixes of pytest's messages for a failed assertion.
 _FAILURES = ("assert", "AssertionError", "Failed")
 
 
 class EvalSession:
-    """Begins, awaits and ends the eval functions of one process; lives as long as its run.
+    """Starts, awaits and ends the eval functions of one process; lives as long as its run.
 
-    ``running`` are those that were begun and whose turn is not over.
+    ``running`` are the started examples whose turn is not over.
     """
 
     def __init__(self, state: RunState) -> None:
@@ -57,7 +56,7 @@ class EvalSession:
         wanted = AdapterFacts.of(state.adapter).requests_in_flight
         self._concurrency = wanted or state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
-        # They may have been any model's: no model's run is complete with them.
+        # Stray requests may be any model's: they make every model's run incomplete.
         state.run.strays = lambda: self.shared.endpoint.strays if self.shared.has_endpoint else ()
         self._at_once = self._concurrency + (self._concurrency // 4 if self._concurrency >= _MANY else 0)
         self._runner = Runner(self.shared.loop, self._at_once)
@@ -66,10 +65,10 @@ class EvalSession:
         self._lms: dict[pytest.Item, LmBase] = {}
         self.running: dict[pytest.Item, Running] = {}
         self._now: Running | None = None
-        # Sentences, each once; and how many examples of a task ran one at a time, by the reason.
+        # Sentences, each once; and counts of examples that ran one at a time, by task and reason.
         self._notes: dict[str, None] = {}
         self._one_by_one: Counter[tuple[str, str]] = Counter()
-        # How many examples of each task ran alone though they need not have, and for how many seconds.
+        # The number and seconds of each task's examples that could have run in threads.
         self._alone: dict[str, tuple[int, float]] = {}
         self._blocking: set[str] = set()
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
@@ -78,7 +77,7 @@ class EvalSession:
     # The fixture
 
     def lm_of(self, item: pytest.Item, engine: Any, judge: Any, *, blocks: bool) -> LmBase:
-        """Return the ``lm`` of an item, made when it is first asked for."""
+        """Return the ``lm`` of an item, created on first use."""
         if self._services is None:
             self._services = services_of(self._state, self.shared, engine, judge)
         if item not in self._lms:
@@ -86,14 +85,14 @@ class EvalSession:
         return self._lms[item]
 
     def follow(self, item: Any) -> ExampleState:
-        """Let a test that another plugin runs record from now on; return what it records in."""
+        """Start recording a test that another plugin runs; return its state."""
         state = self._new_states(item, 1)[0]
         state.begin(beside=False)
         self._lms[item].enter(state)
         return state
 
     def ended_by_another(self, item: Any) -> None:
-        """Let a test that another plugin ran record no more."""
+        """Stop recording a test that another plugin ran."""
         lm = self._lms.pop(item)
         if lm.state is not None:
             let_settle(lm.state)
@@ -102,20 +101,20 @@ class EvalSession:
     # One item after the other
 
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
-        """Tell whether an item whose turn has come was begun before, so that its fixtures are not set up once more.
+        """Return True if an item was started before its turn, so that its fixtures are not set up again.
 
-        Where pytest would set nothing up (``sets_up``) one that waits for its turn counts as begun if all its fixtures
-        are there, and none does while an example waits for a fixture.
+        If pytest sets nothing up now (``sets_up`` False), an item whose fixtures are all set up counts as started, and
+        none does while an example waits for a fixture.
         """
-        self._starter.ahead.catch_up(item.position)
+        self._starter.ahead.skip_to(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):
             return False
         return item in self.running or (not sets_up and self._starter.values_at_turn(item) is not None)
 
     def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
-        """Begin an item whose fixtures are set up, ahead of those that may begin before their turn.
+        """Start an item whose fixtures are set up, and then others ahead of their turn.
 
-        What these need is set up where ``sets_up`` says that pytest sets the item up now.
+        The fixtures of the others are set up only if pytest sets the item up now (``sets_up``).
         """
         begun: list[Running] = []
         if item not in self.running:
@@ -168,21 +167,21 @@ class EvalSession:
         return scrubbed(result, run.settings.scrubber)
 
     def note_part(self, report: pytest.TestReport) -> None:
-        """Note what a report says that comes while an example is at its turn: one of a part of it, a subtest."""
+        """Record the failed report of a subtest of the example at its turn."""
         state = self._now.lm.state if self._now is not None and report.failed else None
         if state is not None:
             message = str(getattr(crash_of(report), "message", None) or report.longreprtext)
             state.break_off(f"a subtest failed: {message}", is_failure=message.startswith(_FAILURES))
 
-    def let_go(self, item: pytest.Item) -> None:
-        """Cancel what was begun for an item that nobody will take."""
+    def cancel(self, item: pytest.Item) -> None:
+        """Cancel an item whose result is not needed."""
         if item in self.running or item in self._lms:
             self._end([item])
 
     # The end of a scope, and of the session
 
     def end_scope(self, going: Sequence[pytest.Collector]) -> None:
-        """Cancel, and wait for, what was begun and uses fixtures of a collector that is torn down."""
+        """Cancel and await examples that use fixtures of a module that is torn down."""
         modules = [each for each in going if isinstance(each, pytest.Module)]
         if not modules:
             return
@@ -194,7 +193,7 @@ class EvalSession:
         self._end(uses)
 
     def end_all(self) -> None:
-        """Cancel, and wait for, all that was begun."""
+        """Cancel and await all started examples."""
         self._end(list(self.running))
 
     def close(self) -> None:
@@ -204,7 +203,7 @@ class EvalSession:
 
     @property
     def notes(self) -> list[str]:
-        """What the end of the run says of its eval functions, with the spans of the process."""
+        """Remarks on the eval functions and spans of this process, for the end of the run."""
         shared, worker = self.shared, worker_input(self._config).get("workerid", "")
         spans = shared.spans.notes if shared.spans is not None else []
         waited = [
@@ -217,7 +216,7 @@ class EvalSession:
             for task, (count, seconds) in self._alone.items()
             if count > 1 and seconds >= _WORTH_A_NOTE_S
         ]
-        # Equal counts of two processes are two notes.
+        # With the worker's name, equal counts of two processes stay two notes.
         counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
         others = list(self._notes)
         left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []
@@ -249,7 +248,7 @@ class EvalSession:
         wanted, parameters = arguments_of(item), parameters_of(item)
         given = {name: values[name] for name in wanted if name in values and name != "lm"}
         rows = {name: given.pop(name) for name in wanted if name in given and given[name] is parameters.get(name)}
-        # A function that takes no lm is an example, too.
+        # An eval function need not take lm.
         lm = self._lms.get(item) or LmBase(None)
         if "lm" in wanted:
             given["lm"] = lm
@@ -261,7 +260,7 @@ class EvalSession:
             lm,
             self._new_states(item, item.example.policy.repeats or self._state.run.settings.repeats),
             timeout,
-            # Only from beside can a function be cancelled when its time is over.
+            # Only a function in a thread can be cancelled on a timeout.
             in_thread=spec is not None and not spec.is_async and (item.in_thread or timeout is not None),
         )
 
@@ -274,7 +273,7 @@ class EvalSession:
             self._look_for_block(running)
 
     def _look_for_block(self, at_turn: Running) -> None:
-        """Say once of each task that its code holds up all examples of the loop, and where it did so first."""
+        """Note, once per task, that its code blocks the event loop, and the first line that did."""
         loop = self.shared.loop
         silent = loop.silent_s()
         if silent < _BLOCKED_S or not (where := loop.busy_at()):
@@ -296,7 +295,7 @@ class EvalSession:
 
 
 def _hand_over(evals: EvalSession, item: Any, values: Mapping[str, Any]) -> None:
-    """Give an item the values of its fixtures, and its ``lm``, which pytest did not set up for it."""
+    """Give an item its fixture values and its ``lm``, without a set-up by pytest."""
     if "lm" in closure_of(item):
         engine, judge = (of_model(values[name], item.label) for name in ("lm_engine", "lm_judge"))
         evals.lm_of(item, engine, judge, blocks=not item.spec.is_async)
@@ -304,6 +303,5 @@ def _hand_over(evals: EvalSession, item: Any, values: Mapping[str, Any]) -> None
 
 
 def _note_shared(notes: dict[str, None], task: str, value: object) -> None:
-    """Note that a value in a row is not copied."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    notes[f"{task}: a {kind} in a row is passed as it is: all calls share it, so none may change it"] = None
+    notes[f"{task}: a {kind} in a row is not copied: all calls share it, so none may change it"] = None

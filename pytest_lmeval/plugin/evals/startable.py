@@ -1,12 +1,12 @@
-"""Which examples may begin ahead of their turn, by what their fixtures allow, and with which values."""
+"""Choose the examples that may start ahead of their turn, by their fixtures, and provide the values."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Container, Iterator, Sized
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,10 +34,9 @@ _SKIPS = ("skip", "skipif", "xfail")
 
 @dataclass(frozen=True, slots=True)
 class FixtureNeeds:
-    """What the items of one function need besides their parameters: fixtures by name, and why they must wait.
+    """The fixtures that the items of a function need, and the ``reason`` why they must wait for their turn, if any.
 
-    ``reason`` is empty where they may be begun ahead; the summary gives it, except for ``silent`` ones.
-    ``has_tmp_path``: each has a temporary folder of its own, which is made for it.
+    The summary shows the reason unless it is ``silent``. With ``has_tmp_path`` each item gets a temporary folder.
     """
 
     fixtures: tuple[tuple[str, Any], ...] = ()
@@ -47,12 +46,8 @@ class FixtureNeeds:
     has_tmp_path: bool = False
 
 
-class Begun(Container[pytest.Item], Sized, Protocol):
-    """The items that were begun and have not ended."""
-
-
 class Starter:
-    """Chooses the examples that begin ahead of their turn, so that ``concurrency`` of them run at a time."""
+    """Chooses the examples to start ahead of their turn, so that ``concurrency`` of them run at a time."""
 
     def __init__(self, state: RunState, concurrency: int) -> None:
         self._state = state
@@ -60,17 +55,17 @@ class Starter:
         self._put_off: Any = None
         self.needs_set_up = False
         self._needs: dict[int, tuple[object, FixtureNeeds]] = {}
-        # A worker's death is blamed on the item at its turn: one that took another's place runs nothing beside it.
+        # A worker's death is blamed on the item at its turn: a replacement runs nothing else beside it.
         self.may_run_ahead = not (is_worker(state.config) and is_replacement(state.config))
 
     @cached_property
     def ahead(self) -> Ahead:
-        """What will come to its turn next."""
+        """The examples whose turns come next."""
         return self._state.upcoming(is_function)
 
     def needs_of(self, item: pytest.Item) -> FixtureNeeds:
-        """Return what an item needs besides its parameters."""
-        # Items of one function share what they need; kept with the key, whose id is its own only while it lives.
+        """Return the fixtures that an item needs."""
+        # Items of one function share them. Stored with the key, so that its id is not reused.
         key = fixtures_of(item)
         known = self._needs.get(id(key))
         if known is None or known[0] is not key:
@@ -78,20 +73,22 @@ class Starter:
         return known[1]
 
     def values_at_turn(self, item: Any) -> dict[str, Any] | None:
-        """Return the values of the fixtures of an item that waited for its turn, if all are there; else None."""
+        """Return the fixture values of an item that waited for its turn; None unless all are set up."""
         if item.runs_beside or item.spec is None:
             return None
         needs = self.needs_of(item)
-        # One that wants a temporary folder for itself has pytest make it.
+        # pytest makes the temporary folder of an item at its turn.
         if needs.reason or needs.has_tmp_path or not _are_there(needs):
             return None
         return values_for(item, needs, item)
 
-    def following(self, item: Any, begun: Begun, sets_up: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield examples to begin beside ``item``, whose turn it is, each with the values of its fixtures.
+    def following(
+        self, item: Any, begun: Mapping[pytest.Item, object], sets_up: bool
+    ) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield examples to start beside ``item``, whose turn it is, each with its fixture values.
 
-        ``begun`` has to hold what was yielded before the next one is asked for. Fixtures are set up where ``sets_up``
-        says so; else an example that needs that is put off.
+        The caller adds each to ``begun`` before it takes the next. Fixtures are set up only with ``sets_up``; otherwise
+        an example that needs one is put off.
         """
         self.needs_set_up = False
         window = self._window
@@ -108,7 +105,7 @@ class Starter:
             if needs.reason:
                 continue
             if needs.narrowest == "module" and _module(follower) is not _module(item):
-                # Its module's fixtures are set up when that module's turn comes; what follows it waits with it.
+                # The module's fixtures are set up at the module's turn; later examples wait, too.
                 self._put_off = follower
                 return
             if not sets_up and not _are_there(needs):
@@ -119,11 +116,11 @@ class Starter:
 
 
 def needs_of(item: pytest.Item) -> FixtureNeeds:
-    """Return what an item needs; the same for all items of a function."""
+    """Return the fixtures that an item needs, as do all items of its function."""
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
         return FixtureNeeds(reason="marked", silent=True)
     if "request" in arguments_of(item):
-        return FixtureNeeds(reason="it asks for request")
+        return FixtureNeeds(reason="it uses the fixture request")
     parameters = parameters_of(item)
     fixtures, narrowest, has_tmp_path = [], "session", False
     for name in closure_of(item):
@@ -150,9 +147,9 @@ def _are_there(needs: FixtureNeeds) -> bool:
 
 
 def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] | None:
-    """Return the values of an item's fixtures and parameters; None where one is not to be had ahead.
+    """Return the values of an item's fixtures and parameters; None if one is not available ahead.
 
-    ``running`` is the item whose turn it is: what is not there yet is set up on its behalf.
+    Missing fixtures are set up on behalf of ``running``, the item at its turn.
     """
     parameters = parameters_of(item)
     values = dict(parameters)

@@ -24,37 +24,37 @@ _NARROW = ("function", "class")
 
 
 def fixtures_of(item: pytest.Item) -> Any:
-    """Return what an item needs of fixtures, for ``fixtureinfo=`` of another item that needs the same.
+    """Return an item's fixture info, for ``fixtureinfo=`` of another item with the same fixtures.
 
-    Without ``_fixtureinfo`` None: each item finds out for itself, which takes longer than all else in its making.
+    Without ``_fixtureinfo`` None: each item computes it, the slowest part of its creation.
     """
     return getattr(item, "_fixtureinfo", None)
 
 
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
-    """Return the definitions of a fixture that an item might get, the one that it gets last.
+    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, the effective one last.
 
-    Each has ``argnames``, ``func`` and ``scope``. Without ``_fixtureinfo.name2fixturedefs`` none.
+    Without ``_fixtureinfo.name2fixturedefs`` none.
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
 
 
 def is_of_pytest(definition: Any) -> bool:
-    """Tell whether a definition of the fixture ``tmp_path`` is pytest's own; without ``_pytest.tmpdir`` none is."""
+    """Return True if a definition of ``tmp_path`` is pytest's own. Without ``_pytest.tmpdir`` False."""
     return str(getattr(definition.func, "__module__", "")) == "_pytest.tmpdir"
 
 
 def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
-    """Return a new folder, called as that which pytest's ``tmp_path`` makes for an item."""
+    """Return a new folder, named as pytest's ``tmp_path`` names it."""
     made: Path = factory.mktemp(re.sub(r"\W", "_", item.name)[:30], numbered=True)
     return made
 
 
 def drop_tmp_path(item: pytest.Item, path: Path) -> None:
-    """Remove a folder of :func:`new_tmp_path` if pytest would: its item passed, and those that failed are kept.
+    """Remove a folder of :func:`new_tmp_path` if pytest would: its item passed, and only failures are kept.
 
-    Without ``tmppath_result_key`` every folder is kept, as far as pytest keeps what it made.
+    Without ``tmppath_result_key`` keep it.
     """
     try:
         from _pytest.tmpdir import tmppath_result_key
@@ -66,18 +66,18 @@ def drop_tmp_path(item: pytest.Item, path: Path) -> None:
 
 
 def is_set_up_once(item: pytest.Item) -> bool:
-    """Tell whether no fixture that an item needs is set up for a single item or class.
+    """Return True if no fixture of an item has function or class scope.
 
-    Without ``_fixtureinfo.name2fixturedefs`` one may be.
+    Without ``_fixtureinfo.name2fixturedefs`` False.
     """
     definitions: Mapping[str, Sequence[Any]] | None = getattr(fixtures_of(item), "name2fixturedefs", None)
     return definitions is not None and all(found[-1].scope not in _NARROW for found in definitions.values())
 
 
 def import_package(package: pytest.Package) -> None:
-    """Import the ``__init__.py`` of a folder of tests, as pytest does when it sets the first of them up.
+    """Import the ``__init__.py`` of a folder of tests, as pytest does at the first set-up.
 
-    Without ``_pytest.python.importtestmodule`` nothing happens yet: each test of the folder is an error then.
+    Without ``_pytest.python.importtestmodule`` do nothing: a broken one becomes an error of each test.
     """
     try:
         from _pytest.python import importtestmodule
@@ -87,45 +87,45 @@ def import_package(package: pytest.Package) -> None:
 
 
 def closure_of(item: pytest.Item) -> Sequence[str]:
-    """Return the names of all fixtures that an item needs, those that others of them need included.
+    """Return the names of all fixtures that an item needs, directly or not.
 
-    Without ``_fixtureinfo.names_closure`` those that it asks for itself.
+    Without ``_fixtureinfo.names_closure`` only the direct ones.
     """
     found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
     return found or ()
 
 
 def arguments_of(item: pytest.Item) -> Sequence[str]:
-    """Return the names of the fixtures that a test takes as arguments. Without ``_fixtureinfo.argnames`` none."""
+    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames`` none."""
     return getattr(fixtures_of(item), "argnames", ())
 
 
 def parameters_of(item: Any) -> dict[str, Any]:
-    """Return the parameters of an item by name, those of its row among them. Without ``callspec`` none."""
+    """Return an item's parameters by name, including its row. Without ``callspec`` none."""
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec is not None else {}
 
 
 def asker_of(request: Any) -> pytest.Item | None:
-    """Return the item that a fixture is set up for, of any scope. Without ``_pyfuncitem`` None."""
+    """Return the item for which a fixture of any scope is set up. Without ``_pyfuncitem`` None."""
     return getattr(request, "_pyfuncitem", None)
 
 
 def is_parameter(definition: Any) -> bool:
-    """Return whether this is what pytest puts instead of a fixture to pass a parameter on, by its function's name."""
+    """Return True for pytest's pseudo fixture that passes a parameter on, recognized by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
 
 
 def cached_value(definition: Any) -> tuple[bool, object, object]:
-    """Return whether a fixture is set up and did not fail, its value, and what it was parametrized with."""
+    """Return whether a fixture is set up without an error, its value, and its parameter."""
     value, key, error = getattr(definition, "cached_result", None) or (None, None, True)
     return not error, value, key
 
 
 def set_up_by(running: Any, definition: Any, name: str) -> bool:
-    """Set a fixture up on behalf of the item that runs, and tell whether there is a value now.
+    """Set a fixture up on behalf of the running item, if it uses the same definition; return True if that succeeds.
 
-    Only if that item would get the very same one. Without the fixture manager it is not set up.
+    Without the fixture manager False.
     """
     manager = getattr(running.session, "_fixturemanager", None)
     seen = manager.getfixturedefs(name, running) if manager is not None else None
@@ -134,17 +134,16 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
         return False
     try:
         request.getfixturevalue(name)
-    except Exception:  # pytest has kept it, and raises it when the turn of the item comes that needs the fixture
+    except Exception:  # pytest raises it again at the turn of the item that needs the fixture
         return False
     return cached_value(definition)[0]
 
 
 def remade(item: Any, kind: type[Any], label: str = "") -> Any:
-    """Return a test function's item as one of another class, with its parameters, fixtures and marks.
+    """Return a test function's item as one of class ``kind``, with its parameters, fixtures and marks.
 
-    Without a ``label`` an item of pytest's own class becomes one itself: ``kind`` has what it has, and to make a second
-    one takes as long as all else here. What is of a plugin's class, or of several models that of the one with the
-    ``label``, is made anew.
+    Without a ``label`` an item of pytest's own class is converted in place, as a new one doubles the time to collect
+    it. An item of a plugin's class, or for the model ``label``, is created anew.
     """
     if not label and type(item) in kind.__mro__:
         item.__class__ = kind
@@ -165,9 +164,9 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
 
 
 def show_parameters_as(item: Any, shown: str) -> None:
-    """Have the name of an item, its node id and its keywords say ``shown`` of its parameters.
+    """Show ``shown`` as the parameters in an item's name, node id and keywords.
 
-    The parts that this pytest does not have, such as ``_id`` before 9.2, are left alone.
+    Parts that this pytest lacks, such as ``_id`` before 9.2, are skipped.
     """
     raw = item.callspec.id
     name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
@@ -185,10 +184,7 @@ def show_parameters_as(item: Any, shown: str) -> None:
 
 
 def note_parameter(item: pytest.Item, label: str) -> None:
-    """Have the structured id of an item end with a parameter, as its name does.
-
-    Without ``_id`` (before pytest 9.2) the node id is made of the name alone.
-    """
+    """Add a parameter to the end of an item's structured id, as in its name. Without ``_id`` (before 9.2) nothing."""
     own: Any = getattr(item, "_id", None)
     if own is not None:
         params = label if own.params is None else f"{own.params}][{label}"
@@ -199,15 +195,12 @@ def note_parameter(item: pytest.Item, label: str) -> None:
 
 
 def is_begun(item: pytest.Item) -> bool:
-    """Tell whether an item has what fixtures are asked of, which pytest takes away at its end.
-
-    Without ``_request`` False: pytest runs all phases itself.
-    """
+    """Return True if an item has its fixture request, which pytest removes at its end. Without ``_request`` False."""
     return bool(getattr(item, "_request", False))
 
 
 def begin_logs(item: pytest.Item) -> None:
-    """Do what the plugin ``logging-plugin`` does at a set-up; without its key it keeps nothing to be prepared."""
+    """Prepare an item's log as ``logging-plugin`` does at a set-up. Without its key do nothing."""
     from _pytest import logging
 
     if (key := getattr(logging, "caplog_records_key", None)) is not None:
@@ -218,17 +211,16 @@ _PLAIN = {
     *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
     *("duration", "start", "stop", "lm_word", "lmeval_alone"),
 }
-"""The attributes of the report of a passed example to which no plugin added one."""
+"""The attributes of a passed example's report to which no plugin added one."""
 _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppath_result_key")
-"""The attributes in which pytest notes the state of a running item."""
+"""The stash keys with pytest's state of a running item."""
 
 
 def end_turn(item: Any) -> None:
-    """Let go of what pytest lets go of at the end of an item: its fixtures, its logs, and what says that it runs.
+    """Release an item's fixtures, logs and running state, as pytest does at its end.
 
-    The terminal keeps, in place of the report of an item that passed, one that asks the item what it says: a report is
-    a kilobyte, and each example has one until the end. Plugins that look at what the terminal keeps find the same. One
-    that somebody added to, or that has output, stays.
+    In place of a passed report the terminal keeps one that reads from the item: a report takes a kilobyte per example
+    until the end. A report with output, or with attributes of other plugins, stays.
     """
     # Without ``_storage`` the stash itself, which cannot be cleared.
     stash = getattr(item.stash, "_storage", item.stash)
@@ -236,14 +228,14 @@ def end_turn(item: Any) -> None:
         if key in stash:
             del stash[key]
     if not stash and isinstance(stash, dict):
-        # An empty dict that once was not is three times as large.
+        # clear() frees the memory of an emptied dict.
         stash.clear()
     item._request = False
     item.funcargs = None
     os.environ.pop("PYTEST_CURRENT_TEST", None)
     passed: Any = (kept_reports(item.config) or {}).get("passed")
     report: Any = passed[-1] if passed else None
-    # If the item has not passed, the last report is that of another test, which may be none of ours.
+    # Unless the item passed, the last report is another test's.
     is_own = report is not None and report.nodeid == item.nodeid and vars(report).keys() <= _PLAIN
     if is_own and not report.sections and not getattr(report, "lm_word", ""):
         kind = _report_of_item()
@@ -283,20 +275,17 @@ def _of_item(ask: Callable[[Any], Any]) -> property:
 
 
 def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
-    """Tell whether pytest would call the hook ``pytest_exception_interact``. Without its own function never."""
+    """Return True if pytest would call the hook ``pytest_exception_interact``. Without its own function False."""
     from _pytest import runner
 
     check = getattr(runner, "check_interactive_exception", None)
     return check is not None and bool(check(call, report))
 
 
-# What is collected
-
-
 def keep_named(session: pytest.Session, path: Path) -> None:
-    """Have ``session.isinitpath`` say of a file that the command names it.
+    """Make ``session.isinitpath`` return True for a file that the command names.
 
-    From version 9 pytest forgets a file in a folder that is named, too. Without ``_initialpaths`` it stays forgotten.
+    From version 9 pytest forgets a file whose folder is also named. Without ``_initialpaths`` do nothing.
     """
     known: frozenset[Path] | None = getattr(session, "_initialpaths", None)
     if known is not None:

@@ -11,28 +11,28 @@ if TYPE_CHECKING:
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
-    """Return the handlers that keep the log of the test whose turn it is; none without the plugin or their names."""
+    """Return the handlers that keep the log of the running test. Without the plugin or their names none."""
     plugin = config.pluginmanager.getplugin("logging-plugin")
     found = (getattr(plugin, name, None) for name in ("report_handler", "caplog_handler"))
     return [handler for handler in found if handler is not None]
 
 
 def shows_logs(config: pytest.Config) -> bool:
-    """Tell whether log lines are shown as they come. Without ``logging-plugin``, or the private name, they are not."""
+    """Return True if live logs are shown. Without ``logging-plugin``, or the private name, False."""
     is_enabled = getattr(config.pluginmanager.getplugin("logging-plugin"), "_log_cli_enabled", None)
     return is_enabled is not None and bool(is_enabled())
 
 
 def is_capturing(config: pytest.Config) -> bool:
-    """Tell whether pytest takes what tests print. Without the plugin ``capturemanager`` it does not."""
+    """Return True if pytest captures output. Without the plugin ``capturemanager`` False."""
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
 
 
 def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Callable[[], None]:
-    """Wrap what pytest puts in the place of stdout and stderr for the whole session; return what undoes it.
+    """Wrap pytest's replacements of stdout and stderr for the whole session; return a function that undoes it.
 
-    Between phases it puts them there while other threads may print. Where it captures in another way than by file
-    descriptors, nothing is wrapped.
+    pytest installs them between phases, while other threads may print. Unless it captures by file descriptors, do
+    nothing.
     """
     capturing = getattr(config.pluginmanager.getplugin("capturemanager"), "_global_capturing", None)
     undo = ExitStack()
@@ -46,63 +46,63 @@ def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Cal
 
 
 def _put_back(holder: Any, place: str, stream: Any) -> None:
-    # Gone once the capture has ended.
+    # Gone after the end of the capture.
     if hasattr(holder, place):
         setattr(holder, place, stream)
 
 
 def is_crash(report: pytest.TestReport) -> bool:
-    """Tell the report that pytest-xdist makes of an item whose worker died; one of another phase is taken for none."""
+    """Return True for pytest-xdist's report of an item whose worker died, recognized by its phase."""
     return str(report.when) == "???"
 
 
 def is_rerun(report: pytest.TestReport) -> bool:
-    """Tell the report of an attempt that pytest-rerunfailures (16.7) will repeat, by its outcome ``rerun``."""
+    """Return True for an attempt that pytest-rerunfailures (16.7) repeats, recognized by its outcome."""
     return str(report.outcome) == "rerun"
 
 
 def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
-    """Return where a failure arose, with the ``message`` that the short summary shows; None of one without it."""
+    """Return a failure's place and ``message`` for the short summary. Without ``reprcrash`` None."""
     return getattr(report.longrepr, "reprcrash", None)
 
 
 def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
-    """Return the captured output of a test so far: (phase, kind, text), to be changed in place.
+    """Return the captured output of a test so far as (phase, kind, text), to modify in place.
 
-    Seen in pytest 7 to 9; an empty list of its own if it is missing.
+    Without ``_report_sections`` (pytest 7 to 9) an empty list.
     """
     sections = getattr(item, "_report_sections", None)
     return sections if isinstance(sections, list) else []
 
 
 def show_internal_error(config: pytest.Config) -> None:
-    """Show the exception that is being handled, as pytest shows its own."""
+    """Show the current exception as an internal error of pytest."""
     import pytest
 
     config.notify_exception(pytest.ExceptionInfo.from_current(), config.option)
 
 
 def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
-    """Return the reports that the terminal keeps until its summary, by category; None without a terminal."""
+    """Return the terminal's reports by category. Without a terminal None."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     return getattr(terminal, "stats", None)
 
 
 def rerunning_plugins(config: pytest.Config) -> list[Any]:
-    """Return those plugins of pytest's cache that note failed items, to run them again; the ones that exist."""
+    """Return the existing plugins of pytest's cache that record failed items for a rerun."""
     names = ("lfplugin", "nfplugin", "stepwiseplugin")
     return [plugin for name in names if (plugin := config.pluginmanager.getplugin(name)) is not None]
 
 
 def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
-    """Return the functions that add a property to a suite, of the JUnit report and whatever else has such a one."""
+    """Return the functions of plugins, such as the JUnit report, that add a property to a suite."""
     plugins = config.pluginmanager.get_plugins()
     adders = (getattr(plugin, "add_global_property", None) for plugin in plugins)
     return [adder for adder in adders if callable(adder)]
 
 
 def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
-    """Change every text in the JUnit report that is about to be written; without the names of its parts nothing is."""
+    """Change every text in the JUnit report about to be written. Without its private names do nothing."""
     for plugin in config.pluginmanager.get_plugins():
         for reporter in getattr(plugin, "node_reporters_ordered", ()):
             for element in reporter.to_xml().iter():
@@ -114,22 +114,19 @@ def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
-    """Return a context in which output is not captured. Without the plugin ``capturemanager`` it never is."""
+    """Return a context without capture. Without the plugin ``capturemanager`` a null context."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
 
 def end_capture(config: pytest.Config) -> None:
-    """Capture no more, as this process is about to end. Without the plugin ``capturemanager`` nothing is captured."""
+    """Stop capturing, as this process is about to end. Without the plugin ``capturemanager`` do nothing."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend(in_=True)
 
 
 def ini_keys(config: pytest.Config) -> Sequence[str]:
-    """Return the keys that the ini file has, known or not.
-
-    Without ``_inicfg`` or, before pytest 9, ``inicfg`` none: pytest warns of those that it does not know.
-    """
+    """Return the keys in the ini file, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg`` none."""
     found = vars(config).get("_inicfg")
     return [*(vars(config).get("inicfg", ()) if found is None else found)]

@@ -1,4 +1,4 @@
-"""Workers of pytest-xdist, seen from within and from the controller."""
+"""Workers of pytest-xdist, from within and from the controller."""
 
 from __future__ import annotations
 
@@ -12,43 +12,40 @@ if TYPE_CHECKING:
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Tell whether this process is a worker. Without ``config.workerinput`` no process is one."""
+    """Return True in a worker. Without ``config.workerinput`` False."""
     return hasattr(config, "workerinput")
 
 
 def is_replacement(config: pytest.Config) -> bool:
-    """Tell a worker that took the place of one that died: by its number, which the first ones count up to."""
+    """Return True in a worker that replaces a dead one, recognized by its number."""
     given = worker_input(config)
     number = str(given.get("workerid", "gw0")).removeprefix("gw")
     return number.isdecimal() and int(number) >= int(given.get("workercount", 1))
 
 
 def worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    """Return what the controller passed to this worker, with ``workerid`` and ``workercount``; elsewhere nothing."""
+    """Return the controller's input to this worker, with ``workerid`` and ``workercount``; elsewhere an empty one."""
     given: Mapping[str, Any] = getattr(config, "workerinput", {})
     return given
 
 
 def input_of_worker(node: Any) -> dict[str, Any]:
-    """Return what the controller will pass to the worker ``node``, to be added to."""
+    """Return the input for the worker ``node``, to add to."""
     given: dict[str, Any] = getattr(node, "workerinput", {})
     return given
 
 
 def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
-    """Return what this worker will tell the controller at its end, to be added to; None if no controller is there.
+    """Return this worker's output for the controller, to add values that execnet can send; None elsewhere.
 
-    Values are such as execnet can send. Without ``config.workeroutput`` the controller learns of tasks from node ids.
+    Without ``config.workeroutput`` None: the controller knows tasks only from node ids.
     """
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     return output
 
 
 def send_with_ids(config: pytest.Config, text: str) -> None:
-    """Have this worker send ``text`` to the controller as the last of the node ids that it is about to send.
-
-    Without ``sendevent`` of the plugin of pytest-xdist it is not sent.
-    """
+    """Send ``text`` to the controller as the last of this worker's node ids. Without ``sendevent`` do nothing."""
     worker: Any = next((plugin for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "torun")), None)
     send: Callable[..., None] | None = getattr(worker, "sendevent", None)
     if send is None:
@@ -64,16 +61,16 @@ def send_with_ids(config: pytest.Config, text: str) -> None:
 
 
 def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
-    """Return a function that returns the places, in the list of items, of those this worker is still to run.
+    """Return a function that returns the indices of the items this worker has still to run.
 
-    The item after the running one has left the queue already: it comes first. Without the plugin that has ``torun``,
-    or a queue with a lock (pytest-xdist 3.7), nothing: a batch is asked when its first example runs, and no earlier.
+    The item after the running one has left the queue, and comes first. Without the plugin that has ``torun``, or a
+    queue with a lock (pytest-xdist 3.7), no indices: a batch is asked only when its first example runs.
     """
     plugins = config.pluginmanager.get_plugins()
     worker: Any = next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)
 
     def queued() -> list[int]:
-        # Looked up anew: the controller's taking work back may have replaced the queue.
+        # Looked up each time: xdist replaces the queue when the controller takes work back.
         lock = getattr(getattr(worker, "torun", None), "lock", None)
         if lock is None:
             return []
@@ -87,31 +84,31 @@ def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
 
 
 class Worker(Protocol):
-    """A worker as the controller's scheduler deals with it; ``xdist.workermanage.WorkerController`` is one."""
+    """A worker as seen by the scheduler, such as ``xdist.workermanage.WorkerController``."""
 
     gateway: Any
 
     @property
     def shutting_down(self) -> bool:
-        """Whether it was asked to end."""
+        """True after ``shutdown``."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None:
-        """Hand it items, by their places in its collection."""
+        """Hand out items, by their indices in its collection."""
 
     def send_steal(self, indices: Sequence[int]) -> None:
         """Take back items that it has not begun."""
 
     def shutdown(self) -> None:
-        """Let it end when it has run what it was handed."""
+        """End the worker after its last item."""
 
 
 def is_controller(config: pytest.Config) -> bool:
-    """Tell whether the tests run in workers of this process. Without the plugin ``dsession`` they run in this one."""
+    """Return True if workers of this process run the tests. Without the plugin ``dsession`` False."""
     return bool(config.pluginmanager.hasplugin("dsession"))
 
 
 def expected_workers(config: pytest.Config) -> int:
-    """Return how many workers a run begins with; an ImportError if neither name of the function exists."""
+    """Return the number of workers at the start; raise ImportError if neither name of the function exists."""
     try:
         from xdist.workermanage import parse_tx_spec_config
     except ImportError:  # its name before pytest-xdist 3.7
@@ -120,9 +117,9 @@ def expected_workers(config: pytest.Config) -> int:
 
 
 def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
-    """Have ``call`` called in the main thread whenever no worker has said anything for two seconds.
+    """Call ``call`` in the main thread whenever no worker has sent anything for two seconds.
 
-    The loop of pytest-xdist asks its ``queue`` with that limit. Without it ``call`` is never called.
+    That is the timeout of pytest-xdist's loop on its ``queue``. Without the queue never.
     """
     from queue import Empty
 
@@ -142,18 +139,18 @@ def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
 
 
 def output_of(worker: object) -> Mapping[str, Any] | None:
-    """Return what a worker said at its end; None of one that crashed, or whose ``workeroutput`` does not exist."""
+    """Return a worker's output at its end. After a crash, or without ``workeroutput``, None."""
     output: Mapping[str, Any] | None = getattr(worker, "workeroutput", None)
     return output
 
 
 def worker_failures(config: pytest.Config) -> int:
-    """Return how many failures of workers ``--maxfail`` has counted; 0 without the plugin ``dsession``."""
+    """Return the number of failures in workers so far. Without the plugin ``dsession`` 0."""
     return int(getattr(config.pluginmanager.getplugin("dsession"), "countfailures", 0))
 
 
 def is_stepwise_stop(session: pytest.Session) -> bool:
-    """Tell whether ``--sw`` stopped the run, by the words of its reason. In other words it is taken for none."""
+    """Return True if ``--sw`` stopped the run, recognized by the words of its reason."""
     option = session.config.option
     if not (getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)):
         return False

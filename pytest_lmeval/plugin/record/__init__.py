@@ -1,1 +1,1 @@
-"""The controlling process: results received, the ledger, the board, the verdict."""
+"""Record a run in the controlling process: results, ledger, board, verdict."""

@@ -1,4 +1,4 @@
-"""What the terminal shows while a run goes on: how far it is, and words for what neither passed nor failed."""
+"""Show progress and status words at the terminal, and shorten repeated failure messages."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _WORDS = "lmeval-words"
 _TERMINAL_EVERY_S = 1.0
 _PLAIN_EVERY_S = 60.0
 _WORTH_SAYING_S = 3.0
-# Make sure of a line below the dots (down and up again, the column kept), go there, clear it, write, come back.
+# Ensure a line below the dots (down and up, keeping the column), go there, clear it, write, return.
 _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
 
 class LongestTest(NamedTuple):
-    """The test that has run longest of those that workers run, and since when by the monotonic clock."""
+    """The longest-running test of the workers, and its start by the monotonic clock."""
 
     nodeid: str
     began: float
 
 
 class Progress:
-    """Says what a run waits for: below pytest's own progress on a terminal, else in a plain line a minute at most."""
+    """Shows progress: below pytest's own on a terminal, else as a plain line at most once a minute."""
 
     def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
@@ -49,9 +49,9 @@ class Progress:
         self._waited_for = ""
 
     def tick(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Say how far the run is, if it is time to; without a terminal, of a wait at once, and once.
+        """Update the progress if it is due; without a terminal, report each wait at once.
 
-        ``in_flight`` is None where only the workers know.
+        ``in_flight`` is None if only the workers know it.
         """
         now = time.monotonic()
         waits_for = wait.what if isinstance(wait, Wait) and wait.seconds >= _WORTH_SAYING_S else ""
@@ -78,13 +78,13 @@ class Progress:
         return describe(len(received.results), total, errors, in_flight, now - self._started, received.usage)
 
     def clear(self) -> None:
-        """Take the line on the terminal away."""
+        """Clear the line on the terminal."""
         if self._shown:
             self._shown = False
             self._write(_BELOW.format(""))
 
     def _write(self, text: str) -> None:
-        # While an item runs its output is captured, and ours would be with it.
+        # Output is captured while an item runs.
         with uncaptured(self._config):
             self._terminal.write(text, flush=True)
 
@@ -121,7 +121,7 @@ def _duration(seconds: float) -> str:
 
 
 def show_words(config: pytest.Config) -> None:
-    """Have reports shown with the words they carry; a run in which none does is not asked about every report."""
+    """Register the hooks that show the words on reports; a run without words does not need them."""
     if not config.pluginmanager.hasplugin(_WORDS):
         config.pluginmanager.register(_Words(config), _WORDS)
 
@@ -131,7 +131,7 @@ class _Words:
         self._config = config
 
     def pytest_sessionfinish(self) -> None:
-        # Between the recorder, which has judged the run by now, and the terminal's summary.
+        # After the recorder's verdict, before the terminal's summary.
         kept = kept_reports(self._config) or {}
         records = getattr(self._config.pluginmanager.getplugin("lmeval-recorder"), "records", None)
         if records is not None and self._config.getoption("verbose", -2) >= -1:  # the board is shown
@@ -143,7 +143,7 @@ class _Words:
         if word is not None:
             return "failed" if report.failed else "", "", word
         word = getattr(report, "lm_word", "")
-        # A task that was refused is named once, beside the board.
+        # A refused task is named once, beside the board.
         is_said = word == REFUSED and self._config.getoption("verbose") >= -1
         if word and (report.outcome == "passed" or is_said):
             return word, word[0], (word.upper(), {"yellow": True})
@@ -151,7 +151,7 @@ class _Words:
 
 
 def watch_workers(config: pytest.Config, show: Callable[[int | None, LongestTest | None], None]) -> None:
-    """Have ``show`` called, with the example that has run longest, when one ends and while no worker reports."""
+    """Call ``show`` with the longest-running test whenever one ends or no worker reports."""
     config.pluginmanager.register(_Workers(config, show), "lmeval-workers")
 
 
@@ -161,9 +161,9 @@ class _Workers:
 
         self._show = show
         scheduler = config.stash.get(SCHEDULER, None)
-        # Where xdist shares the tests out by itself, all of them are announced.
+        # With a scheduler of xdist's own, every test is announced.
         self._longest = self._first if scheduler is None else scheduler.longest
-        # By node id, in the order in which they began.
+        # Start times by node id, oldest first.
         self._running: dict[str, float] = {}
         call_when_idle(config, self._tick)
 
@@ -191,20 +191,18 @@ _ATTEMPTS = re.compile(r" \(\d+ attempts?\)$")
 
 
 def say_once(reports: Iterable[Any], records: Records) -> None:
-    """Shorten, of failed ``reports`` that the terminal will show, what it says under the leaderboard or has said.
-
-    That is the gate's reasons, and why an example could not be scored.
-    """
+    """Shorten failed ``reports`` whose reasons the terminal shows under the leaderboard or in an earlier failure."""
     first: dict[str, str] = {}
     for report in reports:
         if hasattr(report, "lm_gate"):
-            report.longrepr = f"{_first_line(report)}\n  the reasons are under the leaderboard"
+            first_line = str(report.longrepr).partition("\n")[0]
+            report.longrepr = f"{first_line}\n  the reasons are under the leaderboard"
         elif cause := _cause(report.nodeid, records):
-            said = "the reason is under the leaderboard" if _is_reason(cause, records) else ""
-            if not said and (earlier := first.setdefault(cause, report.nodeid)) != report.nodeid:
-                said = f"as {earlier}"
-            if said and isinstance(report.longrepr, str):
-                report.longrepr = "\n".join(_shortened(report.longrepr, said))
+            instead = "the reason is under the leaderboard" if _is_reason(cause, records) else ""
+            if not instead and (earlier := first.setdefault(cause, report.nodeid)) != report.nodeid:
+                instead = f"as {earlier}"
+            if instead and isinstance(report.longrepr, str):
+                report.longrepr = "\n".join(_shortened(report.longrepr, instead))
 
 
 def _cause(nodeid: str, records: Records) -> str:
@@ -217,14 +215,10 @@ def _is_reason(cause: str, records: Records) -> bool:
     return any(cause in reason for record in records.all for reason in record.gate.get("reasons", ()))
 
 
-def _shortened(text: str, said: str) -> Iterator[str]:
-    """Yield the first line up to the reason, with what is ``said`` in its place, and how to run the example again."""
+def _shortened(text: str, instead: str) -> Iterator[str]:
+    """Yield the first line, with the reason replaced, and the command to rerun the example."""
     lines = text.split("\n")
     head, colon, _ = lines[0].partition("could not be scored (")
     status = lines[0][len(head) + len(colon) :].partition(")")[0]
-    yield f"{head}{colon}{status}): {printable(said, keep='')}" if colon else lines[0]
+    yield f"{head}{colon}{status}): {printable(instead, keep='')}" if colon else lines[0]
     yield from (line for line in lines[1:] if line.startswith("  rerun: "))
-
-
-def _first_line(report: Any) -> str:
-    return str(report.longrepr).partition("\n")[0]

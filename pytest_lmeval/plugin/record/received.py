@@ -1,4 +1,4 @@
-"""What the controlling process has received: results, which examples still owe one, and the reports of workers."""
+"""Receive the results of examples and the reports of workers, and derive how the session ended."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ if TYPE_CHECKING:
 
 
 class Received:
-    """The results of a run as they arrive, by node id; ``expected`` are the examples that owe one.
+    """The results of a run by node id, as they arrive; ``expected`` maps each example to whether it is finished.
 
-    ``parse`` returns the result that a line has, as it came from a worker. ``knows_items`` says that the items
-    themselves were announced, and not their node ids alone. ``facts``, ``remarks``, ``interrupted`` and ``stopped`` are
-    those of all workers that have ended.
+    ``parse`` reads a result from a worker's line. With ``knows_items`` the announced ids are known to be examples.
+    ``facts``, ``remarks``, ``interrupted`` and ``stopped`` are joined over all workers that have ended.
     """
 
     def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
         self._knows_items = knows_items
-        # Whether all reports of each have arrived.
         self.expected: dict[str, bool] = {}
         self.results: dict[str, ExampleResult] = {}
         self.skipped: set[str] = set()
@@ -48,35 +46,35 @@ class Received:
 
     @property
     def missing(self) -> list[str]:
-        """The node ids of the examples that were collected and never reported, in collection order."""
+        """The node ids of examples without a result, in collection order."""
         return [nodeid for nodeid in self.expected if nodeid not in self.results and nodeid not in self.skipped]
 
     @property
     def unfinished(self) -> list[str]:
-        """The node ids of the examples of which not all reports have arrived."""
+        """The node ids of examples whose reports have not all arrived."""
         return [nodeid for nodeid, is_finished in self.expected.items() if not is_finished]
 
     @property
     def statuses(self) -> dict[str, str]:
-        """The statuses of the examples by node id, ``skipped`` among them."""
+        """The status of each example, or ``skipped``, by node id."""
         return dict.fromkeys(self.skipped, "skipped") | {id: result.status for id, result in self.results.items()}
 
     def announce(self, nodeids: Iterable[str]) -> None:
-        """Note which examples this run owes a result for."""
+        """Add examples that owe a result."""
         for nodeid in nodeids:
             self.expected.setdefault(nodeid, False)
 
     def finish(self, nodeid: str) -> None:
-        """Note that all reports of a test have arrived."""
+        """Mark a test whose reports have all arrived."""
         self.expected[nodeid] = True
         if self._knows_items or nodeid in self.results or nodeid in self.skipped:
             return
         if is_plain_python(Path(nodeid.partition("::")[0])):
-            # Of a test file only the text was known: this was a test like any other.
+            # An ordinary test: the text of a test file does not tell which are evals.
             self.expected.pop(nodeid, None)
 
     def add(self, report: WorkerReport, label: str) -> None:
-        """Note what a worker reported, of facts and remarks those of the model called ``label``."""
+        """Add the report of a worker, with the facts and remarks of the model ``label``."""
         for fields in report.tasks or ():
             info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
             self.tasks[info.name] = info
@@ -89,14 +87,14 @@ class Received:
         self.stopped = self.stopped or report.stopped
 
     def lose(self, nodeid: str) -> ExampleResult | None:
-        """Take back what an example reported whose worker died while it ran, for all that is known."""
+        """Discard the result of an example whose worker died, perhaps while running it."""
         self.failed[nodeid] = None
         return self.results.pop(nodeid, None)
 
     def take(self, report: pytest.TestReport) -> tuple[ExampleResult, str] | None:
-        """Take the result off a report that carries one, and return it with its line; other writers do not see it.
+        """Remove the result from a report, so that other writers do not see it, and return it with its line.
 
-        None where there is no result, or where another attempt follows, and decides.
+        Return None without a result, or if another attempt follows.
         """
         if report.failed:
             self.failed[report.nodeid] = None
@@ -110,7 +108,7 @@ class Received:
         return None
 
     def _taken(self, report: pytest.TestReport, line: str) -> tuple[ExampleResult, str] | None:
-        # In one process the result itself is there, and shares its texts with the example.
+        # In one process the report has the result itself, which shares its texts with the example.
         result = report.__dict__.pop("lmeval_result", None) or self._parse(line)
         for name, amount in result.usage.items():
             self.usage[name] = self.usage.get(name, 0) + amount
@@ -118,7 +116,7 @@ class Received:
             self.reruns += 1
             return None
         if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
-            # Its mark says that this is no failure. Nothing else can: a report that only looks well is not believed.
+            # An xfail mark, and nothing else, makes a failed example pass.
             result = replace(result, status="below")
             line = replace(ExampleResult.from_json(line), status="below").to_json()
         self.results[report.nodeid] = result
@@ -127,10 +125,9 @@ class Received:
 
 
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
-    """Return a sentence for every example whose test ``failed`` by a mark or a tear-down and not by its score.
+    """Return a sentence for each example whose test ``failed`` by a mark or a tear-down, not by its score.
 
-    ``statuses`` are those of the examples by node id, ``skipped`` among them. Up to ``max_errors`` errors fail no
-    test: one that failed all the same did so in its set-up or tear-down.
+    ``statuses`` are by node id. Up to ``max_errors`` errors fail no test, so that one that failed did so in a fixture.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED
@@ -139,7 +136,7 @@ def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_error
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of two workers as one; what they counted of cache and cost is added up, and what came late."""
+    """Merge the facts of two workers, adding up counts of cache and cost, and late messages."""
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]
@@ -156,11 +153,11 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a session ended besides the results of its examples.
+    """The end of a session, apart from the results of its examples.
 
-    ``status`` is pytest's own exit code. ``interrupted`` says that Ctrl-C reached this process or a worker,
-    ``by_choice`` that -x, --maxfail or --sw stopped the run, ``lost`` that not all tests reported completion.
-    ``uncollected`` are the node ids of what pytest could not collect.
+    ``status`` is pytest's exit code. ``interrupted`` means Ctrl-C reached this process or a worker, ``by_choice`` that
+    -x, --maxfail or --sw stopped the run, ``lost`` that not all tests reported completion. ``uncollected`` are node ids
+    of failed collectors.
     """
 
     status: int
@@ -172,8 +169,7 @@ class Ending:
     def why_cut_short(self, unfinished: Iterable[str]) -> list[str]:
         """Return why a session did not finish although no result is missing; empty if it finished.
 
-        ``unfinished`` are the node ids of examples that did not report completion. That matters only where the exit
-        status is 0: any other has its own reason.
+        ``unfinished`` are examples that did not report completion, which matters only for exit status 0.
         """
         if self.status == pytest.ExitCode.INTERRUPTED and not self.by_choice:
             return ["the session was interrupted"]
@@ -184,10 +180,10 @@ class Ending:
         return [f"{nodeid} did not report completion" for nodeid in unfinished]
 
     def exit_code(self, decision: Decision, *, missing: bool, has_board: bool, unwritten: bool) -> int:
-        """Return the exit code of a run on which ``decision`` was made.
+        """Return the exit code of a run with this ``decision``.
 
-        ``missing`` says that examples have no result. ``has_board`` says that leaderboard.json is written,
-        ``unwritten`` that a report is not.
+        ``missing``: some examples have no result. ``has_board``: leaderboard.json was written; ``unwritten``: another
+        report was not.
         """
         if self.status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return self.status
@@ -207,7 +203,7 @@ class Ending:
 def ending_of(
     session: pytest.Session, status: int, *, interrupted: bool, lost: bool, uncollected: Sequence[str]
 ) -> Ending:
-    """Return how ``session`` ended, in the process that receives all of its reports."""
+    """Return the end of ``session``, in the process that receives all reports."""
     limit = session.config.option.maxfail
     failures = max(session.testsfailed, worker_failures(session.config))
     by_choice = bool(limit and failures >= limit) or is_stepwise_stop(session)

@@ -1,4 +1,4 @@
-"""The controller's half of a run: receives every report, keeps the records, and ends with the exit code."""
+"""Receive every report in the controlling process, keep the records, and set the exit code."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _PATIENCE_S = 30.0
 
 
 class Recorder:
-    """Registered in the one process that sees every report: the serial one, or the controller of the workers.
+    """Registered in the process that sees every report: the only one, or the controller of the workers.
 
-    It costs a run without examples two counters; everything else is made when the first example is announced.
+    It costs a run without examples two counters; the rest is created when the first example is announced.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.records: Records | None = None
-        # Held by whoever ends the run: pytest's main thread, or any that calls os._exit.
+        # Held by the thread that ends the run: pytest's main thread, or one that calls os._exit.
         self._ending = threading.RLock()
         self._guard = ExitGuard(self._wind_up, self._ending)
         self._finished = 0
@@ -55,16 +55,16 @@ class Recorder:
         if self._is_asked:
             self._guard.install()
         if self._is_asked and is_controller(self.config):
-            from pytest_lmeval.plugin.workers.sending import send_little
+            from pytest_lmeval.plugin.workers.sending import WorkerNeeds
 
-            send_little(self.config)
+            self.config.pluginmanager.register(WorkerNeeds(self.config), "lmeval-worker-needs")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        # After a failed collection nothing runs: there is nothing to record, and an older board stays as it is.
+        # After a failed collection nothing runs, and an older board stays.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
         if not self.config.option.collectonly and not stops and not self._has_bad_files:
             self._announce([item.nodeid for item in session.items if is_example(item)])
-        # pytest calls this too where an exception ended the collection.
+        # pytest also calls this after an exception in the collection.
         self._collections += sys.exception() is None
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
@@ -90,12 +90,11 @@ class Recorder:
         if self.records is not None:
             self.records.add(report)
         elif node.gateway.id in self._workers:
-            # When xdist shuts down while workers collect, it passes on no more of their collections.
+            # Else xdist shut down while workers collected, and dropped their collections.
             raise pytest.UsageError("a worker collected files outside the controller's task paths")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        # Under xdist only the workers' failures arrive here, and all of a worker's before its collection does. A folder
-        # that cannot be collected hides the task files in it.
+        # Under xdist only failures arrive, before the worker's collection. A failed folder hides its task files.
         if report.failed:
             is_ours = is_example_id(report.nodeid, self.config)
             found = self._notes.bad_files if is_ours else self._notes.uncollected
@@ -109,17 +108,17 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # A set-up or tear-down that went well has no result of an example.
+        # A passed set-up or tear-down has no result of an example.
         decides = report.when == "call" or report.outcome != "passed"
         record = self.records.of(report.nodeid) if decides and self.records is not None else None
         if decides and record is None and any(name == "lmeval" for name, _ in report.user_properties):
-            # An eval function that its file's text does not show: a helper marks it.
+            # An eval function that a helper marks: the text of its file does not show it.
             self._announce([report.nodeid])
             record = self.records.of(report.nodeid) if self.records is not None else None
         if self.records is None:
             return
         if self.records.is_closed:
-            # Another thread winds the run up: pytest must not go on, and capture what that writes to the terminal.
+            # Another thread winds the run up: wait, or pytest would capture its output.
             with self._ending:
                 pass
         elif record is not None:
@@ -140,20 +139,20 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        # Whatever else stopped the session, -x included, bad task files did.
+        # Bad task files count as the reason even if -x stopped the session.
         status = pytest.ExitCode.INTERRUPTED if self._has_bad_files else session.exitstatus
         with self._ending:
             try:
                 code = self._end(session, int(status))
             except Exception:
-                # pytest would end with a traceback and 1, which says that an example failed.
+                # pytest would exit with 1, which means that an example failed.
                 show_internal_error(self.config)
                 code = (self.records and self.records.code) or pytest.ExitCode.INTERNAL_ERROR
             _set_exit_code(session, code)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if status == pytest.ExitCode.INTERNAL_ERROR and terminal is not None:
-            # pytest writes no summary after an internal error; the scores are still wanted.
+            # pytest writes no summary after an internal error; show the scores all the same.
             self.pytest_terminal_summary(terminal)
         return outcome
 
@@ -174,7 +173,7 @@ class Recorder:
         if self._notes.skipped_evals or self._notes.remarks or tasks is not None:
             from pytest_lmeval.plugin.record.terminal import write_remarks
 
-            # Where there is a board it has them, with all other reports; not what came after it was written.
+            # A board shows its remarks itself, except later ones.
             records = self.records.all if self.records is not None else []
             shown = {remark for record in records for remark in record.remarks}
             write_remarks(self._notes, shown, terminalreporter)
@@ -190,15 +189,15 @@ class Recorder:
             json_report["exitcode"] = json_report.get("exitcode") or self.records.code
 
     def waiting(self, in_flight: int, wait: Any) -> None:
-        """Say, if it is time to, what the run waits for: requests that are in flight, and what ``wait`` names."""
+        """Update the progress if it is due, with the requests in flight and the current ``wait``."""
         if self.records is not None:
             self.records.show_progress(in_flight, wait)
 
     def _end(self, session: pytest.Session, status: int) -> int:
-        # A run that was stopped before it began, or of workers of which none has reported what it collected.
+        # Stopped before it began, or no worker has reported its collection.
         is_ours = self._is_asked or self.records is not None
         is_unknown = is_ours and not self._collections and (self._was_stopped or is_controller(self.config))
-        # A report that breaks on its way from a worker takes its failure with it, and pytest would exit 0.
+        # A report lost on its way from a worker takes its failure with it, and pytest would exit 0.
         lacks_reports = is_unknown or self._finished < session.testscollected
         lost = status == pytest.ExitCode.OK and not self.config.option.collectonly and lacks_reports
         if lost and not (self.records and any(record.received.missing for record in self.records.all)):
@@ -212,11 +211,10 @@ class Recorder:
         return self.records.finish(session, ending)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
-        # --setup-only and --setup-plan run no test: there is nothing to record.
+        # --setup-only and --setup-plan run no test.
         if not nodeids or self.config.getoption("setuponly", False):
             if self.records is None:
-                # Nothing of ours is in this run: how it ends is not our business.
-                self._guard.remove()
+                self._guard.remove()  # a run without examples may end as it likes
             return
         if self.records is None:
             from pytest_lmeval.plugin.record.records import Records
@@ -228,7 +226,7 @@ class Recorder:
                 from pytest_lmeval.plugin.record.progress import watch_workers
 
                 watch_workers(self.config, records.show_progress)
-            # --durations reads them all once more at the end.
+            # --durations reads all reports at the end.
             self._kept = kept_reports(self.config) if self.config.option.durations is None else None
             self._guard.install()
         self.records.announce(nodeids)
@@ -239,8 +237,7 @@ class Recorder:
         return bool(self._notes.bad_files or (tasks is not None and tasks.bad_files))
 
     def _keep_code(self) -> None:
-        # The last thing that pytest calls. By now a hook may have set the status, or ended the session by pytest.exit
-        # or sys.exit; a run that failed stays failed.
+        # Called last by pytest. A hook may have set the status or called pytest.exit or sys.exit: keep the failure.
         with self._ending:
             if self.records is not None and not self.records.has_boards:
                 self._give_up(self.records, "the session ended before its results were judged")
@@ -266,12 +263,12 @@ class Recorder:
             if terminal is not None:
                 self.pytest_terminal_summary(terminal)
                 terminal.flush()
-        except (Exception, SystemExit):  # a SystemExit that pytest has not asked for would set the exit code
+        except (Exception, SystemExit):  # a stray SystemExit would set the exit code
             traceback.print_exc()
 
 
 def _set_exit_code(session: pytest.Session, code: int) -> None:
-    """Set the exit code of pytest, which nothing else in the plugin does."""
+    """Set pytest's exit code; the only place that does."""
     if session.exitstatus != code:
         session.exitstatus = code
     ending = sys.exception()
@@ -280,9 +277,9 @@ def _set_exit_code(session: pytest.Session, code: int) -> None:
 
 
 def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
-    """Drop the last reports of set-up and tear-down with nothing to show.
+    """Drop the last reports of set-up and tear-down without output.
 
-    The terminal would keep two for every example, and look through all of them for every failure that it shows.
+    The terminal would keep two per example, and scan all of them for every failure.
     """
     kept = reports.get("") if reports is not None else None
     while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
@@ -290,23 +287,21 @@ def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
 
 
 def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the Ctrl-C that ``error`` is, or that it has replaced.
+    """Return the Ctrl-C that ``error`` is or replaced.
 
-    pluggy warns of every exception that passes an old-style hook wrapper; where warnings are errors, that one goes on.
+    pluggy warns of exceptions that pass an old-style hook wrapper; if warnings are errors, the warning replaces it.
     """
     while isinstance(error, Warning):
         error = error.__context__
-    # Its subclasses are pytest's and xdist's own ways to stop.
+    # Subclasses are pytest's and xdist's own ways to stop.
     return error if type(error) is KeyboardInterrupt else None
 
 
 class ExitGuard:
     """Replaces ``os._exit`` during a run: the first call winds the run up, then the process ends.
 
-    ``ending`` is the lock of whoever ends the run, by this guard or in the ordinary way. Calls from other threads wait
-    for it; a call from within the ending ends the process at once. Neither ends it with status 0.
-
-    A forked child ends as it would have: only the process that made the guard is held to it.
+    ``ending`` is the lock of the thread that ends the run. Calls from other threads wait for it; a call while winding
+    up ends the process at once. Neither ends it with status 0. A forked child exits as usual.
     """
 
     def __init__(self, wind_up: Callable[[int], int], ending: threading.RLock) -> None:
@@ -317,18 +312,17 @@ class ExitGuard:
         self._exit = os._exit
 
     def install(self) -> None:
-        """Take the place of ``os._exit``."""
+        """Replace ``os._exit``."""
         os._exit = self
 
     def remove(self) -> None:
-        """Give ``os._exit`` its place back, if this has it."""
+        """Restore ``os._exit``."""
         if os._exit is self:
             os._exit = self._exit
 
     def __call__(self, status: int) -> NoReturn:
         if os.getpid() == self._owner:
-            # Never released: the process ends here. The wait has a limit because the thread that holds the lock may
-            # itself wait for this one.
+            # Never released: the process ends here. The limit is for a holder that waits for this thread.
             held = self._ending.acquire(timeout=_PATIENCE_S)
             status = self._wound_up(status) if held and not self._is_winding_up else status or INCOMPLETE
         self._exit(status)
@@ -337,6 +331,6 @@ class ExitGuard:
         self._is_winding_up = True
         try:
             return self._wind_up(status)
-        except BaseException:  # whatever it is, it must not return to the caller of os._exit
+        except BaseException:  # must not return to the caller of os._exit
             traceback.print_exc()
             return status or INCOMPLETE

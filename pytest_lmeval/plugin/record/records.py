@@ -1,4 +1,4 @@
-"""The record of one model's run in the controlling process: the ledger, the board, its files, the exit code."""
+"""Record the run of each model in the controlling process: ledger, board, files, exit code; compare several models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +49,7 @@ from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.boardfile import set_aside_reports
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.records.ledger_lines import IN_MEMORY, LONG
+from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.run.resumption import Resumption
 from pytest_lmeval.run.settings import timestamp
 from pytest_lmeval.types import ExampleResult
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 
 
 class RunRecord:
-    """The record of a run of so many ``examples`` by the model called ``label``, from the ledger to the board.
+    """The record of one model's run of so many ``examples``, from the ledger to the board.
 
-    ``code`` is the exit code that it makes, ``remarks`` what the board says besides its rows.
+    ``code`` is its exit code, ``remarks`` are those of the board.
     """
 
     def __init__(self, config: pytest.Config, label: str, examples: int, *, has_workers: bool) -> None:
@@ -70,7 +70,7 @@ class RunRecord:
         self.label = label
         self.examples = examples
         state = config.stash.get(RUN, None)
-        # A controller runs nothing itself.
+        # None in a controller, which runs no example.
         self._run = state.run if state is not None else None
         self._files = state.files if state is not None else files_of_run(config, examples)
         self.report_dir = self._files.report_dir
@@ -82,10 +82,8 @@ class RunRecord:
         # The gate's verdict and reasons, once there is a board.
         self.gate: Mapping[str, Any] = {}
         self.remarks: Sequence[str] = ()
-        # Milliseconds of CPU per example, once all have run.
-        self.harness_ms: float | None = None
-        # Until the board is written: whatever ends the process before has ended it too early.
-        self.code = INCOMPLETE
+        self.harness_ms: float | None = None  # milliseconds of CPU per example
+        self.code = INCOMPLETE  # until the board is written
         self.gate_settings = gate_settings(config)
         self._scrubber = scrubber_of_run(config)
         self.baseline = self._files.baseline
@@ -97,16 +95,15 @@ class RunRecord:
         self._started = timestamp()
         self._began = time.monotonic()
         self._progress: Progress | None = None
-        # Of the lines that the ledger got.
-        self._characters = 0
+        self._characters = 0  # in the ledger's lines
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The circumstances of the run, looked up when it began: git is asked once."""
+        """The manifest, built when the run begins."""
         return self._scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
-        """Start the ledger, move the reports of an earlier run aside; an unusable report dir is a pytest.UsageError."""
+        """Start the ledger and move aside older reports; raise pytest.UsageError for an unusable report dir."""
         resume = self.config.option.lm_resume and self.resumption.goes_on
         try:
             header = {"timestamp": self._started, "asking": self._files.asking, "manifest": self.manifest}
@@ -116,7 +113,7 @@ class RunRecord:
             if not resume:
                 remove_journal(self.report_dir)
         except BaseException as error:
-            # A file left open is a warning later, and maybe an error.
+            # An open file would be a ResourceWarning later, perhaps an error.
             self.ledger.close(None)
             if isinstance(error, UsageError):
                 raise pytest.UsageError(str(error)) from None
@@ -124,7 +121,7 @@ class RunRecord:
         self.is_open = True
 
     def take(self, report: pytest.TestReport) -> None:
-        """Note what a report says of an example; its result is for this recorder, not for other report writers."""
+        """Take the result off the report of an example."""
         if report.failed and is_crash(report):
             self.resumption.withdraw(self.received.lose(report.nodeid))
         elif taken := self.received.take(report):
@@ -142,17 +139,17 @@ class RunRecord:
             self.ledger.append(line)
         self._characters += len(line)
         if self._characters > IN_MEMORY and len(line) > LONG:
-            self._let_go(nodeid, self.resumption.stored(result) if is_held else self.ledger.stored(line))
+            self._unload(nodeid, self.resumption.stored(result) if is_held else self.ledger.stored(line))
 
-    def _let_go(self, nodeid: str, line: StoredLine | None) -> None:
-        """Read the texts of a result from its ``line`` in a ledger from now on, if it has one."""
+    def _unload(self, nodeid: str, line: StoredLine | None) -> None:
+        """Drop the texts of a result from memory; read them from its ``line`` in a ledger, if any."""
         if line is not None:
             from pytest_lmeval.records.stored import stored
 
             self.received.results[nodeid] = stored(self.received.results[nodeid], line)
 
     def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Say how far the run is, if it is time to; ``in_flight`` is None where only the workers know."""
+        """Update the progress if it is due; ``in_flight`` is None if only the workers know it."""
         if self._progress is None:
             from pytest_lmeval.plugin.record.progress import Progress
 
@@ -160,11 +157,7 @@ class RunRecord:
         self._progress.tick(in_flight, wait)
 
     def finish(self, session: pytest.Session, ending: Ending) -> None:
-        """Build and write the board, and set the exit code.
-
-        The code is fixed before any hook of the project sees the board: a hook that fails can only make a run fail that
-        would have passed.
-        """
+        """Build and write the board, and set the exit code, before hooks of the project see the board."""
         if self.board is not None:
             return
         ending = replace(ending, interrupted=ending.interrupted or self.received.interrupted)
@@ -180,17 +173,17 @@ class RunRecord:
         report_gate(session, board, self.files.failures, self.label)
 
     def give_up(self, reason: str) -> None:
-        """Write the board of a run that ends here and now, incomplete: ``code`` stays as it is."""
+        """Write the board of a run that ends now, incomplete; keep ``code``."""
         board, _ = self._write_board([reason])
         self.files.show_to_project(board)
 
     def board_json(self) -> dict[str, Any]:
-        """Return the board as its file has it."""
+        """Return the board as in its file."""
         assert self.board is not None
         return self.board.to_json(per_example=self.per_example)
 
     def _why_cut_short(self, ending: Ending) -> list[str]:
-        """Return why the run is incomplete, as far as that does not follow from the results."""
+        """Return the reasons, other than missing results, why the run is incomplete."""
         uncollected = [f"{nodeid} could not be collected, and may hold evals" for nodeid in ending.uncollected]
         return [*self._why_no_result(ending), *uncollected]
 
@@ -234,8 +227,8 @@ class RunRecord:
         return board, decision
 
     def _decided(self, board: Leaderboard) -> tuple[Leaderboard, Decision]:
-        """Return the board with the gate's decision about it, and the decision."""
-        # A shard is judged once it is merged.
+        """Return the board with the gate's decision, and the decision."""
+        # A shard is gated after the merge.
         baseline = None if "shard" in board.facts.selection else self.baseline
         decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
         if self.gate_settings.update:
@@ -245,7 +238,7 @@ class RunRecord:
         return replace(board, facts=replace(board.facts, gate=decision.to_json())), decision
 
     def _infos(self, known: Mapping[str, TaskInfo]) -> list[TaskInfo]:
-        """Return the tasks of which an example was selected, with those that only their results name."""
+        """Return the tasks with selected examples, including those known from results only."""
         all_known = dict(known)
         for nodeid, result in self.received.results.items():
             if result.task not in all_known:
@@ -253,8 +246,7 @@ class RunRecord:
         return [info for info in all_known.values() if info.selected != 0]
 
     def _adapters(self, results: Sequence[ExampleResult]) -> list[str]:
-        # What came before there was an adapter, an error or a function that asks nothing, knows only the name that was
-        # asked for.
+        # An error, or a function that asks nothing, may know only the adapter's spec.
         answered = [result for result in results if not result.is_error] or results
         names = {result.adapter for result in answered if result.adapter}
         if len(names) > 1:
@@ -268,10 +260,10 @@ class RunRecord:
         adapters: Sequence[str],
         reasons: tuple[str, ...],
     ) -> RunFacts:
-        """Return what the board says besides its rows, of a run that did not finish for these ``reasons``."""
+        """Return the board's facts; ``reasons`` are why the run did not finish, if any."""
         received, option = self.received, self.config.option
         most = option.lm_max_errors.of(len(received.expected))
-        cached = _cache_remarks(found["cache"], self._started) if "cache" in found else ()
+        cached = cache_lines(found["cache"], self._started) if "cache" in found else ()
         remarks = (*received.remarks, *remarks_of(self.config), *self.config.stash.get(UNHEEDED, ()), *cached)
         return RunFacts(
             timestamp=self._started,
@@ -300,81 +292,70 @@ class RunRecord:
         )
 
 
-def _cache_remarks(cache: Mapping[str, Any], started: str) -> Sequence[str]:
-    from pytest_lmeval.report.wording import cache_lines
-
-    return cache_lines(cache, started)
-
-
 _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, pytest.ExitCode.TESTS_FAILED)
 
 
 def _weight(code: int) -> tuple[int, int]:
-    """Return what exit codes are sorted by: the gravest first, and of others the largest."""
+    """Return the sort key of exit codes: the gravest first, then the largest."""
     return (_ORDER.index(code), 0) if code in _ORDER else (len(_ORDER), -code)
 
 
 class Records:
-    """One :class:`RunRecord` for each model; at the end those of several are compared."""
+    """A :class:`RunRecord` for each model, by label; compares several models at the end."""
 
     def __init__(self, config: pytest.Config, nodeids: Sequence[str]) -> None:
         self.config = config
         self.has_workers = is_controller(config)
         self.are_several = bool(config.option.lm_models)
-        models = configs(config) if self.are_several else [config]
+        models = configs(config)
         if self.has_workers:
             from pytest_lmeval.plugin.common.baseline import check_recording
 
             for one in models:
                 check_recording(one)
-        own = by_label(nodeids, config) if self.are_several else {"": nodeids}
+        own = by_label(nodeids, config)
         self.all = [
             RunRecord(one, label, len(ids), has_workers=self.has_workers)
             for one, (label, ids) in zip(models, own.items(), strict=True)
         ]
         self._began_s, self._workers_s = time.thread_time(), 0.0
-        # Whether nothing more is taken.
         self.is_closed = False
         self.failures: list[str] = []
         self.comparison: dict[str, Any] = {}
 
     @cached_property
     def folder(self) -> Path:
-        """Where the comparison goes: where a selection does, if this is one."""
+        """The folder of the comparison; that of selections if any model's run is one."""
         own = folder_of_run(self.config, max(record.examples for record in self.all))
         is_selection = any(record.report_dir.name == SELECTION for record in self.all)
         return report_dir(self.config) / SELECTION if is_selection else own
 
     @property
     def opened(self) -> list[RunRecord]:
-        """The records of the models of which an example was selected: the others have no files and no verdict."""
+        """The records of models with selected examples; the others have no files and no verdict."""
         return [record for record in self.all if record.is_open]
 
     @property
     def has_boards(self) -> bool:
-        """Whether every model that was asked has its board."""
+        """True if every model with examples has its board."""
         opened = self.opened
         return bool(opened) and all(record.board is not None for record in opened)
 
     @property
     def code(self) -> int:
-        """The exit code of the run: the first in the order of their weight that any model has."""
-        codes: list[int] = [*map(attrgetter("code"), self.opened)]
-        return min(codes, key=_weight)
+        """The exit code of the run: the gravest of any model's."""
+        return min((record.code for record in self.opened), key=_weight)
 
     def of(self, nodeid: str) -> RunRecord | None:
         """Return the record that expects a result of the test ``nodeid``."""
-        for record in self.all:
-            if nodeid in record.received.expected:
-                return record
-        return None
+        return next((record for record in self.all if nodeid in record.received.expected), None)
 
     def open(self) -> None:
-        """Start the ledgers, and move aside what an earlier run left; raise pytest.UsageError where one cannot be."""
-        # A shard may have no example of a model, and is merged with others that have.
+        """Start the ledgers and move aside older files; raise pytest.UsageError for an unusable report dir."""
+        # A shard without examples of a model may be merged with others that have some.
         due = [record for record in self.all if record.examples or self.config.option.lm_shard is not None]
         try:
-            # All of them before the first file is moved: a run into the folder of another one changes nothing.
+            # Claim all before moving any file: a run into the folder of a running one changes nothing.
             for record in due:
                 with_usage_errors(record.ledger.claim)
             for record in due:
@@ -391,21 +372,21 @@ class Records:
             record.open_ledger()
 
     def announce(self, nodeids: Sequence[str]) -> None:
-        """Note which examples owe a result, those of helpers of eval functions after all others."""
-        own = by_label(nodeids, self.config) if self.are_several else {"": nodeids}
+        """Add examples that owe a result."""
+        own = by_label(nodeids, self.config)
         for record in self.all:
             if found := own[record.label]:
                 self._open(record)
                 record.received.announce(found)
 
     def add(self, report: WorkerReport) -> None:
-        """Note what a worker reported."""
+        """Add the report of a worker."""
         self._workers_s += report.cpu_s
         for record in self.all:
             record.received.add(report, record.label)
 
     def show_progress(self, in_flight: int | None, wait: Any = None) -> None:
-        """Show how far the first model is that has not finished, or the only one."""
+        """Update the progress of the first unfinished model, or the only one."""
         for record in self.all:
             if not self.are_several or len(record.received.results) < len(record.received.expected):
                 record.show_progress(in_flight, wait)
@@ -416,7 +397,11 @@ class Records:
         self.is_closed = True
         harness_ms = self._harness_ms(session)
         if self.are_several:
-            self._keep_shown()
+            from pytest_lmeval.report.html.shown import ShownExamples
+
+            # The page that compares the models reuses the examples of their pages.
+            for record in self.opened:
+                record.files.shown = ShownExamples(len(self.opened))
         for record in self.opened:
             record.harness_ms = harness_ms
             record.finish(session, ending)
@@ -425,7 +410,7 @@ class Records:
         return self.code or int(bool(self.failures))
 
     def _harness_ms(self, session: pytest.Session) -> float | None:
-        """Return the milliseconds of CPU per example of the threads that ran items; None where other tests ran, too."""
+        """Return the CPU milliseconds per example of the threads that ran items; None if other tests ran, too."""
         ran = owed = 0
         for record in self.opened:
             ran += len(record.received.results)
@@ -435,25 +420,18 @@ class Records:
         return round(1000 * (time.thread_time() - self._began_s + self._workers_s) / ran, 3)
 
     def give_up(self, reason: str) -> None:
-        """Write the boards of a run that ends here and now, incomplete: ``code`` stays as it is.
+        """Write the boards of a run that ends now, incomplete; keep ``code``.
 
-        May be called in another thread than the one that scores: what that one goes on to report is not taken.
+        May be called from any thread: later reports are dropped.
         """
         self.is_closed = True
         for record in self.opened:
             record.give_up(reason)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the board as its file has it; of several models the comparison, and each model's board."""
+        """Return the board as in its file; of several models the comparison and each board."""
         boards = {record.label: record.board_json() for record in self.opened if record.board is not None}
         return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
-
-    def _keep_shown(self) -> None:
-        """Have what the page of each model is given of examples kept for the page that compares them."""
-        from pytest_lmeval.report.html.shown import ShownExamples
-
-        for record in self.opened:
-            record.files.shown = ShownExamples(len(self.opened))
 
     def _compare(self) -> None:
         from pytest_lmeval.report.comparison import Compared, compared, write_comparison

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its files, each written by itself, and the gate's verdict in the reports of others."""
+"""Write a run's reports, each independently, and put the gate's verdict into the reports of other plugins."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _REASONS = 20
 
 
 class ReportFiles:
-    """Writes the report of one run; ``failures`` says what could not be written.
+    """Writes the reports of one model's run; ``failures`` are the files that could not be written.
 
-    ``shown`` keeps, of one of several models, what its page is given of examples.
+    ``shown`` keeps the examples on the page of one of several models.
     """
 
     def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
@@ -48,11 +48,11 @@ class ReportFiles:
         self._baseline = baseline
 
     def set_aside_old(self) -> None:
-        """Move what an earlier run wrote aside, before anything can end this one; UsageError if it cannot be."""
+        """Move aside the reports of an earlier run; raise UsageError if that fails."""
         set_aside_reports(self._folder, report_dir(whole(self._config)))
 
     def write(self, board: Leaderboard, results: Sequence[ExampleResult], *, per_example: bool) -> None:
-        """Write leaderboard.md, report.html, leaderboard.json and, where it is asked for, the step summary."""
+        """Write leaderboard.md, core.csv, report.html, leaderboard.json and, on GitHub, the step summary."""
         folder = self._folder
         text = cache(lambda: markdown(board))
         self._try(
@@ -60,7 +60,7 @@ class ReportFiles:
         )
         self._try(folder / "core.csv", lambda path: _write_table(path, board))
         self._try(folder / "report.html", lambda path: self._write_page(path, board, results))
-        # After the others: if the process dies before, no board says how the run ended.
+        # Last: if the process dies before, there is no board.
         self.has_board = self._try(
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
         )
@@ -77,7 +77,7 @@ class ReportFiles:
             listeners = registry_of(self._config).listeners
             if not (listeners or hook.get_hookimpls()):
                 return
-            # What a hook changes in it must not change the verdict that is reported.
+            # A hook must not change the reported verdict.
             board = replace(board, facts=replace(board.facts, gate=deepcopy(board.facts.gate)))
             hook(config=self._config, leaderboard=board)
             for entry_point in listeners:
@@ -95,14 +95,14 @@ class ReportFiles:
         write_report(path, board.to_json(), results, comparison, before, self.shown)
 
     def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
-        """Write the board as the baseline; return the verdict that this makes of a run that passes, and its reason."""
+        """Write the board as the baseline; return the verdict for a run that otherwise passes, and its reason."""
         name = self._config.option.lm_baseline
         reason = self._why_no_baseline(board)
         if reason:
             return "stale", f"baseline not written to {name}: {reason}"
         from pytest_lmeval.compare.baseline import encode_baseline, is_same
 
-        # To be looked at beside those of a later run.
+        # Kept for comparison with those of a later run.
         prompts = self._config.option.lm_pair_by == "id"
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored, prompts=prompts):
@@ -127,7 +127,7 @@ class ReportFiles:
     def _try(self, path: Path, write: Callable[[Path], Any]) -> bool:
         try:
             write(path)
-        except Exception as error:  # what one report cannot show must not cost the others, nor the verdict
+        except Exception as error:  # must not cost the other reports, nor the verdict
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self.failures.append(f"{path}: {reason or repr(error)}")
             return False
@@ -140,11 +140,11 @@ def _write_table(path: Path, board: Leaderboard) -> None:
 
 
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
-    """Report a gate that does not let the run pass to every report writer, as a failed test called GATE_ID.
+    """Report a failed gate to all report writers, as a failed test called GATE_ID.
 
-    Failed items were reported already: where they are the verdict's reason, or a run that was cut short has any,
-    nothing is added. Reports that are ``unwritten`` fail a run, too. JUnit has the verdict in any case, as properties
-    of the suite. With a ``label``, the gate is that of one of several models.
+    If failed items are the verdict's reason, or a run that was cut short has any, they suffice. ``unwritten`` reports
+    fail a run, too. JUnit always gets the verdict as properties of the suite. The ``label`` is that of one of several
+    models.
     """
     config = session.config
     of = f"[{label}]" if label else ""
@@ -160,7 +160,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
     text = "\n".join(printable(line, keep="") for line in lines)
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
-    # Not an item: --lf and --sw must not go looking for it.
+    # Not an item: hide it from --lf and --sw.
     logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
     phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
     for when in phases:
@@ -177,7 +177,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
         from pytest_lmeval.plugin.record.progress import show_words
 
         show_words(config)
-        # Counted and shown with the failures, but without a word as it comes: it is no part of the progress.
+        # Counted and shown with the failures, but without a word in the progress.
         report.__dict__["lm_gate"] = ""
         logreport(report=report)
         report.__dict__["lm_gate"] = "FAILED"

@@ -1,4 +1,4 @@
-"""What the board says of a run besides its results: what was selected, how it was decided, under what circumstances."""
+"""The manifest of a run, and the line in pytest's header."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.settings.checks import FROM_INI
 from pytest_lmeval.plugin.settings.models import ENVIRONMENT, configs, rerun_facts, shown_report_dir
-from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, label_of, resolved_of
+from pytest_lmeval.plugin.settings.settings import address_text, cache_of, gate_mode, label_of, resolved_of, spec_of
 from pytest_lmeval.records.receipt import RUN_ID, named_run
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.text import printable
@@ -26,7 +26,7 @@ _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 
 def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
-    """Return what the manifest of a shard says of the whole run; nothing where no task is part of a shard."""
+    """Return the manifest's facts on the whole run of a shard; none if no task is part of one."""
     parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
     if not parts:
         return {}
@@ -40,7 +40,10 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
     """Return versions, platform, git commit, arguments and settings, without secrets."""
     option = config.option
     resolved = resolved_of(config)
-    facts: Mapping[str, Any] = {
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "platform": platform.platform(),
+        "git": _git(config.rootpath),
         "seed": option.lm_seed,
         "sandbox": option.lm_sandbox,
         "batch_size": option.lm_batch_size,
@@ -50,17 +53,6 @@ def manifest_of(config: pytest.Config) -> dict[str, Any]:
         **({"base_url": redact(resolved.base_url), "base_url_from": resolved.named_by} if resolved.named_by else {}),
         **({"ini_file": ini} if (ini := ini_file(config)) else {}),
         **({"gate_from_ini": named} if (named := config.stash[FROM_INI]) else {}),
-    }
-    return build_manifest(config.rootpath, facts)
-
-
-def build_manifest(project: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return versions, platform and git commit, and whatever ``facts`` adds."""
-    return {
-        "versions": {"python": platform.python_version(), **_versions()},
-        "platform": platform.platform(),
-        "git": _git(project),
-        **facts,
     }
 
 
@@ -76,7 +68,7 @@ def _versions() -> dict[str, str]:
 
 def _git(project: Path) -> dict[str, Any] | None:
     real = project.resolve()
-    # To start git takes longer than to look where it would.
+    # Looking for the folder is faster than starting git.
     if "GIT_DIR" not in os.environ and not any((folder / ".git").exists() for folder in (real, *real.parents)):
         return None
     command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
@@ -92,21 +84,22 @@ def _git(project: Path) -> dict[str, Any] | None:
 
 
 def ini_file(config: pytest.Config) -> str:
-    """Return the path of the ini file in use, from where the command was given; empty without one."""
+    """Return the path of the ini file, relative to the working folder; empty without one."""
     if config.inipath is None:
         return ""
     return Path(os.path.relpath(config.inipath, config.invocation_params.dir)).as_posix()
 
 
-def header(config: pytest.Config, spec: str) -> str:
-    """Return the line about a run with the adapter ``spec`` at the head of pytest's output."""
-    # A key that was pasted where the model's name belongs is refused later; it must not be shown before that.
+def header(config: pytest.Config) -> str:
+    """Return the line about the run in pytest's header."""
+    # A key pasted instead of the model's name is rejected later; do not show it here.
+    spec = spec_of(config)
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
     shown = ", ".join(f"{label_of(one) or shown}{address_text(one)}" for one in configs(config))
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {config.option.lm_sandbox}"]
     cache = cache_of(config)
     parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
-    # A folder below may have one of its own, which then decides; pytest's own line does not say which folder's it is.
+    # A folder below may have its own ini file, and pytest's line does not name the folder.
     parts += [f"ini {found}"] if (found := ini_file(config)) else []
     lines = [f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}"]
     if config.get_verbosity() > 0:
@@ -118,7 +111,7 @@ def header(config: pytest.Config, spec: str) -> str:
 
 
 def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:
-    """Return what a node id alone says of a task: every process that knew more is gone."""
+    """Return a task's info from a node id, when every process that knew more has died."""
     path = nodeid.partition("::")[0]
     try:
         digest = sha256((rootpath / path).read_bytes()).hexdigest()

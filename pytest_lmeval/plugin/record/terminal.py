@@ -1,4 +1,4 @@
-"""The board at the end of pytest's own output, and what is kept until then."""
+"""Write the board and the remarks at the end of pytest's output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_lmeval.plugin.private.reports import kept_reports
 from pytest_lmeval.plugin.record.report_files import UNWRITTEN
 from pytest_lmeval.plugin.settings.checks import SET_ASIDE
 from pytest_lmeval.plugin.settings.models import COLLECTED, SELECTION, report_dir
-from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of
+from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of, spec_of
 from pytest_lmeval.records.boardfile import NO_RESULT
 from pytest_lmeval.records.ledger import KEPT
 from pytest_lmeval.report.tables import NOTES, comparison_lines, terminal_table
@@ -48,7 +48,7 @@ _MISSING_SHOWN = 3
 
 
 def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
-    """Write the board of each model, and of several how they compare."""
+    """Write the board of each model and, for several models, the comparison."""
     for record in records.all:
         _write_record(record, terminal)
     if records.are_several:
@@ -56,13 +56,12 @@ def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
 
 
 def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
-    """Write the table, what is missing or left out, and where the files are."""
     board = record.board
     if board is None:
         return
     if terminal.config.option.verbose >= -1:
         _write_board(record, board, terminal)
-    # However quiet: without these nobody could tell why the run failed, or that its reports are old.
+    # Even with -qq: these explain why the run failed, and that its reports are old.
     _say(terminal, *(f"NOT WRITTEN: {failure}" for failure in record.files.failures), red=True, bold=True)
     level = "warning" if let_pass(record.gate) else "error"
     if os.environ.get("GITHUB_ACTIONS") != "true":
@@ -74,7 +73,7 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
         noted = [replace(result, id=f"{result.id}[{record.label}]") for result in noted]
     paths = {row.task: row.path for row in board.tasks}
     for command in commands(noted, paths, record.config.rootpath, os.environ, level):
-        terminal.write_line(command)  # the only commands in the log: what they say is escaped in them
+        terminal.write_line(command)  # the only commands in the log; their texts are escaped
 
 
 def _write_comparison(records: Records, terminal: pytest.TerminalReporter) -> None:
@@ -94,7 +93,7 @@ def _say(terminal: pytest.TerminalReporter, *lines: str, **markup: bool) -> None
 
 
 def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.TerminalReporter) -> None:
-    """Write what this process and its workers noted while they collected, but for the remarks that are ``shown``."""
+    """Write the remarks of this process and its workers, except those already ``shown``."""
     tasks = terminal.config.stash.get(COLLECTED, None)
     skipped = notes.skipped_evals or (0 if tasks is None else tasks.skipped_evals)
     if skipped:
@@ -104,7 +103,7 @@ def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.Termina
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
-    """Name the files in the folders of tasks that are no tasks, with the reasons."""
+    """List the files in task folders that are not tasks, with the reasons."""
     if terminal.config.option.verbose < -1:
         return
     lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]
@@ -115,7 +114,7 @@ def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalRepor
 
 
 def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
-    """Say in a line why no test was collected, where tasks may have been meant."""
+    """Write why no test was collected, if tasks may have been meant."""
     from pytest_lmeval.plugin.collect.locate import why_nothing
 
     deselected = len((kept_reports(config) or {}).get("deselected", ()))
@@ -128,8 +127,7 @@ def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) 
 
 
 def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
-    has_tasks = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
-    return (("-k", config.option.keyword), ("-m", config.option.markexpr)) if has_tasks else ()
+    return (("-k", config.option.keyword), ("-m", config.option.markexpr)) if spec_of(config) else ()
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
@@ -147,7 +145,7 @@ def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.Termina
     if not record.files.failures:
         near = partial(_near, record.report_dir, record.config)
         _say(terminal, f"leaderboard: {near('leaderboard.json')}", f"HTML report: {near('report.html')}")
-        # In the log of CI nobody can type a command.
+        # A hint at the next command is for people, not for a CI log.
         if terminal.config.option.verbose >= 0 and not record.label and not os.environ.get("CI"):
             _say(terminal, *filter(None, [_next(record, board)]), cyan=True)
 
@@ -163,7 +161,7 @@ def _next(record: RunRecord, board: Leaderboard) -> str:
 
 
 def _near(folder: Path, config: pytest.Config, name: str = "") -> str:
-    """Return the path of a file in a folder of reports, from where the command was given if it is below that."""
+    """Return the path of a report, relative to the working folder if it is below that."""
     path, here = folder / name, config.invocation_params.dir
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -177,8 +175,8 @@ def _write_verdict(
     if verdict == "pass" and not reasons and not fails:
         return
     color = {"green" if verdict == "pass" and not fails else "yellow" if verdict in LET_PASS else "red": True}
-    what = "INCOMPLETE: no overall score, and not fit to compare with." if not board.complete else ""
-    # The mode that fails on single examples has a verdict of its own name.
+    what = "INCOMPLETE: no overall score, and unfit as a baseline." if not board.complete else ""
+    # The verdict "examples" has the name of its mode.
     word = "FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
     shown = [*_few(reasons)]
@@ -188,7 +186,7 @@ def _write_verdict(
 
 
 def _few(reasons: Sequence[str]) -> Iterator[str]:
-    """Yield the reasons, of examples without a result the first few: of a run that was stopped these are most."""
+    """Yield the reasons; of a stopped run, only the first few examples without a result."""
     if not any(reason.startswith("stopped") for reason in reasons):
         yield from reasons
         return
@@ -206,12 +204,12 @@ def _few(reasons: Sequence[str]) -> Iterator[str]:
 
 
 def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:
-    """Return the examples that failed, and those that got worse where the gate looks at that."""
+    """Return the examples that failed and, if the gate compares with a baseline, those that got worse."""
     worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
     flipped = {(flip["task"], flip["id"]) for flip in worse}
     results = as_in_data(result for row in board.tasks for result in row.per_example)
     failed = failures_of(board)
-    # GitHub shows few: first what must pass, then what failed, then what only got worse.
+    # GitHub shows few: first must_pass examples, then other failures, then those that only got worse.
     failed.sort(key=lambda result: not result.must_pass)
     return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]
 
@@ -220,23 +218,21 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
     remarks = [selection_text(board), *remark_lines(board), *_unused_names(record.config, board)]
     remarks += [ini_line(record.gate, board.facts.manifest)]
     if part := record.config.stash.get(SET_ASIDE, ""):
-        remarks.append(f"ini lm_baseline: not compared, {part} chooses a part; --lm-baseline compares a part, too")
+        remarks.append(f"ini lm_baseline: not compared, {part} selects examples; --lm-baseline compares a selection")
     if record.report_dir.name == SELECTION and record.report_dir != report_dir(record.config):
         shown = _near(record.report_dir, record.config)
-        remarks += [f"the board of the whole run stays where it is: the reports of this selection are in {shown}"]
+        remarks += [f"reports of this selection: {shown}; the whole run's board is unchanged"]
     remarks += [resume_line(board), *record.resumption.remarks(record.ledger.kept)]
     if record.ledger.removed:
-        remarks.append(
-            f"older ledgers removed: {record.ledger.removed}; the last {KEPT} in {record.report_dir} are kept"
-        )
+        remarks.append(f"removed {record.ledger.removed} older ledgers; kept the last {KEPT} in {record.report_dir}")
     remarks += [f"doubtful: {warning}" for warning in record.gate["warnings"]]
     remarks += _unscored_lines(board)
-    remarks += [f"left out: {fault}" for fault in board.facts.bad_records]
+    remarks += [f"skipped: {fault}" for fault in board.facts.bad_records]
     return [remark for remark in remarks if remark]
 
 
 def _unscored_lines(board: Leaderboard) -> list[str]:
-    """Return the first examples that could not be scored and whose tests did not fail, with their errors."""
+    """Return the first unscored examples whose tests did not fail, with their errors."""
     if not board.complete:
         return []
     results = [result for row in board.tasks for result in row.per_example if result.is_error]
@@ -247,7 +243,7 @@ def _unscored_lines(board: Leaderboard) -> list[str]:
 
 
 def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
-    # No error: the ini file speaks of all tasks, and a run may be of some.
+    # Not an error: the ini file is for all tasks, a run may have some.
     rows = {name for row in board.tasks for name in (row.task, row.key) if name}
     tasks = rows | set(board.facts.selection.get("tasks", ()))
     thresholds, floors = ini_thresholds(config), ini_floors(config)

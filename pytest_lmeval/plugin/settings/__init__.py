@@ -1,1 +1,1 @@
-"""What the command line and the ini file ask for."""
+"""Settings of a run, from the command line and the ini file."""

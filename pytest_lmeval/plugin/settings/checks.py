@@ -1,11 +1,11 @@
-"""The options and the ini file before anything is collected: the gate's from the ini file, and what is refused."""
+"""Check the options and the ini file before anything is collected, and apply the gate's ini options."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from pytest_lmeval.arguments import MaxErrors, level
 from pytest_lmeval.errors import UnknownName, did_you_mean
 from pytest_lmeval.plugin.private.reports import ini_keys
 from pytest_lmeval.plugin.settings.models import labels_of, picked_by
-from pytest_lmeval.plugin.settings.options import GATES
+from pytest_lmeval.plugin.settings.options import GATES, PAIR_BY
 from pytest_lmeval.plugin.settings.settings import (
     cache_of,
     configs_of,
@@ -24,11 +24,12 @@ from pytest_lmeval.plugin.settings.settings import (
     ini_thresholds,
     max_line_bytes,
     registry_of,
+    spec_of,
     with_usage_errors,
 )
 
 UNHEEDED = pytest.StashKey[tuple[str, ...]]()
-"""What the reports of a run say of the options that had no effect in it."""
+"""Remarks on options without effect, for the reports."""
 _NAMED = ("lm_thresholds", "lm_min_scores")
 _KEYS = (
     *("lm_adapter", "lm_alpha", "lm_baseline", "lm_cache", "lm_gate", "lm_max_errors", "lm_max_line_bytes"),
@@ -39,23 +40,23 @@ _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the stat
 _ALPHA = 0.05
 _OPEN = ("alpha", "max_errors", "gate", "baseline", "pair_by")
 FROM_INI = pytest.StashKey[dict[str, str]]()
-"""What the ini file sets of the gate in this run, by the names of the options without ``lm_``."""
+"""The gate's settings from the ini file, by option name without ``lm_``."""
 SET_ASIDE = pytest.StashKey[str]()
-"""Which option chose a part of the examples, so that the ini file's baseline is not compared with."""
+"""The option that selects examples and so disables the ini file's baseline."""
 
 
 def apply_ini_options(config: pytest.Config) -> None:
-    """Give the options of the gate that the command line leaves open the values of the ini file, or their defaults.
+    """Set the gate's options that the command line does not give from the ini file, or to their defaults.
 
-    Raise pytest.UsageError for a value that none of them takes. A baseline is for whole runs: where the options choose
-    a part it is set aside, and with it the mode ``baseline``.
+    Raise pytest.UsageError for a bad value. The ini file's baseline, and with it the mode ``baseline``, applies to
+    whole runs only.
     """
     option = config.option
     before = {name: getattr(option, f"lm_{name}") for name in _OPEN}
     option.lm_alpha = _given(config, "alpha", level, _ALPHA)
     option.lm_max_errors = _given(config, "max_errors", MaxErrors, MaxErrors("0"))
-    option.lm_gate = _given(config, "gate", _mode, None)
-    option.lm_pair_by = _given(config, "pair_by", _pair_by, "content")
+    option.lm_gate = _given(config, "gate", partial(_choice, "gate", GATES), None)
+    option.lm_pair_by = _given(config, "pair_by", partial(_choice, "pair_by", PAIR_BY), "content")
     option.lm_baseline = _given(config, "baseline", lambda path: _from_ini_folder(config, path), None)
     named = {name: str(config.getini(f"lm_{name}")) for name in _OPEN if before[name] is None}
     named = {name: value for name, value in named.items() if value}
@@ -81,15 +82,9 @@ def _given(config: pytest.Config, name: str, parse: Callable[[str], Any], defaul
     return value if asked is None else asked
 
 
-def _mode(text: str) -> str:
-    if text not in GATES:
-        raise UnknownName("gate", text, GATES)
-    return text
-
-
-def _pair_by(text: str) -> str:
-    if text not in ("content", "id"):
-        raise UnknownName("pair_by", text, ("content", "id"))
+def _choice(name: str, choices: Sequence[str], text: str) -> str:
+    if text not in choices:
+        raise UnknownName(name, text, choices)
     return text
 
 
@@ -105,16 +100,16 @@ def _chosen_part(config: pytest.Config) -> str:
 
 
 def check_options(config: pytest.Config) -> None:
-    """Raise pytest.UsageError at once for what can be seen to be wrong without any task."""
+    """Raise pytest.UsageError for mistakes that show before any task is collected."""
     _check_threads(config)
-    check_ini_keys(config)
+    _check_ini_keys(config)
     config.stash[UNHEEDED] = tuple(_without_effect(config))
     max_line_bytes(config)
     ini_thresholds(config)
     ini_floors(config)
     _check_gate(config)
     if config.option.lm_sandbox == "isolated":
-        raise pytest.UsageError("--lm-sandbox=isolated is reserved, it does not exist yet; confined is the strongest")
+        raise pytest.UsageError("--lm-sandbox=isolated does not exist yet; confined is the strongest")
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
         raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
     configs_of(config)
@@ -132,13 +127,13 @@ def _check_threads(config: pytest.Config) -> None:
 
 
 def _check_models(config: pytest.Config) -> None:
-    several = [spec for _, spec in config.option.lm_models]
-    others = (config.getoption("lm_judge"), config.getoption("lm_user"))
-    for spec in (*(several or [config.getoption("lm_adapter")]), *others):
+    option = config.option
+    models = [spec for _, spec in option.lm_models] or [option.lm_adapter]
+    for spec in (*models, option.lm_judge, option.lm_user):
         if spec:
             from pytest_lmeval.adapters.resolve import check_spec
 
-            # Conftest files below the task folders are not loaded yet: with them there may be more to choose from.
+            # Conftest files below the task folders, not loaded yet, may register more.
             with_usage_errors(partial(check_spec, spec, registry_of(config), config.rootpath))
 
 
@@ -154,14 +149,14 @@ def _check_gate(config: pytest.Config) -> None:
         raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
     _check_one_writes(config)
     if "baseline" not in config.stash[FROM_INI]:
-        # That of an ini file may be meant for runs of tasks, and this run collect none.
+        # An ini file's baseline does not matter to a run that collects no task.
         check_baseline_exists(config)
     if option.lm_update_baseline and option.lm_shard:
         raise pytest.UsageError("--lm-update-baseline needs a complete run; merge the shards first")
 
 
 def _check_one_writes(config: pytest.Config) -> None:
-    """Raise pytest.UsageError where several models would write their baselines over each other."""
+    """Raise pytest.UsageError if several models would write the same baseline file."""
     option, labels = config.option, labels_of(config)
     if not (labels and option.lm_update_baseline):
         return
@@ -169,13 +164,13 @@ def _check_one_writes(config: pytest.Config) -> None:
 
     if names_one_file(config.invocation_params.dir / option.lm_baseline):
         raise pytest.UsageError(
-            f"--lm-update-baseline: {option.lm_baseline} is one file, and {len(labels)} models would write it: name a "
-            "folder for a baseline of each, or write it in a run of one model"
+            f"--lm-update-baseline: {len(labels)} models would write the same file {option.lm_baseline}: name a "
+            "folder, which holds a baseline for each, or run one model"
         )
 
 
 def check_baseline_exists(config: pytest.Config) -> None:
-    """Raise pytest.UsageError where a run is to be compared with a file that is not there."""
+    """Raise pytest.UsageError if the baseline to compare with does not exist."""
     option = config.option
     if option.lm_baseline and not option.lm_update_baseline:
         path = config.invocation_params.dir / option.lm_baseline
@@ -184,17 +179,17 @@ def check_baseline_exists(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{where} {option.lm_baseline}: no such file; {_HOW_TO_WRITE_ONE}")
 
 
-def check_ini_keys(config: pytest.Config) -> None:
-    """Raise pytest.UsageError for a misspelt key, a name that a key has twice, and a folder that is not there."""
+def _check_ini_keys(config: pytest.Config) -> None:
+    """Raise pytest.UsageError for a misspelt key, a duplicate name in a value, and a missing task folder."""
     for key in ini_keys(config):
         if key.startswith("lm_") and not _is_known(key, config) and (meant := _meant(key, config)):
-            raise pytest.UsageError(f"ini {key}: there is no such key;{meant}")
+            raise pytest.UsageError(f"ini {key}: no such key;{meant}")
     for key in _NAMED:
         counts = Counter(str(line).rpartition("=")[0].strip() for line in config.getini(key))
         if twice := [name for name, count in counts.items() if count > 1]:
-            raise pytest.UsageError(f"ini {key}: {twice[0]} has two values; leave one of them")
-    if config.option.lm_adapter or config.getini("lm_adapter"):
-        # A folder of lm_trusted_paths that is not there only trusts less.
+            raise pytest.UsageError(f"ini {key}: {twice[0]} has two values; keep one")
+    if spec_of(config):
+        # A missing folder of lm_trusted_paths only trusts less.
         for folder in config.getini("lm_task_paths") or ():
             if not (config.rootpath / folder).exists():
                 raise pytest.UsageError(f"ini lm_task_paths: {folder}: no such folder below {config.rootpath}")
@@ -217,10 +212,10 @@ def _meant(key: str, config: pytest.Config) -> str:
 def _without_effect(config: pytest.Config) -> Iterator[str]:
     given = vars(config.option)
     compares = {"--lm-strict": given["lm_strict"], "--lm-tolerance": given["lm_tolerance"]}
-    # What an ini file says is for every run, also for those that compare nothing.
+    # An ini file is for every run, even one without a baseline.
     compares["--lm-pair-by"] = given["lm_pair_by"] != "content" and "pair_by" not in config.stash[FROM_INI]
     names = [name for name, value in compares.items() if value]
     if names and not given["lm_baseline"]:
-        yield f"{', '.join(names)}: without effect, nothing is compared without --lm-baseline"
+        yield f"{', '.join(names)}: no effect without --lm-baseline"
     if given["lm_seed"] and given["lm_sample"] is None:
-        yield "--lm-seed: without effect, nothing is drawn without --lm-sample"
+        yield "--lm-seed: no effect without --lm-sample"

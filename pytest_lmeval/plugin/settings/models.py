@@ -1,4 +1,4 @@
-"""What a run keeps on pytest's config, and the config of each of several models: that of a run of it alone."""
+"""Keys of pytest's stash, the config of each of several models, and the folders that a run writes to."""
 
 from __future__ import annotations
 
@@ -24,44 +24,43 @@ if TYPE_CHECKING:
 
 _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
-"""What this process has collected; not there where it met no task file."""
+"""The collected tasks of this process; absent until it meets a task file."""
 RUN: pytest.StashKey[RunState] = pytest.StashKey()
-"""This process's part of the run, of each model its own; not there where it has none."""
+"""This process's part of each model's run; absent without one."""
 SPARES: pytest.StashKey[Spares] = pytest.StashKey()
-"""The helper processes that were begun ahead; not there where none was."""
+"""The helper processes that were started ahead; absent without any."""
 ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
-"""What reads an environment variable as it was when the options were read."""
+"""Reads an environment variable as it was when the options were parsed."""
 OWN: set[Any] = {RUN}
-"""The keys of the stash of which each model's run has a value of its own."""
+"""The keys of the stash that have a value for each model."""
 _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
 
 
 def keep_environment(config: pytest.Config) -> None:
-    """Keep the environment variables as they are now: what tests and their imports change is theirs alone."""
-    # As a method of the dict: tracebacks that show variables would show a dict with all its secrets.
+    """Keep the environment variables as they are now, before tests and their imports change any."""
+    # The bound method, not the dict: a traceback that shows variables would show its secrets.
     read: Callable[[str], str | None] = dict(os.environ).get
     config.stash[ENVIRONMENT] = read
 
 
 class ByModel(dict[str, Any]):
-    """What a fixture provides for each of several models, by label."""
+    """A fixture's values for several models, by label."""
 
 
 def of_model(value: Any, label: str) -> Any:
-    """Return what a fixture's ``value`` is for one model: its own part, or the value that all models have."""
+    """Return the part of a fixture's ``value`` for one model, or the value that all models share."""
     return value[label] if isinstance(value, ByModel) else value
 
 
 def name_models(config: pytest.Config) -> None:
-    """Make of what ``--lm-adapter`` was given one spec, or the labels and specs of several models.
+    """Parse ``--lm-adapter`` as one spec, or the labels and specs of several models.
 
-    Raise pytest.UsageError for equal labels, and for options of a label that no model has.
+    Raise pytest.UsageError for a duplicate label, and for options of an unknown one.
     """
     option = config.option
-    given = option.lm_adapter
-    if given is None or isinstance(given, str):  # in a worker: the controller has done it
+    if isinstance(option.lm_adapter, str):  # in a worker: the controller has done it
         return
-    models = [_labelled(each) for each in given]
+    models = [_labelled(each) for each in option.lm_adapter]
     labels = [label for label, _ in models]
     if len(models) > 1:
         _check_labels(labels)
@@ -76,7 +75,6 @@ def name_models(config: pytest.Config) -> None:
 
 
 def _labelled(given: str) -> tuple[str, str]:
-    """Return label and spec of ``[LABEL=]SPEC``."""
     match = _LABELLED.fullmatch(given)
     if match is not None:
         return match[1], match[2]
@@ -87,7 +85,7 @@ def _labelled(given: str) -> tuple[str, str]:
 
 
 def _check_labels(labels: Sequence[str]) -> None:
-    """Raise pytest.UsageError unless every label is the name of a folder that is its model's alone."""
+    """Raise pytest.UsageError unless each label can name a folder of its own."""
     from pytest_lmeval.file_names import LONGEST, FileNames
     from pytest_lmeval.records.boardfile import PREVIOUS, REPORTS
 
@@ -105,24 +103,25 @@ def _check_labels(labels: Sequence[str]) -> None:
 
 
 def labels_of(config: pytest.Config) -> list[str]:
-    """Return the labels of the models; none where the run has but one."""
+    """Return the labels of several models; none in a run of one."""
     return [*dict(getattr(config.option, "lm_models", ()))]
 
 
 def label_in(nodeid: str, config: pytest.Config) -> str:
     """Return the label in a node id; empty in a run of one model."""
-    found = _ENDING.search(nodeid) if labels_of(config) else None
-    return found[1] if found is not None and found[1] in labels_of(config) else ""
+    labels = labels_of(config)
+    found = _ENDING.search(nodeid) if labels else None
+    return found[1] if found is not None and found[1] in labels else ""
 
 
 def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[str]]:
-    """Return the node ids of the examples of each of several models by its label."""
+    """Return the node ids of each model's examples by its label; in a run of one model all, under the label ""."""
+    if not labels_of(config):
+        return {"": list(nodeids)}
     found: dict[str, list[str]] = {label: [] for label in labels_of(config)}
     for nodeid in nodeids:
-        # As label_in does, the labels looked up once.
-        label = _ENDING.search(nodeid)
-        if label is not None and label[1] in found:
-            found[label[1]].append(nodeid)
+        if label := label_in(nodeid, config):
+            found[label].append(nodeid)
     return found
 
 
@@ -133,7 +132,7 @@ def configs(config: pytest.Config) -> list[pytest.Config]:
 
 
 def config_of(config: pytest.Config, label: str) -> pytest.Config:
-    """Return the configuration of the run of one model, made when it is first asked for; that of all for no label."""
+    """Return the config of one model's run, created on first use; for an empty label that of the whole run."""
     if not label:
         return config
     views = config.stash.setdefault(_VIEWS, {})
@@ -143,12 +142,12 @@ def config_of(config: pytest.Config, label: str) -> pytest.Config:
 
 
 def whole(config: pytest.Config) -> pytest.Config:
-    """Return the configuration of the run of all models, of which ``config`` may be one's own."""
+    """Return the config of the run of all models."""
     return cast(pytest.Config, getattr(config, "lm_whole", config))
 
 
 class _ModelConfig:
-    """A config in which the options about the model are those of one of several; all else is the run's."""
+    """A config with the options of one of several models; everything else is the run's."""
 
     def __init__(self, config: pytest.Config, label: str) -> None:
         self.lm_whole = config
@@ -164,16 +163,16 @@ class _ModelConfig:
         option.lm_report_dir = str(report_dir(config) / label)
 
     def _take_baseline(self, config: pytest.Config, label: str) -> None:
-        """Compare with the model's own baseline; one without any, beside others that have theirs, is not gated."""
+        """Compare with the model's own baseline; without one, if other models have theirs, do not gate."""
         from pytest_lmeval.records.folders import own_baseline
 
         option, here = self.option, config.invocation_params.dir
         given = str(option.lm_baseline)
-        # One that is to be written need not be there.
+        # A baseline to write need not exist.
         others = () if option.lm_update_baseline else labels_of(config)
         option.lm_baseline = own_baseline(here, given, label, others)
         if not option.lm_baseline:
-            self.lm_without_baseline = f"no baseline of {label} in {given}: compared with nothing, and not gated by one"
+            self.lm_without_baseline = f"no baseline for {label} in {given}: not compared, not gated by a baseline"
             option.lm_gate = option.lm_gate if option.lm_gate not in (None, "baseline") else "tasks"
 
     def __getattr__(self, name: str) -> Any:
@@ -181,7 +180,7 @@ class _ModelConfig:
 
 
 class _Stash:
-    """The stash of a run of several models, but for what each has of its own."""
+    """The stash of a run of several models, except the values that each model has for itself."""
 
     def __init__(self, shared: pytest.Stash) -> None:
         self._shared = shared
@@ -215,21 +214,21 @@ _VIEWS = pytest.StashKey[dict[str, Any]]()
 
 
 SELECTION = "selection"
-"""The folder, in the report dir, of a run of some examples that leaves the board of a whole run where it is."""
+"""The folder in the report dir for a run of some examples, so that it keeps the board of the whole run."""
 
 
 def report_dir(config: pytest.Config) -> Path:
-    """Return the folder that ``--lm-report-dir`` names; ``reports`` below the project's root where it is not given."""
+    """Return the folder that ``--lm-report-dir`` names; by default ``reports`` below the project's root."""
     given: str | None = config.option.lm_report_dir
     here = config.invocation_params.dir
     if given is not None:
         return here / given
-    # An ini file in a folder of tasks makes that the root of the run: no place for reports.
+    # An ini file in a task folder makes that folder the root: not the place for reports.
     return (config.rootpath if here.is_relative_to(config.rootpath) else here) / "reports"
 
 
 def shown_report_dir(config: pytest.Config) -> str:
-    """Return the report dir as people read it: as it was given, or from the folder in which the command was."""
+    """Return the report dir for people: as given, or relative to the working folder."""
     if config.option.lm_report_dir is not None:
         return str(config.option.lm_report_dir)
     folder, here = report_dir(config), config.invocation_params.dir
@@ -237,7 +236,7 @@ def shown_report_dir(config: pytest.Config) -> str:
 
 
 def rerun_facts(config: pytest.Config) -> dict[str, Any]:
-    """Return the part of the manifest that the command to run an example again is made of."""
+    """Return the part of the manifest from which the command to rerun an example is built."""
     from pytest_lmeval.redaction import redact_arguments
 
     return {
@@ -248,7 +247,7 @@ def rerun_facts(config: pytest.Config) -> dict[str, Any]:
 
 
 def picked_by(config: pytest.Config) -> str:
-    """Return the first thing that picks, as the command line has it; "" where nothing does."""
+    """Return the first option that picks examples, as on the command line; "" without one."""
     option = config.option
     chosen = {
         "-k": option.keyword,
@@ -261,7 +260,7 @@ def picked_by(config: pytest.Config) -> str:
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Return which options left which tasks how many of their examples; empty if nothing was left out."""
+    """Return the options that deselected examples and the counts of each task; empty if all are selected."""
     if all(info.selected == info.available for info in infos) and option.lm_shard is None:
         return {}
     named = {
@@ -280,25 +279,19 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
 
 
 def folder_of_run(config: pytest.Config, examples: int) -> Path:
-    """Return where a run of so many ``examples`` writes.
-
-    One whose command picks examples leaves the board of a run of more of them alone.
-    """
+    """Return the folder for a run of so many ``examples``; one that picks examples keeps the board of a larger run."""
     folder = report_dir(config)
     return folder / SELECTION if picked_by(config) and examples < _whole(folder) else folder
 
 
 def held_ledger(config: pytest.Config, examples: int) -> Path:
-    """Return the ledger whose answers a run of so many ``examples`` uses again: its own, or the whole run's."""
+    """Return the ledger whose answers a run of so many ``examples`` reuses: its own, or the whole run's."""
     own = folder_of_run(config, examples) / "ledger.jsonl"
     return own if own.exists() else report_dir(config) / "ledger.jsonl"
 
 
 def _whole(folder: Path) -> int:
-    """Return how many examples the board in a folder is of, or each of several models that are compared there.
-
-    0 where that is of a selection, or does not exist.
-    """
+    """Return the number of examples on a folder's board (the largest of several models); 0 without a whole run's."""
     models = _read(folder / "comparison.json").get("models")
     boards = [_read(folder / "leaderboard.json"), *(models if isinstance(models, list) else ())]
     return max(map(_collected, boards))

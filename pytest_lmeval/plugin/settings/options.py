@@ -1,4 +1,4 @@
-"""The command-line and ini options."""
+"""Declare the command-line and ini options."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from pytest_lmeval.arguments import (
 from pytest_lmeval.errors import did_you_mean
 
 GATES = ("examples", "tasks", "baseline", "none")
+PAIR_BY = ("content", "id")
 CACHE_MODES = ("use", "read-only", "refresh", "sampled")
 SANDBOX_LEVELS = ("isolated", "confined", "process", "container")
 
@@ -35,7 +36,7 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("lmeval", "lmeval: language-model evaluation")
     for names, keywords in _OPTIONS:
         group.addoption(*names, **keywords)
-    parser.addini("lm_adapter", "adapter to use where --lm-adapter is not given", default="")
+    parser.addini("lm_adapter", "adapter to use without --lm-adapter", default="")
     parser.addini("lm_task_paths", "folders that hold task files (default: tasks)", type="args", default=None)
     parser.addini("lm_thresholds", "NAME=VALUE example thresholds, as --lm-threshold", type="linelist", default=[])
     parser.addini("lm_min_scores", "NAME=VALUE task floors, as --lm-min-score", type="linelist", default=[])
@@ -64,7 +65,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def _option(name: str, text: str, *, also: str = "", **keywords: Any) -> tuple[list[str], dict[str, Any]]:
-    """Return the names of an option, ``also`` being its old one, and what ``addoption`` takes besides."""
+    """Return the names of an option (``also`` is an older one) and the keywords of ``addoption``."""
     return [name, also] if also else [name], {"help": text, **keywords}
 
 
@@ -209,7 +210,7 @@ _OPTIONS = [
         "what pairs an example with the baseline's of its id: all that decides its score (content, the default), "
         "or that without the prompt (id), to compare prompts (ini: lm_pair_by)",
         metavar="content|id",
-        choices=("content", "id"),
+        choices=PAIR_BY,
     ),
     _option(
         "--lm-shard",
@@ -233,14 +234,12 @@ _OPTIONS = [
         "--lm-include-per-example",
         "per-example records in leaderboard.json",
         action="store_true",
-        dest="lm_include_per_example",
         also="--include-per-example",
     ),
     _option(
         "--lm-allow-bad-tasks",
         "leave bad records out, with a warning, instead of refusing to run",
         action="store_true",
-        dest="lm_allow_bad_tasks",
         also="--allow-bad-tasks",
     ),
     _option(
@@ -286,11 +285,11 @@ _OPTIONS = [
 
 
 def check_spelling(parser: pytest.Parser, arguments: Sequence[str]) -> None:
-    """Raise pytest.UsageError for an option that is nearly one of ours, and no plugin's; say which was meant."""
+    """Raise pytest.UsageError for a misspelt ``--lm-`` option; name the nearest one."""
     try:
         known, unknown = parser.parse_known_and_unknown_args(list(arguments))
     except pytest.UsageError:
-        return  # pytest finds that out itself
+        return  # pytest reports it itself
     ours = [name.removeprefix("lm_").replace("_", "-") for name in vars(known) if name.startswith("lm_")]
     for argument in unknown:
         prefix, _, name = argument.partition("=")[0].partition("--lm-")

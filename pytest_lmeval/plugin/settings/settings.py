@@ -1,4 +1,4 @@
-"""What the options and the ini file ask for, and the registry that they are checked against."""
+"""Read the options and the ini file, and the registry that they are checked against."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 
 
 def with_usage_errors(action: Callable[[], _Result]) -> _Result:
-    """Call ``action``; what the user can mend becomes pytest's own usage error."""
+    """Call ``action``; raise pytest.UsageError for an error that the user can fix."""
     try:
         return action()
     except LmevalError as error:
@@ -35,23 +35,23 @@ def with_usage_errors(action: Callable[[], _Result]) -> _Result:
 
 
 def label_of(config: pytest.Config) -> str:
-    """Return the label of the model whose run ``config`` is of; empty in a run of one model."""
+    """Return the label of the model that ``config`` belongs to; empty in a run of one model."""
     return str(getattr(config, "lm_label", ""))
 
 
 def spec_of(config: pytest.Config) -> str:
-    """Return the name of the run's adapter, from the option or the ini file; empty without one."""
+    """Return the spec of the run's adapter, from the option or the ini file; empty without one."""
     return str(config.option.lm_adapter or config.getini("lm_adapter"))
 
 
 def gate_mode(config: pytest.Config) -> str:
-    """Return the gate's mode: as it was given, else ``baseline`` where there is one to compare with."""
+    """Return the gate's mode: as given, else ``baseline`` if the run has one."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return how the options and the ini file set the gate; a field ``x`` is the option ``--lm-x``, but for six."""
+    """Return the settings of the gate; all fields but six are the option of the same name."""
     from pytest_lmeval.compare.gate import GateSettings
 
     option = config.option
@@ -61,7 +61,6 @@ def gate_settings(config: pytest.Config) -> GateSettings:
         "limits": dict(option.lm_max),
         "baseline": option.lm_baseline or "",
         "update": option.lm_update_baseline,
-        # Of a run of several models, each has a config of its own that says how many are named.
         "models": getattr(config, "lm_models_named", 1),
     }
     names = [each.name for each in fields(GateSettings) if each.name not in special]
@@ -74,44 +73,39 @@ def ini_thresholds(config: pytest.Config) -> dict[str, float]:
 
 
 def ini_floors(config: pytest.Config) -> dict[str, float]:
-    """Return the floors of the ini file, by task name; ``overall`` is that of the overall score."""
+    """Return the floors of the ini file by task name, or ``overall``."""
     return _named_numbers(config, "lm_min_scores")
 
 
 def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
-    known = config.stash.setdefault(_NUMBERS, {})
-    if name not in known:
-        try:
-            known[name] = dict(named_share(line) for line in config.getini(name))
-        except argparse.ArgumentTypeError as error:
-            raise pytest.UsageError(f"ini {name}: {error}") from None
-    return known[name]
+    try:
+        return dict(named_share(line) for line in config.getini(name))
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"ini {name}: {error}") from None
 
 
 def max_line_bytes(config: pytest.Config) -> int:
-    """Return how long a line of a task file may be."""
+    """Return the length limit of a line of a task file, in bytes."""
     given = config.getini("lm_max_line_bytes")
     if not str(given).isdecimal() or int(given) < 1:
         raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
     return int(given)
 
 
-def apply_max_data_bytes(config: pytest.Config) -> None:
-    """Have data sets read up to the size that the ini file permits; raise pytest.UsageError where that is no size."""
-    from pytest_lmeval.data.limits import set_max_data_bytes
+def apply_ini_limits(config: pytest.Config) -> None:
+    """Apply ``lm_max_data_bytes`` and check ``lm_forward_paths``; raise pytest.UsageError for a bad value."""
+    if size := config.getini("lm_max_data_bytes"):
+        from pytest_lmeval.data.limits import set_max_data_bytes
 
-    with_usage_errors(lambda: set_max_data_bytes(config.getini("lm_max_data_bytes")))
+        with_usage_errors(lambda: set_max_data_bytes(size))
+    if paths := config.getini("lm_forward_paths"):
+        from pytest_lmeval.functions.clients.paths import ForwardPaths
 
-
-def check_forward_paths(config: pytest.Config) -> None:
-    """Raise pytest.UsageError where the ini file has something to be forwarded that is no path."""
-    from pytest_lmeval.functions.clients.paths import ForwardPaths
-
-    with_usage_errors(lambda: ForwardPaths(config.getini("lm_forward_paths")))
+        with_usage_errors(lambda: ForwardPaths(paths))
 
 
 def load_options(config: pytest.Config) -> LoadOptions:
-    """Return what the options and the ini file ask of every task that is loaded."""
+    """Return the options with which task files are loaded."""
     from pytest_lmeval.formats.task import LoadOptions
 
     option = config.option
@@ -139,7 +133,7 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
 
 
 def cache_of(config: pytest.Config) -> CacheSettings | None:
-    """Return where answers are kept, and how; None where they are not."""
+    """Return the folder and mode of the cache of answers; None without a cache."""
     option, ini = config.option, config.getini("lm_cache")
     folder = config.invocation_params.dir / option.lm_cache if option.lm_cache else config.rootpath / ini
     if not (option.lm_cache or ini):
@@ -152,10 +146,7 @@ def cache_of(config: pytest.Config) -> CacheSettings | None:
 
 
 def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | None) -> RunSettings:
-    """Return how this process is to ask and score, and which secrets results may not show.
-
-    Which examples are in quarantine the ``baseline`` says, where the run is judged by one.
-    """
+    """Return how this process asks and scores; the ``baseline``, if any, decides which examples are in quarantine."""
     from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
     from pytest_lmeval.plugin.private.workers import is_worker, worker_input
     from pytest_lmeval.run.settings import RunSettings, today
@@ -186,7 +177,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
 
 
 def resolved_of(config: pytest.Config) -> Resolved:
-    """Return the adapter and the options that the run's adapter is made of; raise LmevalError for a faulty profile."""
+    """Return the adapter's spec and options, profile applied; raise LmevalError for a faulty profile."""
     if _RESOLVED not in config.stash:
         from pytest_lmeval.adapters.resolve import resolve_profile
 
@@ -196,7 +187,7 @@ def resolved_of(config: pytest.Config) -> Resolved:
 
 
 def address_text(config: pytest.Config) -> str:
-    """Return where the run's adapter finds its server, and what says so; "" of one that has none."""
+    """Return the address of the adapter's server and the setting that names it; "" without a server."""
     from pytest_lmeval.redaction import redact
 
     resolved = with_usage_errors(lambda: resolved_of(config))
@@ -204,14 +195,14 @@ def address_text(config: pytest.Config) -> str:
 
 
 def scrubber_of_run(config: pytest.Config) -> Scrubber:
-    """Return what hides the secrets that the run knows, one for all of its models; it learns those of adapters."""
+    """Return the scrubber that hides the run's secrets, the same for all models; it learns those of adapters."""
     if _SCRUBBER not in config.stash:
         config.stash[_SCRUBBER] = _new_scrubber(whole(config))
     return config.stash[_SCRUBBER]
 
 
 def _new_scrubber(config: pytest.Config) -> Scrubber:
-    """Return what hides the secrets among options, in profiles, and in variables that are named like one."""
+    """Return a scrubber of the secrets in options, profiles, and variables with a secret's name."""
     from pytest_lmeval.redaction import Scrubber, secrets_in_environment
 
     option, spec = config.option, spec_of(config)
@@ -220,21 +211,21 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
     from pytest_lmeval.adapters.resolve import scrubber_of
 
     models: list[tuple[str, Mapping[str, Any]]] = [(of, {}) for _, of in option.lm_models]
-    # The two may be of one name, with options of their own.
+    # Judge and user may have the same spec, with different options.
     others = [(option.lm_judge or "", dict(option.lm_judge_arg)), (option.lm_user or "", {})]
     specs = [*models, *others, (spec, dict(option.lm_adapter_arg))]
     try:
         known = scrubber_of(specs, config.rootpath)
-    except LmevalError:  # of a profile that cannot be read: making the adapter says so
+    except LmevalError:  # an unreadable profile: making the adapter reports it
         known = scrubber_of(specs, None)
     known.learn(secrets_in_environment())
     return known
 
 
 def registry_of(config: pytest.Config) -> Registry:
-    """Return a registry of all that is built in, installed, in pyproject.toml and in the conftests loaded so far.
+    """Return the registry: built in, installed, from pyproject.toml and the conftests loaded so far.
 
-    It is made once, and again when a conftest file that registers something has been loaded since.
+    It is rebuilt when another conftest file that registers something has been loaded.
     """
     hooks = len(config.hook.pytest_lmeval_register.get_hookimpls())
     made = config.stash.get(_REGISTRY, None)
@@ -244,8 +235,8 @@ def registry_of(config: pytest.Config) -> Registry:
 
 
 class _Made(NamedTuple):
-    registers: Sequence[Callable[[Registry], Any]]  # those that pyproject.toml names
-    fixed: Registry  # what holds whatever conftest files are loaded: to look through what is installed takes a while
+    registers: Sequence[Callable[[Registry], Any]]  # named in pyproject.toml
+    fixed: Registry  # without conftest files; kept, as scanning installed packages is slow
     registry: Registry
     hooks: int
 
@@ -255,13 +246,13 @@ def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
     registry = fixed.copy()
     try:
         _own_register(config, registers)(registry=registry)
-    except SystemExit as error:  # pytest would end with an internal error
+    except SystemExit as error:  # else an internal error of pytest
         raise UsageError(f"the hook pytest_lmeval_register called sys.exit({error.code!r})") from error
     return _Made(registers, fixed, registry, hooks)
 
 
 def _own_register(config: pytest.Config, registers: Sequence[Callable[[Registry], Any]]) -> Any:
-    """Return the hook without what pyproject.toml names, too: a conftest file, or a function that one imports."""
+    """Return the hook without the implementations that pyproject.toml names, too."""
     done = {register.__code__ for register in registers if hasattr(register, "__code__")}
     hook = config.hook.pytest_lmeval_register
     twice = [each.plugin for each in hook.get_hookimpls() if getattr(each.function, "__code__", None) in done]
@@ -280,7 +271,6 @@ def _fixed(config: pytest.Config) -> tuple[Sequence[Callable[[Registry], Any]], 
 
 
 _REGISTRY = pytest.StashKey[_Made]()
-_NUMBERS = pytest.StashKey[dict[str, dict[str, float]]]()
 _SCRUBBER = pytest.StashKey["Scrubber"]()
 _RESOLVED = pytest.StashKey["Resolved"]()
 OWN.add(_RESOLVED)

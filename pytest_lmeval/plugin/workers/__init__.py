@@ -1,1 +1,1 @@
-"""What differs where pytest-xdist runs: who gets which batch, and what workers send."""
+"""Support pytest-xdist: hand out batches to workers, and keep their messages small."""

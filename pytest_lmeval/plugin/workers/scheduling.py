@@ -1,6 +1,6 @@
-"""Hands whole batches to xdist workers, so that a batch is asked by one process, once.
+"""Hand whole batches to xdist workers, so that one process asks a batch, once.
 
-The controller has no items: the plan is made from the node ids alone, by the same function that the workers use.
+The controller has no items: it plans from the node ids, with the same function as the workers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_lmeval.plugin.settings.models import label_in
 from pytest_lmeval.run.plan import plan_batches
 
 SCHEDULER: pytest.StashKey[BatchScheduling] = pytest.StashKey()
-"""Where the controller keeps its scheduler."""
+"""The controller's scheduler."""
 _MAX_CRASHES = 2
 
 
@@ -30,7 +30,7 @@ class BatchScheduling:
         self.config = config
         self._batch_size: int = config.option.lm_batch_size
         self._expected = expected_workers(config)
-        # A worker starts an item only when it knows the next one.
+        # A worker starts an item only when it has the next one.
         share: int = config.option.lm_concurrency // max(1, self._expected)
         self._low_water = max(2, self._batch_size, share)
         self._collections: dict[Worker, Sequence[str]] = {}
@@ -44,38 +44,38 @@ class BatchScheduling:
 
     @property
     def nodes(self) -> list[Worker]:
-        """The workers that may be given work."""
+        """The active workers."""
         return list(self._pending)
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether enough workers have said what they collected."""
+        """True if enough workers have reported their collections."""
         return self._ids is not None or len(self._collections) >= self._expected
 
     @property
     def tests_finished(self) -> bool:
-        """Whether no more work will be handed out, and no worker holds more than the item it may be waiting on."""
+        """True if nothing is left to hand out, and each worker holds at most the item that it may be waiting on."""
         if not self.collection_is_completed or self._units:
             return False
         return all(len(pending) < 2 for pending in self._pending.values())
 
     @property
     def has_pending(self) -> bool:
-        """Whether anything is left to run."""
+        """True if anything is left to run."""
         return bool(self._units) or any(self._pending.values())
 
     def add_node(self, node: Worker) -> None:
-        """Take a worker on."""
+        """Add a worker."""
         self._pending[node] = {}
 
     def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
-        """Note what a worker collected; a late worker must have collected the same."""
+        """Store a worker's collection; a late worker's must be the same."""
         if self._ids is not None:
             _check_same(self._ids, collection, node)
         self._collections[node] = collection
 
     def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
-        """Strike an item off, and refill its worker."""
+        """Remove a finished item, and refill its worker."""
         self._pending[node].pop(item_index, None)
         self._began[node] = time.monotonic()
         if self._is_stopping():
@@ -91,15 +91,14 @@ class BatchScheduling:
             self._feed(node)
 
     def remove_pending_tests_from_node(self, node: Worker, indices: Sequence[int]) -> None:
-        """Strike items off that a worker gave back."""
+        """Remove items that a worker gave back."""
         for index in indices:
             self._pending[node].pop(index, None)
 
     def remove_node(self, node: Worker) -> str | None:
-        """Let a worker go; return the node id of the item it died on, if it did.
+        """Remove a worker; return the node id of the item that crashed it, if any.
 
-        The rest of that item's batch is queued once more; after a second crash of the batch it is dropped: the run
-        then ends incomplete and names what was lost.
+        The rest of the item's batch is queued again; after a second crash it is dropped, and the run ends incomplete.
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)
@@ -110,7 +109,7 @@ class BatchScheduling:
             return None
         assert self._ids is not None
         if output_of(node) is not None:
-            # The worker exited by itself, as pytest.exit does: the run is to end.
+            # The worker exited by itself, as by pytest.exit: end the run.
             self._units.clear()
             return None
         crashed, rest = pending[0], pending[1:]
@@ -123,10 +122,10 @@ class BatchScheduling:
         return self._ids[crashed]
 
     def schedule(self) -> None:
-        """Hand out the first work; called again when a worker joined later."""
+        """Hand out the first work; called again when another worker joins."""
         if self._ids is None:
             self._plan()
-        # In turns, so that a short run is shared out too.
+        # In turns, to spread a short run.
         while sum(self._feed_one(node) for node in self.nodes):
             pass
         for node in self.nodes:
@@ -147,12 +146,12 @@ class BatchScheduling:
         return bool(maxfail and worker_failures(self.config) >= maxfail)
 
     def _take_back(self) -> None:
-        # The workers' own end of the run is queued behind what they hold. One by one: of a list of which any item has
-        # begun, a worker gives none back. The first two are begun, or about to.
+        # The workers' own shutdown is queued behind their items. One by one: a worker gives nothing back of a list with
+        # an item that has begun. The first two have, or are about to.
         self._units.clear()
         for node, pending in self._pending.items():
             for index in list(pending)[2:]:
-                with contextlib.suppress(OSError):  # it has died, and begins nothing more
+                with contextlib.suppress(OSError):  # it has died
                     node.send_steal([index])
 
     def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
@@ -165,7 +164,7 @@ class BatchScheduling:
         while self._feed_one(node):
             pass
         if self._takes_work(node) and not self._units and len(self._pending[node]) < 2:
-            # Nothing follows: let it run its last item.
+            # Let it run its last item.
             node.shutdown()
 
     def _feed_one(self, node: Worker) -> bool:
@@ -175,7 +174,7 @@ class BatchScheduling:
         try:
             node.send_runtest_some(unit)
         except OSError:
-            # It has died, of which xdist will hear: only then can another worker take its place.
+            # It has died: xdist will notice, and only then replace it.
             self._unreachable.add(node)
             self._units.appendleft(unit)
             return False
@@ -185,7 +184,7 @@ class BatchScheduling:
         return True
 
     def longest(self) -> tuple[str, float] | None:
-        """Return the node id of the test that has run longest of those that workers run, and since when; else None."""
+        """Return the node id and start of the longest-running test of the workers; None without one."""
         running = {node: next(iter(pending)) for node, pending in self._pending.items() if pending}
         if self._ids is None or not running:
             return None
@@ -198,11 +197,11 @@ class BatchScheduling:
 
 
 def _group(nodeid: str, index: int, config: pytest.Config) -> str | int:
-    # A plain test is a group of its own, and an eval function's example: their indices are unique.
+    # A plain test, or an eval function's example, is a group of its own: its index is unique.
     file = nodeid.partition("::")[0]
     if not is_example_id(nodeid, config) or is_plain_python(Path(file)):
         return index
-    # Of several models each has batches of its own.
+    # Each model has its own batches.
     return f"{file}[{label_in(nodeid, config)}]"
 
 
@@ -214,5 +213,5 @@ def _check_same(expected: Sequence[str], collected: Sequence[str], node: Worker)
         (number for number, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(collected))
     )
     one, other = ((ids[number] if number < len(ids) else "nothing") for ids in (expected, collected))
-    detail = f"item {number} is {other}, where another worker has {one}"
+    detail = f"item {number} is {other}; another worker has {one}"
     raise pytest.UsageError(f"worker {node.gateway.id} collected other items than the other workers: {detail}")

@@ -175,7 +175,7 @@ def test_without_an_adapter_an_eval_that_is_asked_for_is_a_usage_error(
     project.copy("eval_fates")
     result = project.run_pytest(*options)
     assert 4 == result.ret
-    assert "no adapter: say which model to ask with --lm-adapter=SPEC" in result.stderr.str()
+    assert "no adapter: name the model with --lm-adapter=SPEC" in result.stderr.str()
 
 
 @pytest.mark.parametrize("processes", BOTH)

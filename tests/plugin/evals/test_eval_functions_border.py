@@ -69,19 +69,19 @@ NEVER_RUN = {
     "unittest": (
         "import unittest\n\nclass TestX(unittest.IsolatedAsyncioTestCase):\n"
         "    @eval_task('x')\n    async def test_x(self):\n        assert 0\n",
-        "TestX.test_x: unittest runs the methods of a TestCase itself",
+        "TestX.test_x: unittest calls the methods of a TestCase itself",
     ),
     "static": (
         "class TestX:\n    @staticmethod\n    @eval_task('x')\n    def test_x():\n        assert 0\n",
-        "TestX.test_x: eval_task goes on a plain method: take @staticmethod off it",
+        "TestX.test_x: eval_task needs a plain method: remove @staticmethod",
     ),
     "class method": (
         "class TestX:\n    @classmethod\n    @eval_task('x')\n    def test_x(cls):\n        assert 0\n",
-        "TestX.test_x: eval_task goes on a plain method: take @classmethod off it",
+        "TestX.test_x: eval_task needs a plain method: remove @classmethod",
     ),
     "no test": (
         "@eval_task('x')\ndef evaluate(lm):\n    assert 0\n",
-        "evaluate is no test to pytest, so eval_task('x')",
+        "evaluate is not a test for pytest, so eval_task('x')",
     ),
 }
 
@@ -133,9 +133,9 @@ def test_a_row_is_a_copy_for_each_call_and_what_cannot_be_copied_is_named_once(p
     result = run_tests(project, SHARED, "--lm-repeats=3")
     assert 0 == result.ret, result.stdout.str()
     assert {"passed"} == {record["status"] for record in project.examples().values()}
-    told = [line for line in result.outlines if "passed as it is" in line]
+    told = [line for line in result.outlines if "in a row is not copied" in line]
     assert [
-        f"{task}: a _thread.lock in a row is passed as it is: all calls share it, so none may change it"
+        f"{task}: a _thread.lock in a row is not copied: all calls share it, so none may change it"
         for task in ("grown too", "grown", "prepared")
     ] == sorted(told)
 

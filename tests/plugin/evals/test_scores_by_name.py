@@ -190,7 +190,7 @@ def test_a_task_that_is_called_as_a_named_score_is_a_collection_error(project: P
     project.write(f"tests/test_{names['b']}.py", PLAIN.replace('"one"', '"support.polite"'))
     code, output = scored(project)
     assert 2 == code
-    assert "the score 'polite' of 'support' is on the board as support.polite, and so is a task" in output
+    assert "the score 'polite' of 'support' and a task would both be support.polite on the board" in output
 
 
 def test_a_task_that_is_called_as_a_recorded_score_is_doubtful(project: Project) -> None:

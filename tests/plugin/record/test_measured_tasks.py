@@ -228,7 +228,7 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_
     merged.stdout.fnmatch_lines(
         [
             "*binary: no score: its metric 'recall' was not worked out*",
-            "its own metrics were not computed: binary: tasks/binary.yaml: not what the shards ran*",
+            "its own metrics were not computed: binary: tasks/binary.yaml: differs from the file that the shards ran*",
         ]
     )
 

@@ -63,7 +63,7 @@ def test_a_part_is_gated_as_without_that_baseline_which_is_said(
     result = compared.run(*chosen)
     result.assert_outcomes(passed=passed, deselected=4 if chosen[0] == "-k" else 0)
     assert "examples" == compared.board(reports)["gate"]["mode"]
-    result.stdout.fnmatch_lines(["ini lm_baseline: not compared, * chooses a part; *"])
+    result.stdout.fnmatch_lines(["ini lm_baseline: not compared, * selects examples; *"])
     result = compared.run(*chosen, "--lm-baseline=base.json")
     assert "baseline" == compared.board(reports)["gate"]["mode"]
 

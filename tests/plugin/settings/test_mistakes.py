@@ -239,7 +239,7 @@ MISTAKES = {
         1,
         ("required: eval_type", "did you mean 'evaluate' by 'evalute'?"),
     ),
-    "no adapter": command("pytest tasks", 4, "no adapter: say which model to ask with --lm-adapter=SPEC"),
+    "no adapter": command("pytest tasks", 4, "no adapter: name the model with --lm-adapter=SPEC"),
     "bare pytest": command("pytest", 5, "the tasks in tasks were not collected", "pytest tasks --lm-adapter=SPEC"),
     "adapter without model": command("pytest tasks --lm-adapter=openai", 4, "needs the model's name: openai:MODEL"),
     "adapter is a file": command("pytest tasks --lm-adapter=model.py:Model", 4, "a name, not a path: model:Model"),
@@ -320,7 +320,7 @@ MISTAKES = {
     "hook in a test file": command(
         "pytest test_own.py -Wdefault",
         0,
-        "pytest_lmeval_register is a hook: pytest calls it in a conftest.py or a plugin, and never in a test file",
+        "pytest_lmeval_register is a hook: pytest calls it in a conftest.py or a plugin, never in a test file",
         **{"test_own.py": f"{OWN_METRIC}\ndef test_it():\n    pass\n"},
     ),
     "key of a judge": command(
@@ -359,7 +359,7 @@ MISTAKES = {
         1,
         (
             "unknown metric 'own_metric'",
-            "conftest.py registers names for runs of pytest alone",
+            "conftest.py registers names for runs of pytest only",
             "[tool.lmeval] plugins",
         ),
     ),

@@ -36,7 +36,7 @@ def test_a_run_of_some_examples_leaves_the_board_of_the_whole_run_and_says_where
     assert whole == [path.read_bytes() for path in _files(project)]
     ran.stdout.fnmatch_lines(
         [
-            "the board of the whole run stays where it is: the reports of this selection are in reports/selection",
+            "reports of this selection: reports/selection; the whole run's board is unchanged",
             "leaderboard: reports/selection/leaderboard.json",
         ]
     )

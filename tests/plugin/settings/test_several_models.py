@@ -134,7 +134,7 @@ def test_a_run_that_picks_leaves_what_a_whole_run_wrote(several: Project) -> Non
     folders = [model["folder"] for model in comparison(several, "reports/selection")["models"]]
     assert ["../C", "../B/selection"] == folders
     alone = several.run_pytest("--lm-adapter=models:Good", "-k", "e5")
-    alone.stdout.fnmatch_lines(["the board of the whole run stays where it is: *reports/selection"])
+    alone.stdout.fnmatch_lines(["reports of this selection: *reports/selection; the whole run's board is unchanged"])
     assert whole == written()
     # A whole run of one model leaves no comparison of an older run beside its board.
     several.run_pytest("--lm-adapter=models:Good")
@@ -256,7 +256,7 @@ def test_a_baseline_is_one_file_for_all_or_a_folder_with_labels(several: Project
 def test_a_baseline_that_several_models_would_write_or_remove_is_refused(several: Project) -> None:
     ran = several.run_pytest(*TWO, "--lm-baseline=base.json", "--lm-update-baseline")
     assert 4 == ran.ret
-    ran.stderr.fnmatch_lines(["*base.json is one file, and 2 models would write it: name a folder*"])
+    ran.stderr.fnmatch_lines(["*2 models would write the same file *base.json: name a folder*"])
     assert 0 == several.run_pytest("--lm-adapter=models:Good", "--lm-include-per-example").ret
     board = (several.path / "reports/leaderboard.json").read_bytes()
     ran = several.run_pytest(*TWO, "--lm-baseline=reports/leaderboard.json")
@@ -345,7 +345,9 @@ def test_a_parametrised_fixture_is_a_usage_error_that_names_the_option(several: 
     )
     ran = several.run_pytest("tasks")
     assert 4 == ran.ret
-    ran.stderr.fnmatch_lines(["*conftest.py:2: the fixture lm_adapter is parametrised*--lm-adapter=LABEL=SPEC*"])
+    ran.stderr.fnmatch_lines(
+        ["*conftest.py:2: the fixture lm_adapter must not be parametrised*--lm-adapter=LABEL=SPEC*"]
+    )
 
 
 def test_one_model_needs_no_label_and_may_have_one(several: Project) -> None:

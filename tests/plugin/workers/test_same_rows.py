@@ -109,7 +109,7 @@ def test_a_prompt_of_a_task_file_that_differs_between_workers_is_refused(project
 def test_values_that_are_no_json_are_compared_by_type_and_the_run_says_so(project: Project) -> None:
     values = "'o': Thing(), 's': {*other}, 'f': lambda: 1, 't': datetime.datetime.now(), 'n': float('nan')"
     evals(project, f"[{{'q': 1, {values}}}]")
-    says = "x: the workers' rows hold values that are no JSON (Thing, datetime, function, set), which were compared"
+    says = "x: the workers' rows hold values that are not JSON (Thing, datetime, function, set); only their types"
     assert 0 == project.run("-n2").ret
     assert 1 == sum(says in remark for remark in project.board()["remarks"])
     assert 0 == project.run("-n1").ret

@@ -1,6 +1,6 @@
-"""What reports, warnings and files show: fit to be sent and printed, and without the secrets that the run knows.
+"""Hide secrets in reports, warnings and files, and escape text that a terminal or CI runner would obey.
 
-A report whose text holds a lone surrogate cannot be encoded: under xdist the failure would be lost, and the run green.
+Lone surrogates are escaped, too: xdist cannot send a report with one, and would lose the failure.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import linecache
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,42 +19,41 @@ from pytest_lmeval.plugin.settings.settings import scrubber_of_run
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import printable
 
-_NAME = "lmeval-discretion"
+_NAME = "lmeval-secrets"
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def be_discreet(config: pytest.Config) -> None:
-    """Have secrets hidden in all that is shown and written, if there are any."""
+def hide_secrets(config: pytest.Config) -> None:
+    """Hide secrets, if the run knows any, in all output and files."""
     if scrubber_of_run(config) and not config.pluginmanager.hasplugin(_NAME):
-        config.pluginmanager.register(Discretion(config), _NAME)
+        config.pluginmanager.register(_HideSecrets(config), _NAME)
 
 
 def clean(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Make the report of any test fit to be sent and shown; of one of ours also what might give orders."""
+    """Make the report of any test safe to send and show; escape commands in that of an example."""
     _change(report, _escaped)
     _change_properties(report, _escaped)
-    make_discreet(report, scrubber_of_run(item.config))
+    scrub_report(report, scrubber_of_run(item.config))
     if hasattr(item, "task"):
-        make_harmless(report)
+        escape_commands(report)
 
 
 def clean_collected(report: pytest.CollectReport, collector: pytest.Collector) -> None:
-    """Make the report of what was collected fit to be shown."""
-    make_discreet(report, scrubber_of_run(collector.config))
+    """Make the report of a collector safe to show."""
+    scrub_report(report, scrubber_of_run(collector.config))
     if hasattr(collector, "task_name"):
-        make_harmless(report)
+        escape_commands(report)
 
 
 def hide_in_output(item: pytest.Item) -> None:
-    """Hide in the captured output of a test, of which its reports are made, the secrets that the run knows."""
-    # Without it the reports are scrubbed all the same.
+    """Hide secrets in the captured output of a test, from which its reports are made."""
     sections, scrubber = report_sections(item), scrubber_of_run(item.config)
     if scrubber:
         sections[:] = [(when, name, scrubber.scrub(text)) for when, name, text in sections]
 
 
-class Discretion:
-    """Hides the secrets of a run in warnings, in the reason of its end, and in files of other plugins."""
+class _HideSecrets:
+    """Hides secrets in warnings, in the reason for the session's end, and in files of other plugins."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -73,8 +72,9 @@ class Discretion:
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
         scrubber = scrubber_of_run(self._config)
-        for phase in _phases(json_report):
-            phase.update({"log": scrubber.scrub_all(phase["log"])} if "log" in phase else {})
+        for phase in (each for test in json_report.get("tests", ()) for each in test.values()):
+            if isinstance(phase, dict) and "log" in phase:
+                phase["log"] = scrubber.scrub_all(phase["log"])
         json_report.update(scrubber.scrub_answer(dict(json_report)))
 
     @pytest.hookimpl(tryfirst=True)
@@ -82,27 +82,21 @@ class Discretion:
         change_suites(self._config, scrubber_of_run(self._config).scrub_answer)
 
 
-def _phases(json_report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a JSON report has of set-up, call and tear-down of each test."""
-    for test in json_report.get("tests", ()):
-        yield from (phase for phase in test.values() if isinstance(phase, dict))
-
-
-def make_discreet(report: Any, scrubber: Scrubber) -> None:
-    """Hide in ``report``, of any test or of what was collected, the secrets that the run knows."""
+def scrub_report(report: Any, scrubber: Scrubber) -> None:
+    """Hide secrets in the report of a test or collector."""
     if scrubber:
         _change(report, scrubber.scrub)
         if hasattr(report, "user_properties"):
             _change_properties(report, scrubber.scrub)
 
 
-def make_harmless(report: Any) -> None:
-    """Spell out in ``report`` what a terminal or a CI runner would obey, or fold the log at.
+def escape_commands(report: Any) -> None:
+    """Escape in ``report`` everything that a terminal or a CI runner would interpret.
 
-    ``report`` is the TestReport of an example or the CollectReport of a task file. Prompts and answers get into it
-    through what metrics and adapters print, log and raise.
+    ``report`` is the TestReport of an example or the CollectReport of a task file. Metrics and adapters print, log and
+    raise prompts and answers.
     """
-    # A log that is captured has the colours of pytest.
+    # A captured log has pytest's colours.
     report.sections = [(name, _COLOR.sub("", text)) for name, text in report.sections]
     _change(report, partial(printable, folds=False))
 
@@ -116,7 +110,7 @@ def _change(report: Any, change: Callable[[str], str]) -> None:
         report.longrepr = (path, line, change(reason))
     elif report.longrepr is not None:
         crash = crash_of(report)
-        if crash is not None:  # the short summary has the bare message, without the mark before each line
+        if crash is not None:  # the short summary shows the bare message
             crash.message = change(crash.message)
         text = str(report.longrepr)
         if (shown := change(text)) != text:
@@ -128,8 +122,8 @@ def _change_properties(report: Any, change: Callable[[str], str]) -> None:
     report.user_properties = [(name, change(value) if isinstance(value, str) else value) for name, value in properties]
 
 
-def make_warning_harmless(warning: warnings.WarningMessage) -> None:
-    """Spell out in a warning, which may quote a prompt or an answer, what would be obeyed or fold the log."""
+def escape_warning(warning: warnings.WarningMessage) -> None:
+    """Escape in a warning, which may quote a prompt or an answer, all that a terminal would interpret."""
     _change_warning(warning, lambda text: printable(_COLOR.sub("", text), folds=False))
 
 
@@ -137,7 +131,7 @@ def _change_warning(warning: warnings.WarningMessage, change: Callable[[str], st
     text = str(warning.message)
     if (shown := change(text)) != text:
         warning.message = shown
-    # Below the text is the line that warned.
+    # pytest shows the source line that warned below the text.
     line = linecache.getline(warning.filename, warning.lineno) if warning.line is None else warning.line
     if (shown := change(line)) != line:
         warning.line = shown

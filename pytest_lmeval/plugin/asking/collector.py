@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.errors import BadTaskFile, LmevalError
-from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking import turn
@@ -22,11 +21,11 @@ from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.asking.state import begin_spares
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import file_node, places
+from pytest_lmeval.plugin.collect.selecting import selected_places
 from pytest_lmeval.plugin.private.items import fixtures_of, import_package, is_set_up_once, note_parameter
 from pytest_lmeval.plugin.settings.models import COLLECTED
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path, unique
-from pytest_lmeval.types import Example
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
@@ -162,7 +161,8 @@ class TaskFile(pytest.Module):
 
     def _items(self, task: Task, names: set[str], prefix: str) -> Iterator[ExampleItem]:
         fixtureinfo, labels = None, [label for label, _ in self.config.option.lm_models] or [""]
-        for example in _selected(task, self.config.option):
+        for place in selected_places(self.config, task.name, len(task.examples)):
+            example = task.examples[place]
             name = unique(item_name(prefix + example.id), names)
             for label in labels:
                 item = self._item(name, label, fixtureinfo)
@@ -205,10 +205,3 @@ def _paused_gc() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _selected(task: Task, option: Any) -> Sequence[Example]:
-    if option.lm_limit is None and option.lm_sample is None:
-        return task.examples
-    wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
-    return [task.examples[place] for place in wanted.used(task.name, len(task.examples))]

@@ -176,11 +176,6 @@ def _on_data(folders: Sequence[Path], here: Path) -> str:
     return f"; {first} is data: lmeval init --from {shlex.quote(first)} makes a task of it"
 
 
-def asks_for_run(config: pytest.Config) -> bool:
-    """Return True, before anything is collected, if the user asked for a run of tasks."""
-    return not config.option.collectonly and places(config).asks_for_run()
-
-
 def is_plain_python(path: Path) -> bool:
     """Return True for a Python file whose name rules out tasks; pytest asks about every file of a project."""
     return path.suffix == ".py" and not path.name.startswith("task_")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_lmeval.errors import LmevalError
-from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
@@ -20,6 +19,7 @@ from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.asking.state import begin_spares
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import is_function
+from pytest_lmeval.plugin.collect.selecting import selected_places
 from pytest_lmeval.plugin.evals.item import EvalItem, follow, session_of
 from pytest_lmeval.plugin.private.items import (
     arguments_of,
@@ -80,12 +80,8 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
         data = rows_of(task, collector.path.parent)
     except LmevalError as error:
         _refuse(collector, f"{collector.path.name}: {error}")
-    option, kept = collector.config.option, data
-    places: Sequence[int] = range(len(data.rows))
-    if option.lm_limit is not None or option.lm_sample is not None:
-        wanted = LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed)
-        places = wanted.used(task.name, len(data.rows))
-        kept = data.at(places)
+    places = selected_places(collector.config, task.name, len(data.rows))
+    kept = data.at(places)
     if scrubber := scrubber_of_run(collector.config):
         ids = EvalNames(scrubber)
         kept = DataRows(kept.rows, [ids.id(each) for each in kept.ids], kept.path, kept.sha256)

@@ -41,8 +41,8 @@ class Shared:
 
     def __init__(self, config: pytest.Config) -> None:
         is_routed = is_capturing(config)
-        self._unwrap = wrap_captured(config, routed) if is_routed else _nothing
-        self.loop = Loop(route_prints if is_routed else _nothing)
+        self._unwrap = wrap_captured(config, routed) if is_routed else lambda: None
+        self.loop = Loop(route_prints if is_routed else lambda: None)
         self.users = 0
         self._endpoint: Endpoint | None = None
         self._making = threading.Lock()
@@ -204,10 +204,6 @@ def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None)
     name = "" if judge is None else judge.name
     note = None if run.journal is None else partial(run.journal.note, key=key, judge=name)
     return Asker(engine, loop, known, note, key)
-
-
-def _nothing() -> None:
-    return None
 
 
 _SHARED = pytest.StashKey[Shared]()

@@ -60,7 +60,9 @@ class Progress:
             return
         self._said = now
         self._waited_for = waits_for
-        text = self._described(in_flight, now)
+        results, total = self._received.results, len(self._received.expected)
+        errors = sum(result.is_error for result in results.values())
+        text = describe(len(results), total, errors, in_flight, now - self._started, self._received.usage)
         if isinstance(wait, Wait) and waits_for:
             text += f"; waiting {_duration(wait.seconds)} {waits_for}"
         elif isinstance(wait, LongestTest) and now - wait.began >= _WORTH_SAYING_S:
@@ -70,12 +72,6 @@ class Progress:
             self._write(_BELOW.format(text))
         else:
             self._write(f"\n{text}\n")
-
-    def _described(self, in_flight: int | None, now: float) -> str:
-        received = self._received
-        errors = sum(result.is_error for result in received.results.values())
-        total = len(received.expected)
-        return describe(len(received.results), total, errors, in_flight, now - self._started, received.usage)
 
     def clear(self) -> None:
         """Clear the line on the terminal."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_lmeval.errors import INCOMPLETE
-from pytest_lmeval.plugin.collect.locate import asks_for_run, is_example, is_example_id
+from pytest_lmeval.plugin.collect.locate import is_example, is_example_id, places
 from pytest_lmeval.plugin.common.report import Notes
 from pytest_lmeval.plugin.private.reports import end_capture, kept_reports, show_internal_error
 from pytest_lmeval.plugin.private.workers import is_controller
@@ -51,7 +51,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
-        self._is_asked = asks_for_run(self.config)
+        self._is_asked = not self.config.option.collectonly and places(self.config).asks_for_run()
         if self._is_asked:
             self._guard.install()
         if self._is_asked and is_controller(self.config):

@@ -103,7 +103,9 @@ class RunRecord:
         return self._scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
-        """Start the ledger and move aside older reports; raise pytest.UsageError for an unusable report dir."""
+        """Start the ledger, once, and move aside older reports; raise pytest.UsageError for an unusable report dir."""
+        if self.is_open:
+            return
         resume = self.config.option.lm_resume and self.resumption.goes_on
         try:
             header = {"timestamp": self._started, "asking": self._files.asking, "manifest": self.manifest}
@@ -359,7 +361,7 @@ class Records:
             for record in due:
                 with_usage_errors(record.ledger.claim)
             for record in due:
-                self._open(record)
+                record.open_ledger()
             if self.are_several:
                 with_usage_errors(partial(set_aside_reports, self.folder, report_dir(self.config)))
         except BaseException:
@@ -367,16 +369,12 @@ class Records:
                 record.ledger.close(None)
             raise
 
-    def _open(self, record: RunRecord) -> None:
-        if not record.is_open:
-            record.open_ledger()
-
     def announce(self, nodeids: Sequence[str]) -> None:
         """Add examples that owe a result."""
         own = by_label(nodeids, self.config)
         for record in self.all:
             if found := own[record.label]:
-                self._open(record)
+                record.open_ledger()
                 record.received.announce(found)
 
     def add(self, report: WorkerReport) -> None:

@@ -118,16 +118,13 @@ def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) 
     from pytest_lmeval.plugin.collect.locate import why_nothing
 
     deselected = len((kept_reports(config) or {}).get("deselected", ()))
-    if deselected and (chosen := [f"{name} {value!r}" for name, value in _chosen_by(config) if value]):
+    options = (("-k", config.option.keyword), ("-m", config.option.markexpr)) if spec_of(config) else ()
+    if deselected and (chosen := [f"{name} {value!r}" for name, value in options if value]):
         reason = f"{' and '.join(chosen)} matches none of {deselected}: pytest --collect-only -q lists the tests"
     else:
         reason = "" if deselected else why_nothing(config)
     if reason and terminal.config.option.verbose >= -1:
         _say(terminal, f"lmeval: {reason}", yellow=True)
-
-
-def _chosen_by(config: pytest.Config) -> tuple[tuple[str, str], ...]:
-    return (("-k", config.option.keyword), ("-m", config.option.markexpr)) if spec_of(config) else ()
 
 
 def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:

@@ -36,7 +36,7 @@ def report_runs(config: pytest.Config) -> None:
 
 
 class WorkerNeeds:
-    """Tells workers what the controller's plugins need, and restores what they did not send."""
+    """Sends workers the needs of the controller's plugins, and calls the hooks of events that they did not send."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -21,9 +21,9 @@ from pytest_lmeval.plugin.asking.item import ExampleItem, run_example
 from pytest_lmeval.plugin.asking.state import begin_spares
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import file_node, places
-from pytest_lmeval.plugin.collect.selecting import selected_places
 from pytest_lmeval.plugin.private.items import fixtures_of, import_package, is_set_up_once, note_parameter
 from pytest_lmeval.plugin.settings.models import COLLECTED
+from pytest_lmeval.plugin.settings.settings import selected_places
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import item_name, node_path, unique
 

@@ -153,8 +153,10 @@ class ExampleItem(ScoredItem):
         state = self.run_state
         if state.ahead is not None:
             state.ahead.skip_to(self.position)
-        values = (of_model(self.funcargs[name], self.label) for name in _FIXTURES)
-        adapter, judge, engine, render, sandbox = values
+        given = [self.funcargs[name] for name in _FIXTURES]
+        if self.label:
+            given = [of_model(value, self.label) for value in given]
+        adapter, judge, engine, render, sandbox = given
         run = state.run
         if other := other_adapter(adapter, engine) or (self.label and run.stopped):
             # The other models go on.

@@ -27,14 +27,6 @@ _Key = tuple[str, str]
 _ADDRESS = re.compile(r"[ -]at[ -]0x[0-9a-fA-F]+")
 
 
-def selected_places(config: pytest.Config, task: str, count: int) -> Sequence[int]:
-    """Return which of a task's ``count`` examples ``--lm-limit`` and ``--lm-sample`` select, by their places."""
-    from pytest_lmeval.formats.task import LoadOptions
-
-    option = config.option
-    return LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed).used(task, count)
-
-
 def note_ini_marks(config: pytest.Config) -> None:
     """Record the marks of the ini file before plugins add theirs."""
     config.stash[_IN_INI] = _names(config)

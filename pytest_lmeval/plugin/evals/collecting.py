@@ -19,7 +19,6 @@ from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.asking.state import begin_spares
 from pytest_lmeval.plugin.collect.collected import collected, repeated_by_plugin
 from pytest_lmeval.plugin.collect.locate import is_function
-from pytest_lmeval.plugin.collect.selecting import selected_places
 from pytest_lmeval.plugin.evals.item import EvalItem, follow, session_of
 from pytest_lmeval.plugin.private.items import (
     arguments_of,
@@ -29,7 +28,7 @@ from pytest_lmeval.plugin.private.items import (
     show_parameters_as,
 )
 from pytest_lmeval.plugin.settings.models import labels_of
-from pytest_lmeval.plugin.settings.settings import scrubber_of_run
+from pytest_lmeval.plugin.settings.settings import scrubber_of_run, selected_places
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.text import item_name, node_name, node_path, unique
 from pytest_lmeval.types import Example

@@ -122,6 +122,16 @@ def load_options(config: pytest.Config) -> LoadOptions:
     )
 
 
+def selected_places(config: pytest.Config, task: str, count: int) -> Sequence[int]:
+    """Return the places of those of a task's ``count`` examples that ``--lm-limit`` and ``--lm-sample`` select."""
+    option = config.option
+    if option.lm_limit is None and option.lm_sample is None:
+        return range(count)
+    from pytest_lmeval.formats.task import LoadOptions
+
+    return LoadOptions(limit=option.lm_limit, sample=option.lm_sample, seed=option.lm_seed).used(task, count)
+
+
 def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
     """Return the values of ``--lm-config``, a mapping for each variant of a task."""
     given = config.option.lm_config

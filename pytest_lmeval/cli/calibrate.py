@@ -10,7 +10,6 @@ from pytest_lmeval.arguments import whole
 from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
 from pytest_lmeval.compare.calibrate import Calibration, TaskNoise, calibrate
 from pytest_lmeval.compare.flipping import Flipping, flipping
-from pytest_lmeval.compare.needed import Needed
 from pytest_lmeval.records.runfile import read_run
 from pytest_lmeval.report.tables import columns, percent, score_text
 from pytest_lmeval.text import printable
@@ -55,7 +54,7 @@ def _lines(found: Calibration) -> list[str]:
     rows = [_row(noise) for noise in (*found.tasks, found.overall)]
     lines = [printable(f"note: {note}", keep="") for note in found.notes]
     lines += [*columns(_HEADINGS, rows, texts=1), "", *_alarm_lines(found), ""]
-    return lines + _needed_lines(found.needed, found)
+    return lines + _needed_lines(found)
 
 
 def _row(noise: TaskNoise) -> list[str]:
@@ -81,14 +80,14 @@ def _alarm_lines(found: Calibration) -> list[str]:
     ]
 
 
-def _needed_lines(needed: Sequence[Needed], found: Calibration) -> list[str]:
+def _needed_lines(found: Calibration) -> list[str]:
     rows = [
         (
             f"{100 * need.drop:g} point{'' if need.drop == 0.01 else 's'}",
             "not achievable" if need.repeats is None else str(need.repeats),
             f"{need.examples:,}",
         )
-        for need in needed
+        for need in found.needed
     ]
     asked = f"each asked {found.repeats} time(s)"
     lines = ["To detect a drop of the overall score with 80 % power takes either repeats or examples:", ""]

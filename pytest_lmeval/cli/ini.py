@@ -32,15 +32,11 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOptions:
     """Return the options that load the task files of ``paths``, and apply the project's limit on data sets."""
     apply_max_data_bytes(paths)
-    return LoadOptions(max_line_bytes=_max_line_bytes(paths), configs=tuple(configs), trusted=_trusted_paths(paths))
-
-
-def _max_line_bytes(paths: Iterable[Path]) -> int:
     file, options = pytest_options(paths)
-    found: int = Number(1, whole=True).of_option(
-        f"{file}: lm_max_line_bytes", options.get("lm_max_line_bytes", MAX_LINE_BYTES)
-    )
-    return found
+    given = options.get("lm_max_line_bytes", MAX_LINE_BYTES)
+    longest = Number(1, whole=True).of_option(f"{file}: lm_max_line_bytes", given)
+    trusted = _trusted_paths(file, options.get("lm_trusted_paths"))
+    return LoadOptions(max_line_bytes=longest, configs=tuple(configs), trusted=trusted)
 
 
 def apply_max_data_bytes(paths: Iterable[Path]) -> None:
@@ -53,10 +49,8 @@ def apply_max_data_bytes(paths: Iterable[Path]) -> None:
             raise UsageError(f"{file}: {error}") from None
 
 
-def _trusted_paths(paths: Iterable[Path]) -> tuple[Path, ...] | None:
+def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
     """Return the folders in ``lm_trusted_paths``, None for all."""
-    file, options = pytest_options(paths)
-    given = options.get("lm_trusted_paths")
     if given is None or file is None:
         return None
     named = shlex.split(given, comments=True) if isinstance(given, str) else given

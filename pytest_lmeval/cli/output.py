@@ -70,7 +70,7 @@ def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> 
     parser.add_argument(
         "--pair-by",
         choices=PAIR_BY,
-        help="what pairs examples of one id: all that decides the score (content), or that without the prompt (id); "
+        help="pair examples of equal id if all that decides the score is equal (content), or all but the prompt (id); "
         f"{default}content",
     )
 

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         type=level,
         default=ALPHA,
-        help="how often one of several equal models may be called worse (default 0.05)",
+        help="chance that one of several equal models is called worse (default 0.05)",
     )
     parser.add_argument(
         "--by",
@@ -60,19 +60,19 @@ def run(options: argparse.Namespace) -> int:
     found = rank(ranked, pair_by, options.alpha)
     ranking = found.to_json()
     selected = [{"selection": run.selection} for run in ranked if run.selection]
-    said = decision({"ranking": ranking, "reason": "", "models": selected})
+    verdict = decision({"ranking": ranking, "reason": "", "models": selected})
     if options.html:
         _write_page(options.html, entrants_of(ranked, pair_by), pair_by, options.alpha, is_by_config=is_by_config)
     if options.format == "json":
-        show_json({"decision": said, **ranking, "notes": notes})
+        show_json({"decision": verdict, **ranking, "notes": notes})
         return 0
     headings, rows, texts = _table(ranking)
     remarks = [*ranking_remarks(ranking, is_selection=bool(selected)), *notes]
     if options.format == "markdown":
         lines = table([escape_markdown(heading) for heading in headings], rows, texts)
-        show([f"**{escape_markdown(said)}**", "", *lines, *(f"- {escape_markdown(each)}" for each in remarks)])
+        show([f"**{escape_markdown(verdict)}**", "", *lines, *(f"- {escape_markdown(each)}" for each in remarks)])
     else:
-        show([said, "", *columns(headings, rows, texts), "", *(printable(each, keep="") for each in remarks)])
+        show([verdict, "", *columns(headings, rows, texts), "", *(printable(each, keep="") for each in remarks)])
     return 0
 
 

@@ -145,10 +145,7 @@ class DryRun:
         count: int,
         settings: RunSettings,
     ) -> None:
-        def make(spec: str) -> Any:
-            return resolve_adapter(spec, registry, {}, Path.cwd())
-
-        self._run = Run(settings, registry, make)
+        self._run = Run(settings, registry, lambda spec: resolve_adapter(spec, registry, {}, Path.cwd()))
         self._adapter = adapter
         self._judge = judge
         self.units = {task.name: [ExampleUnit(task, example) for example in task.examples[:count]] for task in tasks}
@@ -224,9 +221,9 @@ def _asked(request: Request) -> Any:
         talk = {"messages": _turns(request.messages)} if request.messages else {}
         return {**talk, "context": request.context, "continuation": request.continuation}
     assert isinstance(request, Generate)
-    said = {"prompt": request.prompt} if isinstance(request.prompt, str) else {"messages": _turns(request.prompt)}
+    asked = {"prompt": request.prompt} if isinstance(request.prompt, str) else {"messages": _turns(request.prompt)}
     choice = {"tool_choice": request.tool_choice} if request.tool_choice else {}
-    return {**said, **({"tools": [tool["name"] for tool in request.tools], **choice} if request.tools else {})}
+    return {**asked, **({"tools": [tool["name"] for tool in request.tools], **choice} if request.tools else {})}
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:

@@ -120,10 +120,10 @@ def _function_lines(result: ExampleResult) -> list[str]:
     scores = scores_text(result)
     steps = "\n".join(last_steps(result.details))
     answered = _block("output", output) if output else []
-    said = [*answered, *(_shown("scores", scores) if scores else [])]
+    lines = [*answered, *(_shown("scores", scores) if scores else [])]
     if reasons := reasons_of(result):
-        said += _block("judged", reasons)
-    return [*said, *(_shown("last steps", steps) if steps else [])]
+        lines += _block("judged", reasons)
+    return [*lines, *(_shown("last steps", steps) if steps else [])]
 
 
 def _verdict(result: ExampleResult) -> str:
@@ -157,21 +157,21 @@ def _turn(place: int, turn: Mapping[str, Any], thoughts: Iterator[str]) -> list[
     passed, details = turn.get("passed"), turn.get("details") or {}
     calls = expected_in(str(turn.get("metric")), details)
     verdict = "not scored" if passed is None else f"{'passed' if passed else 'FAILED'} ({turn.get('metric')})"
-    said = [f"user: {turn.get('user')}"]
+    lines = [f"user: {turn.get('user')}"]
     for entry in turn.get("said", ()):
         if _is_answer(entry) and (thought := next(thoughts, "")):
-            said.append(_folded("thoughts", thought).strip())
-        said.append(_said(entry))
+            lines.append(_folded("thoughts", thought).strip())
+        lines.append(_message(entry))
     if passed is False:
-        said += [f"targets: {' | '.join(map(repr, turn['targets']))}"] if turn.get("targets") else []
-        said += [f"expected calls: {', '.join(calls)}"] if calls else []
-        said += [f"{name}: {value}" for name, value in details.items() if not (calls and name == "expected")]
-    said += [str(turn["stopped"])] if turn.get("stopped") else []
-    text = "\n".join(_cut(each, 0) for each in said)
+        lines += [f"targets: {' | '.join(map(repr, turn['targets']))}"] if turn.get("targets") else []
+        lines += [f"expected calls: {', '.join(calls)}"] if calls else []
+        lines += [f"{name}: {value}" for name, value in details.items() if not (calls and name == "expected")]
+    lines += [str(turn["stopped"])] if turn.get("stopped") else []
+    text = "\n".join(_cut(each, 0) for each in lines)
     return _shown(f"turn {place}, {printable(verdict, keep='')}", text)
 
 
-def _said(entry: Any) -> str:
+def _message(entry: Any) -> str:
     if not isinstance(entry, Mapping):
         return ""
     calls = [f"{call.get('name')}({json.dumps(call.get('arguments'))})" for call in entry.get("calls", ())]

@@ -136,7 +136,7 @@ class ExampleItem(ScoredItem):
         return self.parent.shared is not None
 
     def begin_turn(self) -> None:
-        """Take the fixtures of the file."""
+        """Use the fixture values of the file."""
         self.funcargs.update(self.parent.shared or ())
 
     def setup(self) -> None:

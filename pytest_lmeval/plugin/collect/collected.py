@@ -47,7 +47,7 @@ class Collected:
         return registry_of(self._config)
 
     def may_read(self, path: Path, *, is_named: bool) -> bool:
-        """Tell whether any format, or a loader of the project, may read the file at ``path``."""
+        """Return True if a format, or a loader of the project, may read the file at ``path``."""
         if self._is_task_file(path) or (is_named and path.suffix in self.registry.formats):
             return True
         return bool(self.registry.loaders or self._config.hook.pytest_lmeval_load_task.get_hookimpls())

@@ -49,13 +49,13 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=None,
     )
-    parser.addini("lm_gate", "what decides about a run, as --lm-gate", default="")
-    parser.addini("lm_baseline", "run that whole runs are compared with, from the ini file's folder", default="")
-    parser.addini("lm_alpha", "how often a run that is no worse may fail, as --lm-alpha", default="")
-    parser.addini("lm_pair_by", "what pairs an example with the baseline's, as --lm-pair-by", default="")
+    parser.addini("lm_gate", "what fails a run, as --lm-gate", default="")
+    parser.addini("lm_baseline", "baseline of whole runs, relative to the ini file", default="")
+    parser.addini("lm_alpha", "share of unchanged runs that may fail, as --lm-alpha", default="")
+    parser.addini("lm_pair_by", "how examples pair with the baseline's, as --lm-pair-by", default="")
     parser.addini("lm_max_errors", "examples that may end in an error, as --lm-max-errors", default="")
-    parser.addini("lm_cache", "folder of answers, as --lm-cache; from the root of the project", default="")
-    paths = "[METHOD] PATH of requests to lm.base_url that go to the adapter's server as they are"
+    parser.addini("lm_cache", "folder of cached answers, as --lm-cache; relative to the project's root", default="")
+    paths = "[METHOD] PATH of requests to lm.base_url to forward unchanged to the adapter's server"
     parser.addini(
         "lm_threads", "run def functions of eval_task in threads (default: false)", type="bool", default=False
     )
@@ -90,11 +90,11 @@ _OPTIONS = [
         "--lm-batch-size", "requests per call of a batch adapter (default 8)", metavar="N", type=whole(1), default=8
     ),
     _option("--lm-repeats", "ask each example K times (default 1)", metavar="K", type=whole(1)),
-    _option("--lm-cache", "keep answers there, and ask nothing twice (ini: lm_cache)", metavar="DIR", type=given),
+    _option("--lm-cache", "cache answers in this folder (ini: lm_cache)", metavar="DIR", type=given),
     _option(
         "--lm-cache-mode",
-        "use (default): answers at temperature 0; sampled: all, by repeat; read-only: ask no model, what is not "
-        "there is an error; refresh: ask all again",
+        "use (default): answers at temperature 0; sampled: all, by repeat; read-only: ask no model, a missing "
+        "answer is an error; refresh: ask everything again",
         metavar="MODE",
         choices=CACHE_MODES,
     ),
@@ -182,7 +182,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-alpha",
-        "how often a run that is no worse may be called a regression (default 0.05; ini: lm_alpha)",
+        "share of unchanged runs that may be called a regression (default 0.05; ini: lm_alpha)",
         metavar="A",
         type=level,
     ),
@@ -198,7 +198,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-max",
-        "limit on what the answers of a task, or 'overall', take: p50_ms, p95_ms, ttft_p95_ms, "
+        "limit on the time, tokens or cost of a task's answers, or of 'overall': p50_ms, p95_ms, ttft_p95_ms, "
         "tokens_per_example, cost_per_example or cost; repeatable",
         metavar="NAME.FIELD=V",
         action="append",
@@ -207,8 +207,8 @@ _OPTIONS = [
     ),
     _option(
         "--lm-pair-by",
-        "what pairs an example with the baseline's of its id: all that decides its score (content, the default), "
-        "or that without the prompt (id), to compare prompts (ini: lm_pair_by)",
+        "pair examples of equal id if all that decides the score is equal (content, the default), or all but the "
+        "prompt (id), to compare prompts (ini: lm_pair_by)",
         metavar="content|id",
         choices=PAIR_BY,
     ),
@@ -226,7 +226,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-report-dir",
-        "where leaderboard.json, .md, report.html and ledger.jsonl go (default: reports below the root)",
+        "folder for leaderboard.json, .md, report.html and ledger.jsonl (default: reports below the root)",
         metavar="DIR",
         type=given,
     ),
@@ -238,7 +238,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-allow-bad-tasks",
-        "leave bad records out, with a warning, instead of refusing to run",
+        "skip bad records, with a warning, instead of refusing to run",
         action="store_true",
         also="--allow-bad-tasks",
     ),
@@ -252,16 +252,16 @@ _OPTIONS = [
     ),
     _option(
         "--lm-sandbox",
-        "how code that the model wrote is run: confined by the kernel (default on Linux), process: limits alone, "
-        "container: all of this is in one that may be thrown away",
+        "sandbox for code written by the model: confined by the kernel (default on Linux), process: limits only, "
+        "container: the whole run is in a disposable container",
         metavar="LEVEL",
         choices=SANDBOX_LEVELS,
         default="confined" if sys.platform == "linux" else "process",
     ),
     _option(
         "--lm-think-tags",
-        "what the model writes around its thoughts, which are no part of the answer (default <think>,</think>); "
-        "none keeps every text as it is",
+        "tags around the model's thoughts, which are not part of the answer (default <think>,</think>); none: keep "
+        "texts unchanged",
         metavar="OPEN,CLOSE",
         type=think_tags,
         default=THINK_TAGS,
@@ -269,7 +269,7 @@ _OPTIONS = [
     _option("--lm-judge", "the model that judges, as --lm-adapter names one", metavar="SPEC", type=given),
     _option(
         "--lm-user",
-        "the model that plays users whom eval functions and tasks talk with (default: the judge's)",
+        "the model that plays simulated users (default: the judge)",
         metavar="SPEC",
         type=given,
     ),

@@ -153,7 +153,7 @@ class ExampleItem(ScoredItem):
         state = self.run_state
         if state.ahead is not None:
             state.ahead.skip_to(self.position)
-        given = [self.funcargs[name] for name in _FIXTURES]
+        given: list[Any] = [self.funcargs[name] for name in _FIXTURES]
         if self.label:
             given = [of_model(value, self.label) for value in given]
         adapter, judge, engine, render, sandbox = given

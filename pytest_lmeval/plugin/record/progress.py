@@ -158,7 +158,7 @@ class _Workers:
         self._show = show
         scheduler = config.stash.get(SCHEDULER, None)
         # With a scheduler of xdist's own, every test is announced.
-        self._longest = (lambda: next(iter(self._running.items()), None)) if scheduler is None else scheduler.longest
+        self._longest = self._first if scheduler is None else scheduler.longest
         # Start times by node id, oldest first.
         self._running: dict[str, float] = {}
         call_when_idle(config, self._tick)
@@ -174,6 +174,9 @@ class _Workers:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str) -> None:
         self._running.pop(crashitem, None)
+
+    def _first(self) -> tuple[str, float] | None:
+        return next(iter(self._running.items()), None)
 
     def _tick(self) -> None:
         longest = self._longest()

@@ -104,8 +104,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
     """Return the fault of a task whose data are outside the project, or unreadable."""
-    from pytest_lmeval.data.beside import local_path
-    from pytest_lmeval.data.rows import BadRows
+    from pytest_lmeval.data.rows import BadRows, local_path
     from pytest_lmeval.formats.declarative.faults import Fault
 
     definition = document["definition"]
@@ -123,8 +122,7 @@ def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
 def _dataset(path: Path, document: Mapping[str, Any]) -> tuple[list[Any], dict[Path, bytes]]:
     from pydantic import ValidationError
 
-    from pytest_lmeval.data.beside import read_data
-    from pytest_lmeval.data.rows import BadRows
+    from pytest_lmeval.data.rows import BadRows, read_data
     from pytest_lmeval.formats.declarative.faults import Fault, validation_faults
     from pytest_lmeval.formats.declarative.models.task import DatasetFile
 

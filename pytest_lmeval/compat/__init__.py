@@ -1,1 +1,1 @@
-"""What task files written for other frameworks import, a package for each."""
+"""The names that task files of other frameworks import, a package for each framework."""

@@ -1,1 +1,1 @@
-"""Data files to rows."""
+"""Readers of data files, and the splits of data sets."""

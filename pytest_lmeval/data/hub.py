@@ -1,4 +1,4 @@
-"""Data through the ``datasets`` library: names on its hub, and what it saved to disk. Imported when it is needed."""
+"""Data through the ``datasets`` library: names on its hub, and saved data sets. Imported on demand."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pytest_lmeval.errors import RecordRefused
 
 
 def load(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
-    """Return what ``datasets.load_dataset`` does; raise RecordRefused where it cannot."""
+    """Return the result of ``datasets.load_dataset``; raise RecordRefused if it fails."""
     datasets = _datasets(path)
     return _called(path, lambda: datasets.load_dataset(path, name, split=split, **options))
 
 
 def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Mapping[str, Splits]:
-    """Return the splits of each subject, where the hub has a configuration for each, else the splits of ``""``."""
+    """Return the splits of each subject if the hub has a configuration for each, else the splits of ``""``."""
     datasets = _datasets(path)
     configs = _called(path, lambda: datasets.get_dataset_config_names(path, revision=revision))
     if subjects and set(subjects) <= set(configs):
@@ -28,17 +28,16 @@ def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Map
 
 
 def saved(path: Path) -> Mapping[str, Callable[[], Rows]]:
-    """Return how to read each split of a dataset that was saved to the folder ``path``."""
+    """Return a reader of each split of a dataset that was saved to the folder ``path``."""
     datasets = _datasets(path.name)
     loaded = _called(path.name, lambda: datasets.load_from_disk(str(path)))
     if hasattr(loaded, "items"):
         return {split: _reader(rows, path / split) for split, rows in loaded.items()}
-    split = str(loaded.split or "test")
-    return {split: _reader(loaded, path)}
+    return {str(loaded.split or "test"): _reader(loaded, path)}
 
 
 class _View(Sequence[Row]):
-    """Rows that are decoded when they are asked for."""
+    """Rows that are decoded on access."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -57,7 +56,7 @@ class _View(Sequence[Row]):
 
 def _splits(loaded: Any, origin: str) -> Splits:
     def reader(rows: Any) -> Callable[[], Rows]:
-        # Of what is on the hub: a hash of where it is from, its revision and all that was done to it.
+        # The library's fingerprint covers the source on the hub, its revision and all transformations.
         return lambda: Rows(_View(rows), hashlib.sha256(str(rows._fingerprint).encode()).hexdigest())
 
     return Splits({split: reader(rows) for split, rows in loaded.items()}, origin)
@@ -79,7 +78,7 @@ def _datasets(path: str) -> Any:
     try:
         return import_module("datasets")
     except ImportError:
-        detail = f"{path!r} is no data beside the task file; for a name on the hub: pip install 'pytest-lmeval[hub]'"
+        detail = f"no data {path!r} beside the task file; for a name on the hub: pip install 'pytest-lmeval[hub]'"
         raise RecordRefused("bad_value", "dataset", detail) from None
 
 
@@ -88,5 +87,5 @@ def _called(path: str, action: Callable[[], Any]) -> Any:
         return action()
     except Exception as error:
         first_line = str(error).partition("\n")[0]
-        detail = f"{path!r} is no data beside the task file, and cannot be loaded: {type(error).__name__}: {first_line}"
+        detail = f"no data {path!r} beside the task file, and loading failed: {type(error).__name__}: {first_line}"
         raise RecordRefused("bad_value", "dataset", detail) from None

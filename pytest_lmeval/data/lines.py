@@ -1,4 +1,4 @@
-"""Bytes of a JSONL file to JSON objects, one line at a time; a line that is not JSON spoils only itself."""
+"""Parse a JSONL file line by line; an invalid line does not affect others."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from pytest_lmeval.errors import RecordRefused
 
 MAX_LINE_BYTES = 1 << 20
 LINE_OPTION = "ini lm_max_line_bytes"
-"""What sets the longest line of a task file."""
+"""The option with the longest line of a task file."""
 MAX_DEPTH = 100
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _TRAILING_COMMA = re.compile(r",\s*[}\]]")
 _JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _PYTHON_WORD = re.compile("|".join(_JSON_WORDS))
@@ -37,7 +39,7 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -
     """Return the JSON value of ``line``; raise RecordRefused ``bad_json`` with the reason if it has no value.
 
     Stricter than the json module: no NaN or Infinity, no duplicate key, no lone surrogate, at most 100 levels.
-    ``option`` is what sets ``max_bytes``, where something does.
+    ``option`` names the option that sets ``max_bytes``, if there is one.
     """
     if len(line) > max_bytes:
         limit = f"at most {max_bytes:,} are read{f' ({option})' if option else ''}"
@@ -47,7 +49,7 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -
     except UnicodeDecodeError as error:
         where = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
         raise _bad_json(f"not UTF-8: {where}; save the file as UTF-8") from None
-    # Brackets inside strings count too: a cheap bound decides almost every line, the exact walk the rest.
+    # Brackets inside strings count too: a cheap bound decides almost every line, the exact depth the rest.
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _bad_json(f"nested deeper than {MAX_DEPTH} levels")
     try:
@@ -69,14 +71,14 @@ def _bad_json(detail: str) -> RecordRefused:
 
 
 def _remedy(text: str, place: int) -> str:
-    """Return what people who write JSON by hand get wrong most often, if it is that, at ``place`` of a line."""
+    """Return a hint if the error at ``place`` of a line is a common mistake of people who write JSON by hand."""
     before, rest = text[:place].rstrip(), text[place:].lstrip()
     if rest[:1] == "'":
         return ": JSON has double quotes"
     if _TRAILING_COMMA.match(before[-1:] + rest) or _TRAILING_COMMA.match(rest):
-        return ": take the comma before the bracket away"
+        return ": remove the comma before the bracket"
     if rest == ",":
-        return ": take the comma at the end of the line away"
+        return ": remove the comma at the end of the line"
     if word := _PYTHON_WORD.match(rest):
         return f": JSON writes {_JSON_WORDS[word[0]]}"
     if text[:1] not in ("", "{", "["):
@@ -112,24 +114,8 @@ def _refuse_lone_surrogates(value: Any) -> None:
 
 
 def _depth(text: str) -> int:
-    deepest = depth = 0
-    in_string = escaped = False
-    for char in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "]}":
-            depth -= 1
-    return deepest
+    outside = _STRING.sub("", text)
+    return max(accumulate((char in "[{") - (char in "]}") for char in outside), default=0)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)

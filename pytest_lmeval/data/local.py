@@ -1,4 +1,4 @@
-"""Where a task's data is, and what the files there hold."""
+"""Find and read the data of a task in files and folders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_lmeval.data import hub
-from pytest_lmeval.data.limits import TooLarge, read_files
+from pytest_lmeval.data.limits import read_files
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
 from pytest_lmeval.data.splits import Rows, Splits, digest_of
 from pytest_lmeval.errors import RecordRefused, did_you_mean
@@ -18,7 +18,7 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 
 
 def find(path: str, folder: Path) -> Path | None:
-    """Return the file or folder that ``path`` names, seen from ``folder``, its suffix left out or not.
+    """Return the file or folder that ``path`` names, relative to ``folder``, with or without its suffix.
 
     Return None if there is no such file and ``path`` may be a name on the hub; raise RecordRefused if it cannot be one.
     """
@@ -27,23 +27,22 @@ def find(path: str, folder: Path) -> Path | None:
         if candidate.is_dir() or (candidate.is_file() and candidate.suffix in SUFFIXES):
             return candidate
     if base.is_file():
-        detail = f"{path!r} is not one of {', '.join(SUFFIXES)}"
-        raise RecordRefused("bad_value", "dataset", detail)
+        raise RecordRefused("bad_value", "dataset", f"{path!r} is not one of {', '.join(SUFFIXES)}")
     if Path(path).is_absolute() or path.startswith(".") or path.count("/") > 1 or Path(path).suffix in SUFFIXES:
         raise RecordRefused("bad_value", "dataset", f"{path!r}: no such file or folder beside the task file")
     return None
 
 
 def is_saved(path: Path) -> bool:
-    """Tell whether the ``datasets`` library saved a dataset in the folder ``path``."""
+    """Return True if the ``datasets`` library saved a dataset in the folder ``path``."""
     return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
 
 
 def read(path: Path, config: str | None = None) -> Splits:
     """Return the splits at ``path``; ``config`` is a folder in it.
 
-    Data without such folders has the configuration ``default`` alone. Raise RecordRefused, with the choices, for one
-    that is not there.
+    Data without such folders has the configuration ``default`` alone. Raise RecordRefused, with the choices, for an
+    unknown one.
     """
     if config is not None:
         path = _configuration(path, config)
@@ -69,14 +68,14 @@ def _configuration(path: Path, name: str) -> Path:
     if name == "default" and not choices:
         return path
     hint = did_you_mean(name, choices)
-    has = f"it has {', '.join(choices)}" if choices else "it has no folders for configurations; leave the name out"
+    has = f"it has {', '.join(choices)}" if choices else "it has no folders for configurations; omit the name"
     raise RecordRefused("bad_value", "dataset", f"{path.name} has no configuration {name!r};{hint} {has}")
 
 
 def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
-    """Return the splits of each subject where the folder at ``path`` has a folder for each of them, else None.
+    """Return the splits of each subject if the folder at ``path`` has a folder for each of them, else None.
 
-    Raise RecordRefused where some subjects have one, and those that have none could be nowhere else.
+    Raise RecordRefused if only some subjects have one, and no file could hold the others.
     """
     missing = [subject for subject in subjects if not subject or not (path / subject).is_dir()]
     if missing or not subjects:
@@ -94,14 +93,10 @@ def _has_files(path: Path) -> bool:
 
 def _rows(files: Sequence[Path]) -> Rows:
     try:
-        contents = list(zip(files, read_files(files), strict=True))
-    except TooLarge as error:
-        raise RecordRefused("bad_value", "dataset", str(error)) from None
-    except OSError as error:
-        detail = f"{error.filename} cannot be read: {error.strerror}"
-        raise RecordRefused("bad_value", "dataset", detail) from None
-    try:
-        rows = [row for file, data in contents for row in parse_rows(file, data)]
+        contents = read_files(files)
+        rows = [row for file, data in zip(files, contents, strict=True) for row in parse_rows(file, data)]
     except BadRows as bad:
         raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
-    return Rows(rows, digest_of(data for _, data in contents))
+    except OSError as error:
+        raise RecordRefused("bad_value", "dataset", f"{error.filename} cannot be read: {error.strerror}") from None
+    return Rows(rows, digest_of(contents))

@@ -1,9 +1,12 @@
-"""The rows of a csv, jsonl or parquet file: the one reader for every kind of task."""
+"""Read the rows of a csv, jsonl or parquet file, for every kind of task."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,59 +14,93 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_lmeval.data.limits import TooLarge, check_bytes, check_rows, read_files
+from pytest_lmeval.data.limits import BadRows as BadRows  # raised by all readers, imported from here
+from pytest_lmeval.data.limits import check_bytes, check_rows, read_files
 from pytest_lmeval.data.lines import number_lines, parse_line
-from pytest_lmeval.errors import LmevalError, RecordRefused
+from pytest_lmeval.errors import RecordRefused, nearest
 
-# A row may hold a long document: what limits a line of a task file does not limit data.
+# A row may hold a long document: the limit on lines of task files does not apply to data.
 _LONGEST_ROW = 64 << 20
 _LONGEST_CELL = 16 << 20
 _MOST_FAULTS = 20
 _BATCH = 4096
 _CSV_LIMIT = threading.Lock()
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
-
-
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+"""The suffixes of files with rows."""
 Numbered = tuple[list[dict[str, Any]], Sequence[int]]
-"""The rows of a file, and where each of them is."""
+"""The rows of a file, and the line on which each begins; in parquet its number, from 1."""
 
 
-class BadRows(LmevalError):
-    """Why a file has no rows to give; ``faults`` are ``name:line: what is wrong``, one for each."""
+class DataFile(NamedTuple):
+    """The rows of a file as JSON values, the line on which each begins (in parquet its number), and the file's hash."""
 
-    def __init__(self, *faults: str) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
+    rows: Sequence[dict[str, Any]]
+    lines: Sequence[int]
+    sha256: str
+
+
+def local_path(holder: Path, name: str) -> Path:
+    """Return the data file that ``holder`` calls ``name``; raise BadRows for another suffix, or outside the project."""
+    path = (holder.parent / name).resolve()
+    if path.suffix not in SUFFIXES:
+        raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")
+    roots = (holder.parent.resolve(), Path.cwd())
+    if not any(path.is_relative_to(root) for root in roots):
+        raise BadRows(f"{name}: outside of the project; expected a file below {roots[0].name} or the working folder")
+    return path
+
+
+def read_data(path: Path) -> DataFile:
+    """Return the rows of a file that a YAML file names; raise BadRows if it cannot be read or is empty, too."""
+    try:
+        (data,) = read_files([path])
+    except OSError as error:
+        raise BadRows(f"{path.name}: cannot be read: {error.strerror}{_nearest_file(path)}") from None
+    rows, lines = _numbered_rows(path, data)
+    if not rows:
+        raise BadRows(f"{path.name}: no row in the file")
+    if path.suffix == ".parquet":
+        # Dates and the like become text: rows are JSON from here on.
+        rows = json.loads(json.dumps(_finite(rows), default=str))
+    return DataFile(rows, lines, hashlib.sha256(data).hexdigest())
+
+
+def _nearest_file(path: Path) -> str:
+    if path.exists() or not path.parent.is_dir():
+        return ""
+    return nearest(path.name, [each.name for each in path.parent.iterdir() if each.suffix in SUFFIXES])
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:
+    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError if it cannot be read."""
+    (data,) = read_files([path])
+    return parse_rows(path, data, as_written=as_written), data
 
 
 def parse_rows(path: Path, data: bytes, *, as_written: bool = False) -> list[dict[str, Any]]:
     """Return the rows of the file at ``path``, whose bytes are ``data``; raise BadRows.
 
-    Values are text in csv, JSON in jsonl, and what pyarrow makes of them in parquet. Columns have different names. A
-    file of more bytes, uncompressed, or rows than may be is refused: of parquet by what it says of itself, and as soon
-    as it turns out to hold more. ``as_written`` keeps blanks around the names of csv columns, and line ends in cells.
+    Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Column names must differ. A file with more bytes,
+    uncompressed, or rows than the limits is refused: parquet by its metadata, and as soon as it turns out to hold more.
+    ``as_written`` keeps blanks around the names of csv columns, and line ends in cells.
     """
-    return numbered_rows(path, data, as_written=as_written)[0]
+    return _numbered_rows(path, data, as_written)[0]
 
 
-def numbered_rows(path: Path, data: bytes, *, as_written: bool = False) -> Numbered:
-    """Return what :func:`parse_rows` does, and the line on which each row begins: of parquet its number, from 1."""
-    try:
-        check_bytes(path.name, len(data))
-        if path.suffix == ".csv":
-            return _csv(path.name, data, as_written)
-        return (_jsonl if path.suffix == ".jsonl" else _parquet)(path, data)
-    except TooLarge as error:
-        raise BadRows(str(error)) from None
-
-
-def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError where it cannot be read."""
-    try:
-        (data,) = read_files([path])
-    except TooLarge as error:
-        raise BadRows(str(error)) from None
-    return parse_rows(path, data, as_written=as_written), data
+def _numbered_rows(path: Path, data: bytes, as_written: bool = False) -> Numbered:
+    check_bytes(path.name, len(data))
+    if path.suffix == ".csv":
+        return _csv(path.name, data, as_written)
+    return (_jsonl if path.suffix == ".jsonl" else _parquet)(path, data)
 
 
 def _jsonl(path: Path, data: bytes) -> Numbered:
@@ -92,7 +129,7 @@ def _csv(name: str, data: bytes, as_written: bool) -> Numbered:
 
 
 class CsvTable(NamedTuple):
-    """The columns of a csv file, the cells of each row that is not blank, and the line on which it begins."""
+    """The columns of a csv file, the cells of each row that is not blank, and the line on which the row begins."""
 
     columns: Sequence[str]
     cells: Sequence[Sequence[str]]
@@ -100,9 +137,9 @@ class CsvTable(NamedTuple):
 
 
 def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written: bool = False) -> CsvTable:
-    """Return what the bytes of a csv file hold; ``columns`` are those of a file that has no header. Raise BadRows.
+    """Return the table in the bytes of a csv file; ``columns`` names those of a file without a header. Raise BadRows.
 
-    Names of columns are trimmed, and line ends within cells are those of Unix, unless they are to be ``as_written``.
+    Names of columns are trimmed, and line ends in cells become those of Unix, unless ``as_written``.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -119,12 +156,8 @@ def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written
         if len(cells) != len(columns):
             raise BadRows(f"{name}:{number}: {len(cells)} cells; expected {len(columns)}: {', '.join(columns)}")
     if not as_written and "\r" in text:
-        lines = [(number, [*map(_unix, cells)]) for number, cells in lines]
+        lines = [(n, [each.replace("\r\n", "\n").replace("\r", "\n") for each in cells]) for n, cells in lines]
     return CsvTable(columns, [cells for _, cells in lines], [number for number, _ in lines])
-
-
-def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _check_columns(name: str, columns: Sequence[str]) -> None:
@@ -136,7 +169,7 @@ def _check_columns(name: str, columns: Sequence[str]) -> None:
 
 
 def _csv_lines(name: str, text: str) -> list[tuple[int, list[str]]]:
-    """Return the cells of each row that is not blank, with the line on which it begins: a cell may go over several."""
+    """Return the cells of each row that is not blank, with the line on which it begins: a cell may span several."""
     lines: list[tuple[int, list[str]]] = []
     start = 1
     with _long_cells():
@@ -167,7 +200,7 @@ def _parquet(path: Path, data: bytes) -> Numbered:
         rows: list[dict[str, Any]] = []
         size = 0
         for batch in file.iter_batches(_BATCH):
-            # Values that repeat are stored once, and cost what they are.
+            # Repeated values are stored once, but take memory each.
             size += batch.nbytes
             check_bytes(path.name, size)
             rows += batch.to_pylist()
@@ -178,14 +211,10 @@ def _parquet(path: Path, data: bytes) -> Numbered:
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    # The limit belongs to the process: whoever else reads csv in it keeps theirs.
+    # The limit is global to the process: restore it for other readers of csv.
     with _CSV_LIMIT:
         before = csv.field_size_limit(_LONGEST_CELL)
         try:
             yield
         finally:
             csv.field_size_limit(before)
-
-
-SUFFIXES = (".csv", ".jsonl", ".parquet")
-"""The files that have rows."""

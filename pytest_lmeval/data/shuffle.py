@@ -1,8 +1,8 @@
 """The permutation that numpy draws for a seed, and so the order in which the ``datasets`` library shuffles.
 
-It is ``numpy.random.default_rng(seed).permutation(size)``, computed by itself: numpy is not needed to run. These are
-the published algorithms of its ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); a number that
-is too large for its place is drawn again.
+It is ``numpy.random.default_rng(seed).permutation(size)``, computed without numpy. These are the published algorithms
+of its ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); a number that is too large for its
+place is drawn again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 
 
 def permutation(seed: int, size: int) -> list[int]:
-    """Return the numbers from 0 up to ``size`` in an order that ``seed`` decides, a whole number >= 0."""
+    """Return the numbers from 0 up to ``size`` in the order of ``seed``, a whole number >= 0."""
     if not is_count(seed):
         raise ValueError(f"seed: expected a whole number >= 0, got {seed!r:.80}")
     order = list(range(size))
@@ -31,7 +31,7 @@ def permutation(seed: int, size: int) -> list[int]:
 
 
 def _up_to(numbers: Iterator[int], highest: int) -> int:
-    """Return a number up to ``highest``, all of them equally probable, from numbers of 32 bits."""
+    """Return a number up to ``highest``, uniformly distributed, from numbers of 32 bits."""
     mask = (1 << highest.bit_length()) - 1
     return next(number & mask for number in numbers if number & mask <= highest)
 
@@ -78,7 +78,7 @@ def _mix(one: int, other: int) -> int:
 
 
 def _hash(constant: int, multiplier: int) -> Callable[[int], int]:
-    """Return what scrambles numbers of 32 bits; equal ones become different ones."""
+    """Return a function that scrambles numbers of 32 bits, each call in another way."""
 
     def scramble(value: int) -> int:
         nonlocal constant

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 class Rows(Sequence[Row]):
-    """The rows of one split, and the hash of the files that they were read from."""
+    """The rows of one split, and the hash of their files."""
 
     def __init__(self, rows: Sequence[Row], sha256: str) -> None:
         self._rows = rows
@@ -29,7 +29,7 @@ class Rows(Sequence[Row]):
     @overload
     def __getitem__(self, index: str) -> list[Any]: ...
     def __getitem__(self, index: int | slice | str) -> Any:
-        """Return a row, several, or, for a name, a column."""
+        """Return a row, several rows, or, for a name, a column."""
         return [row[index] for row in self._rows] if isinstance(index, str) else self._rows[index]
 
     def shuffle(self, seed: int = 42) -> Rows:
@@ -41,11 +41,11 @@ class Rows(Sequence[Row]):
         return Rows([self._rows[index] for index in indices], self.sha256)
 
     def filter(self, function: Callable[[Row], bool]) -> Rows:
-        """Return the rows that ``function`` is true of."""
+        """Return the rows for which ``function`` is true."""
         return Rows([row for row in self._rows if function(row)], self.sha256)
 
     def by_identity(self) -> dict[int, int]:
-        """Return the place of each row by what it is, for rows that are kept."""
+        """Return the place of each row by its ``id()``; {} for rows that are decoded on access."""
         return {id(row): place for place, row in enumerate(self._rows)} if isinstance(self._rows, list) else {}
 
     def copied(self) -> Rows:
@@ -54,7 +54,7 @@ class Rows(Sequence[Row]):
 
 
 class Splits(Mapping[str, Rows]):
-    """The splits of a dataset by name; one is read when it is first asked for. A single file is every split."""
+    """The splits of a dataset by name, each read on first access. A single file is every split."""
 
     def __init__(self, readers: Mapping[str, Callable[[], Rows]], origin: str, *, is_single: bool = False) -> None:
         self._readers = readers
@@ -72,7 +72,7 @@ class Splits(Mapping[str, Rows]):
         return self.is_single or name in self._readers
 
     def __getitem__(self, name: str) -> Rows:
-        """Return the rows of a split; raise RecordRefused, with the choices, where it is not there or has none."""
+        """Return the rows of a split; raise RecordRefused, with the choices, if it is missing or empty."""
         known = next(iter(self._readers)) if self.is_single else name
         if known not in self._readers:
             choices = ", ".join(sorted(self._readers)) or "none"
@@ -87,7 +87,7 @@ class Splits(Mapping[str, Rows]):
 
 
 def digest_of(parts: Iterable[bytes]) -> str:
-    """Return the hash of what was read."""
+    """Return the hash of the bytes of all parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

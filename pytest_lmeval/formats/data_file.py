@@ -20,8 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_lmeval.data.beside import local_path, read_data
-from pytest_lmeval.data.rows import SUFFIXES, BadRows
+from pytest_lmeval.data.rows import SUFFIXES, BadRows, local_path, read_data
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.chat_prompts import ChatPrompt

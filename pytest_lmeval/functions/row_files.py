@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.limits import TooLarge, check_rows, read_files
+from pytest_lmeval.data.limits import check_rows, read_files
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.data.rows import BadRows
 from pytest_lmeval.errors import RecordRefused
@@ -15,14 +15,11 @@ from pytest_lmeval.errors import RecordRefused
 
 def read_list(path: Path) -> tuple[list[dict[str, Any]], bytes]:
     """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError where it cannot be read."""
-    try:
-        (data,) = read_files([path])
-        rows = PARSERS[path.suffix](path, data)
-        if not isinstance(rows, list):
-            raise BadRows(f"{path.name}: expected a list of rows, got {rows!r:.80}")
-        check_rows(path.name, len(rows))
-    except TooLarge as error:
-        raise BadRows(str(error)) from None
+    (data,) = read_files([path])
+    rows = PARSERS[path.suffix](path, data)
+    if not isinstance(rows, list):
+        raise BadRows(f"{path.name}: expected a list of rows, got {rows!r:.80}")
+    check_rows(path.name, len(rows))
     faults = [
         f"{path.name}: row {n}: expected an object, got {row!r:.80}"
         for n, row in enumerate(rows, start=1)

@@ -1,1 +1,1 @@
-"""Judges: the verdicts they give, the prompts they get, and how their replies are read and summed up."""
+"""Judges: their verdicts and prompts, and the parsing and summing up of their replies."""

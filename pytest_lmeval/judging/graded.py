@@ -1,4 +1,4 @@
-"""A judge's grade by a rubric: for a record, a row of a YAML task and an eval function alike."""
+"""A judge's grade by a rubric, for records, rows of YAML tasks and eval functions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pytest_lmeval.types import Generate, Message, Score
 
 
 class UnreadReply(ScoringError):
-    """A judge's reply that cannot be read, twice; ``said`` is all of it."""
+    """A judge's reply that cannot be read twice in a row; ``consultation`` has both replies."""
 
-    def __init__(self, message: str, said: Consultation) -> None:
+    def __init__(self, message: str, consultation: Consultation) -> None:
         super().__init__(message)
-        self.said = said
+        self.consultation = consultation
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """An example whose answer a judge grades: ``asked`` is what the model was asked, "" where that is not known.
+    """An example whose answer a judge grades; ``asked`` is the model's prompt, "" if unknown.
 
-    ``judges`` are those of the run, ``scorer`` is what the record of a reply names.
+    ``judges`` are those of the run, ``scorer`` is the name in the record of a reply.
     """
 
     task: str
@@ -36,18 +36,18 @@ class Graded:
     scorer: str = "rubric"
 
     def __call__(self, text: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
-        """Return the level that the judge gives ``text``; raise ScoringError where its reply cannot be read."""
-        said = consult(judge_of(self.judges, ""), self.question(text, targets, extras))
-        if said.unread:
-            raise UnreadReply(f"{self.scorer}: {said.unread}", said)
-        score, reason = said.verdict
-        entries = [dict(entry) for entry in said.entries]
+        """Return the level that the judge gives ``text``; raise ScoringError if its reply cannot be read."""
+        found = consult(judge_of(self.judges, ""), self.question(text, targets, extras))
+        if found.unread:
+            raise UnreadReply(f"{self.scorer}: {found.unread}", found)
+        score, reason = found.verdict
+        entries = [dict(entry) for entry in found.entries]
         if (label := extras.get("human_label")) is not None:
             entries[-1]["human_label"] = label
-        return Score(score, {"reason": reason, "judge": entries}, usage=said.usage)
+        return Score(score, {"reason": reason, "judge": entries}, usage=found.usage)
 
     def question(self, text: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Question:
-        """Return what the judge is asked first."""
+        """Return the question to the judge."""
         rubric = Rubric.of(extras.get("rubric"), extras.get("levels"))
         material = {"question": self.asked, "reference": "\nor\n".join(targets), "text": text}
         kept = {name: each for name, each in material.items() if each or name == "text"}
@@ -55,5 +55,5 @@ class Graded:
 
 
 def about(rubric: Rubric, asker: str, material: Mapping[str, str], make: Callable[..., Generate]) -> Question:
-    """Return the question by a rubric about ``material``, texts by what they are; ``make`` makes requests."""
+    """Return the question by a rubric about ``material``, texts by their roles; ``make`` makes requests."""
     return Question(asker, level_of(rubric), (Message("user", rubric.asks(material)),), make, rubric.sha256)

@@ -1,4 +1,4 @@
-"""Ask a judge: read its reply, and ask once more if it cannot be read."""
+"""Ask a judge, read its reply, and ask once more if the reply cannot be read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pytest_lmeval.judging.verdicts import Verdict
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 UNREAD = "the judge's reply is no"
-"""How the error begins, behind who asked, of a reply that cannot be read."""
-NO_JUDGE = "no judge: say which model judges with --lm-judge=SPEC"
+"""The beginning, after the asker, of the error for a reply that cannot be read."""
+NO_JUDGE = "no judge: name the model that judges with --lm-judge=SPEC"
 _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What ``asker``, a scorer or a metric, asks a judge: the ``opening``, for a ``verdict``.
+    """The question of ``asker``, a scorer or a metric, to a judge: the ``opening`` messages ask for a ``verdict``.
 
-    ``request`` makes a request of messages, ``prompt_hash`` identifies the prompt.
+    ``make`` makes a request of messages, ``prompt_hash`` identifies the prompt.
     """
 
     asker: str
@@ -35,16 +35,16 @@ class Question:
 
     @property
     def first(self) -> Generate:
-        """The request that is asked in any case."""
+        """The first request, which is always sent."""
         return self.request(self.opening)
 
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """What a judge said: ``verdict`` is None where nothing could be read, ``unread`` then says so.
+    """A judge's replies: if none could be read, ``verdict`` is None and ``unread`` is the error.
 
-    ``entries`` are for the details of a result: by the keys in them a run that is completed later finds the answers
-    again. ``usage`` is what they took.
+    ``entries`` go into the details of a result: a resumed run finds the replies again by the keys in them. ``usage`` is
+    their tokens and cost.
     """
 
     verdict: Any
@@ -61,53 +61,52 @@ def judge_of(judges: Any, spec: str) -> Any:
 
 
 def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[Any, str]]:
-    """Yield what to ask, take the reply, and return what was read in it, and "".
+    """Yield the messages to send, receive the reply, and return its verdict and "".
 
-    What cannot be read is asked for once more. Return None, and a sentence that says so, where nothing can be read.
+    A reply that cannot be read is asked for once more. If that one cannot be read either, return None and the error.
     """
     verdict = question.verdict
     reply = yield question.opening
     found = verdict.read(reply)
     if found is None:
-        again = (*question.opening, Message("assistant", reply), Message("user", verdict.repair))
-        reply = yield again
+        reply = yield (*question.opening, Message("assistant", reply), Message("user", verdict.repair))
         found = verdict.read(reply)
     return found, "" if found is not None else f"{UNREAD} {verdict.wanted}: {reply[-200:]!r}"
 
 
 def consult(judge: Any, question: Question) -> Consultation:
-    """Ask ``judge``, once more where its reply cannot be read; raise AdapterError where it does not answer."""
+    """Ask ``judge``, once more if its reply cannot be read; raise AdapterError if it does not answer."""
     replies: list[tuple[Generate, Completion]] = []
     talk = dialogue(question)
     try:
-        asked = next(talk)
+        messages = next(talk)
         while True:
-            replies.append(_ask(judge, question.request(asked)))
-            asked = talk.send(replies[-1][1].text)
+            request = question.request(messages)
+            (completion,) = judge.ask([request])
+            replies.append((request, completion))
+            messages = talk.send(completion.text)
     except StopIteration as end:
         verdict, unread = end.value
-    completions = [completion for _, completion in replies]
     entries, adapter_key = [], str(getattr(judge, "adapter_key", ""))
-    for number, (request, completion) in enumerate(replies):
+    for number, (request, completion) in enumerate(replies, 1):
         key = judge.key(request)
-        said = verdict if number == len(replies) - 1 else None
         entries.append(
             {
                 "scorer": question.asker,
                 "judge": str(getattr(judge, "name", "")),
                 "prompt_hash": question.prompt_hash,
                 "output": completion.text,
-                **question.verdict.recorded(said),
-                "repaired": number > 0,
+                **question.verdict.recorded(verdict if number == len(replies) else None),
+                "repaired": number > 1,
                 **({"key": key} if key else {}),
                 **({"adapter_key": adapter_key} if adapter_key else {}),
             }
         )
-    return Consultation(verdict, unread, entries, total(map(usage_of, completions)))
+    return Consultation(verdict, unread, entries, total(usage_of(completion) for _, completion in replies))
 
 
 def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sum of each amount, over those who know it."""
+    """Return the sum of each amount over the usages that have it."""
     summed: dict[str, float] = {}
     for usage in usages:
         for name, amount in usage.items():
@@ -116,12 +115,7 @@ def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def usage_of(completion: Completion) -> dict[str, float]:
-    """Return what a reply took, as far as it is known."""
+    """Return the known tokens and cost of a reply."""
     amounts = {name: getattr(completion, name) for name in _USAGE}
     known = {name: amount for name, amount in amounts.items() if amount is not None}
     return known if completion.cached or "cost" in known else {**known, COST_UNKNOWN: 1}
-
-
-def _ask(judge: Any, request: Generate) -> tuple[Generate, Completion]:
-    (completion,) = judge.ask([request])
-    return request, completion

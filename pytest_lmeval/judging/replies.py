@@ -1,10 +1,10 @@
-"""Read a judge's reply: the label or the number that it was asked for, or nothing."""
+"""Read the label or the number in a judge's reply, or nothing."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.numbers import is_number
@@ -17,10 +17,10 @@ _APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
 
 
 def read_label(reply: str, labels: Sequence[str]) -> str | None:
-    """Return the label that is all of the reply, or is in it as JSON: ``{"label": ...}``; None for anything else.
+    """Return the label that is the whole reply, or is in it as JSON: ``{"label": ...}``; None for anything else.
 
     Quotes, asterisks and a full stop around it do not matter, nor does case if no two labels differ by it alone. A
-    label inside a sentence does not count: the sentence may well say that it is not the one.
+    label inside a sentence does not count: the sentence may reject it.
     """
     text = _value(reply, "label")
     if not isinstance(text, str):
@@ -33,34 +33,34 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def read_number(reply: str, low: float, high: float) -> float | None:
-    """Return the number that is all of the reply, or is in it as JSON: ``{"score": ...}``; None for anything else.
+    """Return the number that is the whole reply, or is in it as JSON: ``{"score": ...}``; None for anything else.
 
-    None also for a number outside of ``low`` to ``high``: it is not clear what it was meant to say.
+    A number outside of ``low`` to ``high`` gives None, too: its meaning is unclear.
     """
     number = number_of(_value(reply, "score"))
     return number if number is not None and low <= number <= high else None
 
 
 def number_of(value: object) -> float | None:
-    """Return a finite number that a JSON value is, or that is all of its text; None for anything else."""
+    """Return a finite number that is a JSON value, or the whole of a text; None for anything else."""
     if isinstance(value, str):
         text = value.strip(_AROUND)
         return float(text) if NUMBER.fullmatch(text) else None
     return float(value) if is_number(value) else None
 
 
-def reason_in(said: dict[str, Any]) -> str | None:
+def reason_in(reply: Mapping[str, object]) -> str | None:
     """Return the reason of a reply, "" without one; None for one that is neither a text nor a list of texts."""
-    reason = said.get("reason")
+    reason = reply.get("reason")
     texts = reason if isinstance(reason, list) else [] if reason is None else [reason]
-    return " ".join(text.strip() for text in texts) if all(isinstance(text, str) for text in texts) else None
+    return None if any(not isinstance(text, str) for text in texts) else " ".join(map(str.strip, texts))
 
 
 def object_in(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object of a reply; None for anything else, for two candidates, and for a key that is there twice.
+    """Return the JSON object of a reply; None for anything else, for two candidates, and for a duplicate key.
 
-    The object is all of the reply, or all of its one fenced block, with any prose around that has no brace. An object
-    inside a sentence may be a quotation.
+    The object is the whole reply, or the whole of its one fenced block, with any prose around that has no brace. An
+    object inside a sentence may be a quotation.
     """
     text = _unfenced(reply)
     if not text.startswith("{"):
@@ -76,13 +76,13 @@ def object_in(reply: str) -> dict[str, Any] | None:
 
 
 def _value(reply: str, name: str) -> object:
-    """Return the member called ``name`` of a reply in JSON, else the text of the reply."""
-    said = object_in(reply)
-    return _unfenced(reply) if said is None else said.get(name)
+    """Return the member ``name`` of a reply in JSON, else the text of the reply."""
+    found = object_in(reply)
+    return _unfenced(reply) if found is None else found.get(name)
 
 
 def _unfenced(reply: str) -> str:
-    """Return what the one fenced block of a reply holds; a reply without one as it is."""
+    """Return the content of the one fenced block of a reply; a reply without one unchanged."""
     text = reply.removeprefix("\ufeff").strip()
     fences = [*_FENCE.finditer(text)]
     if text.startswith("{") or len(fences) < 2:
@@ -102,5 +102,5 @@ def _unfenced(reply: str) -> str:
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key twice")
+        raise ValueError("a duplicate key")
     return found

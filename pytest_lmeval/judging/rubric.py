@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
@@ -15,10 +14,8 @@ from pytest_lmeval.judging.prompt import MATERIAL, judge_prompt
 from pytest_lmeval.judging.replies import NUMBER
 from pytest_lmeval.numbers import is_number
 
-DEFAULT: Mapping[str, str] = MappingProxyType(
-    {"0": "the text does not do what the rubric asks for", "1": "the text does what the rubric asks for"}
-)
-"""What the levels mean where nothing is said of them."""
+DEFAULT = {"0": "the text does not do what the rubric asks for", "1": "the text does what the rubric asks for"}
+"""The levels of a rubric without any."""
 _MOST_LEVELS = 100
 UNREADABLE = "Your reply cannot be read. "
 _TASK = """\
@@ -36,7 +33,7 @@ _FORM = 'Reply with one JSON object and with nothing else: {{"reason": "...", "s
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """What a text is graded by: ``text`` says what is asked for, ``levels`` what each number in [0, 1] means."""
+    """A rubric: ``text`` states the criteria, ``levels`` the meaning of each number in [0, 1]."""
 
     text: str
     levels: tuple[tuple[float, str], ...]
@@ -45,12 +42,10 @@ class Rubric:
     def of(cls, text: Any, levels: Any = None, prefix: str = "extras.") -> Rubric:
         """Return the rubric; raise RecordRefused for one without words, and for invalid levels.
 
-        Levels are at least two numbers in [0, 1], increasing, each with what it means; without any, 0 and 1.
+        Levels are at least two numbers in [0, 1], increasing, each with its meaning; the default is 0 and 1.
         """
         if not isinstance(text, str) or not text.strip():
-            raise RecordRefused(
-                "bad_value", f"{prefix}rubric", f"expected a text that says what counts, got {text!r:.80}"
-            )
+            raise RecordRefused("bad_value", f"{prefix}rubric", f"expected a text with the criteria, got {text!r:.80}")
         return cls(text.strip(), _levels_of(DEFAULT if levels is None else levels, f"{prefix}levels"))
 
     @property
@@ -60,19 +55,19 @@ class Rubric:
 
     @property
     def sha256(self) -> str:
-        """The hash of all that the judge is asked but the material: 12 hexadecimal digits."""
+        """The hash of the judge's prompt without the material: 12 hexadecimal digits."""
         fixed = [f"{_TASK}\n\n{{material}}\n\n{{form}}", MATERIAL, _FORM, f"{UNREADABLE}{{form}}"]
         parts = json.dumps([*fixed, self.text, self.levels])
         return hashlib.sha256(parts.encode("ascii")).hexdigest()[:12]
 
     def asks(self, material: Mapping[str, str]) -> str:
-        """Return what the judge is asked about ``material``, texts by what they are; the last is the one to grade."""
+        """Return the judge's prompt about ``material``, texts by their roles; the last one is graded."""
         levels = "\n".join(f"{_shown(number)}: {means}" for number, means in self.levels)
         return judge_prompt(_TASK.format(rubric=self.text, levels=levels, form=self.form), material, self.form)
 
     @property
     def form(self) -> str:
-        """The sentence that says what to reply with."""
+        """The sentence that gives the form of the reply."""
         return _FORM.format(levels=self.named)
 
     @property
@@ -82,7 +77,7 @@ class Rubric:
 
 
 def check_rubric(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
-    """Raise RecordRefused unless ``extras`` have a rubric, levels that can be told apart, and a label that is one."""
+    """Raise RecordRefused unless ``extras`` have a rubric, increasing levels, and a human label that is a level."""
     rubric = Rubric.of(extras.get("rubric"), extras.get("levels"))
     label = extras.get("human_label")
     if label is not None and not isinstance(label, str) and not (is_number(label) and label in rubric.numbers):
@@ -91,14 +86,13 @@ def check_rubric(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
 
 def _levels_of(given: Any, field: str) -> tuple[tuple[float, str], ...]:
     if not isinstance(given, Mapping) or not 2 <= len(given) <= _MOST_LEVELS:
-        expected = f"expected an object of 2 to {_MOST_LEVELS} levels, each with what it means"
+        expected = f"expected an object of 2 to {_MOST_LEVELS} levels, each with its meaning"
         raise RecordRefused("bad_type", field, f'{expected}, such as {{"0": "wrong", "1": "right"}}, got {given!r:.80}')
     levels = tuple((_number(level, field), _meaning(level, means, field)) for level, means in given.items())
     for (low, _), (high, _) in pairwise(levels):
         if high <= low:
-            raise RecordRefused(
-                "bad_value", field, f"expected increasing numbers, got {_shown(high)} after {_shown(low)}"
-            )
+            detail = f"expected increasing numbers, got {_shown(high)} after {_shown(low)}"
+            raise RecordRefused("bad_value", field, detail)
     return levels
 
 
@@ -117,7 +111,5 @@ def _shown(number: float) -> str:
 
 def _meaning(level: Any, means: Any, field: str) -> str:
     if not isinstance(means, str) or not means.strip():
-        raise RecordRefused(
-            "bad_value", f"{field}.{level}", f"expected a text that says what it means, got {means!r:.80}"
-        )
+        raise RecordRefused("bad_value", f"{field}.{level}", f"expected a text with its meaning, got {means!r:.80}")
     return " ".join(means.split())

@@ -1,35 +1,29 @@
-"""Sum up what a judge said over many examples: how often it could be read, and how often people agree with it."""
+"""Sum up a judge's replies over many examples: the unreadable ones, and agreement with people's labels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.judging.agreement import agreement
 
+def judge_note(
+    entries: Sequence[Mapping[str, Any]], prompt_hash: str, unread: int, verdicts: Sequence[tuple[Any, Any]]
+) -> dict[str, Any]:
+    """Return the note on the board about one judge and prompt.
 
-@dataclass(frozen=True, slots=True)
-class Replies:
-    """What one judge said with one prompt: ``verdicts`` are pairs of its own and a person's, None without one."""
-
-    judge: str
-    prompt_hash: str
-    repaired: int
-    unread: int
-    verdicts: Sequence[tuple[Any, Any]]
-
-    def note(self) -> dict[str, Any]:
-        """Return what a board has of them: ``unread`` replies made their examples errors, and count as rows."""
-        pairs = [(person, judge) for judge, person in self.verdicts if judge is not None and person not in (None, "")]
-        return {
-            "judge": self.judge,
-            "prompt_hash": self.prompt_hash,
-            "rows": len(self.verdicts) + self.unread,
-            "repaired": self.repaired,
-            "unparsed": sum(judge is None for judge, _ in self.verdicts) + self.unread,
-            **agreement([person for person, _ in pairs], [judge for _, judge in pairs]),
-        }
+    ``entries`` are the records of its replies, ``verdicts`` pairs of the judge's and a person's, None without one.
+    ``unread`` replies made their examples errors, and count as rows.
+    """
+    pairs = [(person, judge) for judge, person in verdicts if judge is not None and person not in (None, "")]
+    return {
+        "judge": next((entry["judge"] for entry in entries), ""),
+        "prompt_hash": prompt_hash,
+        "rows": len(verdicts) + unread,
+        "repaired": sum(bool(entry["repaired"]) for entry in entries),
+        "unparsed": sum(judge is None for judge, _ in verdicts) + unread,
+        **_agreement([_as_text(person) for person, _ in pairs], [_as_text(judge) for _, judge in pairs]),
+    }
 
 
 def measures_of(notes: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
@@ -38,3 +32,47 @@ def measures_of(notes: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     return {
         f"{name}.{kind}": note[kind] for name, note in notes.items() for kind in kinds if note.get(kind) is not None
     }
+
+
+def _agreement(people: Sequence[str], judged: Sequence[str]) -> dict[str, Any]:
+    if not people:
+        return {}
+    return {
+        "labelled": len(people),
+        "agreement": sum(a == b for a, b in zip(people, judged, strict=True)) / len(people),
+        "kappa": cohen_kappa(people, judged),
+        "confusion": confusion(people, judged),
+    }
+
+
+def _as_text(label: Any) -> str:
+    """Return a label as text; 4, 4.0 and "4" are the same label."""
+    if isinstance(label, bool):
+        return str(label).lower()
+    try:
+        return f"{float(label):g}"
+    except (TypeError, ValueError):
+        return str(label).strip()
+
+
+def confusion(true: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return ``{label: {predicted label: count}}``, without the zeros, sorted."""
+    table: dict[str, Counter[str]] = {label: Counter() for label in sorted(set(true))}
+    for label, guess in zip(true, predicted, strict=True):
+        table[label][guess] += 1
+    return {label: dict(sorted(row.items())) for label, row in table.items()}
+
+
+def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
+    """Return the agreement of two people who gave the same rows a label each, beyond chance, in [-1, 1].
+
+    ``(observed - expected) / (1 - expected)``: J. Cohen, "A Coefficient of Agreement for Nominal Scales", 1960. None
+    if both gave all rows one and the same label: chance alone would agree as well.
+    """
+    n = len(first)
+    if not n:
+        return None
+    observed = sum(a == b for a, b in zip(first, second, strict=True)) / n
+    left, right = Counter(first), Counter(second)
+    expected = sum(left[label] * right[label] for label in left) / (n * n)
+    return None if expected == 1.0 else (observed - expected) / (1.0 - expected)

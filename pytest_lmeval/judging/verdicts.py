@@ -1,4 +1,4 @@
-"""The verdicts that a judge is asked for: each says how to reply, and reads the reply."""
+"""The kinds of verdict of a judge: each has the form of the reply, and reads it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TEXT: Mapping[str, Any] = {"type": "string"}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge is asked for: ``form`` says what to reply with, ``wanted`` says it in errors.
+    """A kind of verdict: ``form`` is the form of the reply for the judge, ``wanted`` for errors.
 
-    ``read`` returns what a reply says, None for one that cannot be read. ``name`` is what the record of a reply calls
-    it; a verdict that is ``reasoned`` is a pair with its reason. ``options`` are those of a request for it.
+    ``read`` returns the verdict in a reply, None if it cannot be read. ``name`` is its key in the record of a reply; a
+    ``reasoned`` verdict is a pair with its reason. ``options`` are those of a request for it.
     """
 
     form: str
@@ -34,11 +34,11 @@ class Verdict:
 
     @property
     def repair(self) -> str:
-        """What a reply that cannot be read is answered with."""
+        """The message that follows a reply that cannot be read."""
         return UNREADABLE + self.form
 
     def recorded(self, found: Any) -> Mapping[str, Any]:
-        """Return what the record of a reply has of what was read, which may be None."""
+        """Return the entries of a reply's record for its verdict, which may be None."""
         if not self.reasoned:
             return {self.name: found}
         return {} if found is None else {self.name: found[0], "reason": found[1]}
@@ -88,8 +88,8 @@ def reasoned(name: str, form: str, wanted: str, find: Callable[[object], Any], o
     """Return a verdict with the reason before it, as one JSON object; ``find`` reads a JSON value, None for another."""
 
     def read(reply: str) -> tuple[Any, str] | None:
-        said = object_in(reply)
-        if said is None or (found := find(said.get(name))) is None or (reason := reason_in(said)) is None:
+        given = object_in(reply)
+        if given is None or (found := find(given.get(name))) is None or (reason := reason_in(given)) is None:
             return None
         return found, reason
 
@@ -97,7 +97,7 @@ def reasoned(name: str, form: str, wanted: str, find: Callable[[object], Any], o
 
 
 def response_format(name: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of a request for a JSON object of ``properties``, if adapter and server have that."""
+    """Return the options of a request for a JSON object of ``properties``, if adapter and server support that."""
     closed = {"required": [*properties], "additionalProperties": False}
     schema = {"type": "object", "properties": {**properties}, **closed}
     return {"response_format": Wish(type="json_schema", json_schema={"name": name, "strict": True, "schema": schema})}

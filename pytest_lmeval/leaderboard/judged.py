@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from pytest_lmeval.judging.question import UNREAD
-from pytest_lmeval.judging.summary import Replies, measures_of
+from pytest_lmeval.judging.summary import judge_note, measures_of
 from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
 from pytest_lmeval.types import ExampleResult
 
@@ -38,14 +38,8 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
 def _note(entries: Sequence[Mapping[str, Any]], unread: int) -> dict[str, Any]:
     said = [entry for entry in entries if entry["score"] is not None]
     hashes = {entry["prompt_hash"] for entry in said}
-    replies = Replies(
-        judge=next((entry["judge"] for entry in entries), ""),
-        prompt_hash=hashes.pop() if len(hashes) == 1 else "",
-        repaired=sum(bool(entry["repaired"]) for entry in entries),
-        unread=unread,
-        verdicts=[(entry["score"], entry["human_label"]) for entry in said],
-    )
-    return replies.note()
+    verdicts = [(entry["score"], entry["human_label"]) for entry in said]
+    return judge_note(entries, hashes.pop() if len(hashes) == 1 else "", unread, verdicts)
 
 
 def _entries(result: ExampleResult) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,4 @@
-"""Jinja templates that nobody trusts: what is in a task file, filled with what is in a data set or a model wrote.
+"""Untrusted Jinja templates of task files, filled with rows of data sets and output of models.
 
-A template sees plain data and returns text, within limits on size and work. Nothing that it is given is ever read as
-a template again.
+A template sees plain data and returns text, within limits on size and work. Its variables are never read as templates.
 """

@@ -1,9 +1,8 @@
-"""The Jinja environment: a sandbox that knows plain data, a few filters, and no way to grow without limit."""
+"""The Jinja environment: a sandbox of plain data, few filters, and limits on growth."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from jinja2 import StrictUndefined
@@ -12,17 +11,7 @@ from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_lmeval.errors import nearest
-from pytest_lmeval.templates.filters import (
-    FILTERS,
-    MAX_CHARS,
-    LimitReached,
-    RenderBudget,
-    guarded,
-    weigh,
-)
-
-BUDGET = " budget"
-"""What a rendering's budget is called among its variables: no template can spell it."""
+from pytest_lmeval.templates.filters import FILTERS, MAX_CHARS, LimitReached, budget_of, guarded, weigh
 
 _PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
 _TEXT_METHODS = """
@@ -30,20 +19,18 @@ _TEXT_METHODS = """
     istitle isupper join lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition rsplit rstrip
     split splitlines startswith strip swapcase title upper
 """
-_METHODS: Mapping[Any, frozenset[str]] = MappingProxyType(
-    {
-        str: frozenset(_TEXT_METHODS.split()),
-        dict: frozenset({"get", "items", "keys", "values"}),
-        list: frozenset({"count", "index"}),
-        tuple: frozenset({"count", "index"}),
-    }
-)
+_METHODS: Mapping[Any, frozenset[str]] = {
+    str: frozenset(_TEXT_METHODS.split()),
+    dict: frozenset({"get", "items", "keys", "values"}),
+    list: frozenset({"count", "index"}),
+    tuple: frozenset({"count", "index"}),
+}
 _LOOP = frozenset({"cycle", "first", "index", "index0", "last", "length", "nextitem", "previtem", "revindex"})
 _MAX_POWER = 64
 
 
 class _Missing(StrictUndefined):
-    """A value that is not there: any use of it says so, and what there is instead."""
+    """A missing value: any use of it raises an error that names the known ones."""
 
     __slots__ = ()
 
@@ -56,24 +43,24 @@ class _Missing(StrictUndefined):
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Allows the attributes named here and no others; an element of a mapping goes before a method of its name."""
+    """Allows the attributes listed here alone; an element of a mapping hides a method of its name."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return ``obj.attribute``, where ``obj`` is a mapping its element."""
+        """Return ``obj.attribute``, or the element of a mapping."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Tell whether templates may see the attribute."""
+        """Return True if templates may see the attribute."""
         if isinstance(obj, LoopContext):
             return attr in _LOOP
         return attr in _METHODS.get(type(obj), frozenset())
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Tell whether templates may call ``obj``: methods allowed above, and ``range``."""
+        """Return True if templates may call ``obj``: an allowed method, or ``range``."""
         owner = getattr(obj, "__self__", None)
         name = getattr(obj, "__name__", "")
         if isinstance(owner, LoopContext):
@@ -81,9 +68,9 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return obj is self.globals["range"] or name in _METHODS.get(type(owner), frozenset())
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805  # a template's own keyword may be called self
-        """Call a function or method from a template, once it is known that the result is of a size to bear."""
+        """Call a function or method from a template, unless its result would be too large."""
         if isinstance(__obj, Undefined):
-            return __obj()  # raises what the undefined value has to say
+            return __obj()  # raises the error of the undefined value
         if not __self.is_safe_callable(__obj):
             raise SecurityError(f"a {type(__obj).__name__} cannot be called")
         budget_of(__context).step()
@@ -93,7 +80,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Return ``left operator right`` where that cannot be large."""
+        """Return ``left operator right``, unless the result would be too large."""
         budget_of(context).step()
         for value in (left, right):
             if not isinstance(value, (*_PLAIN, Undefined)):
@@ -102,18 +89,11 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return budget_of(context).made(super().call_binop(context, operator, left, right))
 
 
-def budget_of(context: Context) -> RenderBudget:
-    """Return what is left to the rendering that ``context`` belongs to."""
-    budget = context.get(BUDGET)
-    assert isinstance(budget, RenderBudget)
-    return budget
-
-
 def _check_size(operator: str, left: Any, right: Any) -> None:
     if operator == "+" and weigh(left) + weigh(right) > MAX_CHARS:
         raise LimitReached(f"more than {MAX_CHARS:,} characters")
     if operator == "%" and isinstance(left, str):
-        raise SecurityError("text is put together with ~, not with %")
+        raise SecurityError("join text with ~, not with %")
     if operator == "**" and not (_is_small(left) and _is_small(right)):
         raise LimitReached(f"a power of numbers beyond {_MAX_POWER}")
     if operator == "*":

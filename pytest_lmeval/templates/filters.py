@@ -1,4 +1,4 @@
-"""The filters of templates, and how much a template may do: steps, characters, memory, and a guard on time."""
+"""The filters of templates, and their limits on steps, characters, memory and time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any
 
 from jinja2 import pass_context
@@ -15,8 +14,8 @@ from jinja2.exceptions import UndefinedError
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context, Undefined
 
-ROOM = " room"
-"""What the memory of an example's templates is called among their variables: no template can spell it."""
+MEMORY, BUDGET = " memory", " budget"
+"""The variables with the memory of an example's templates and the budget of a rendering: no template can spell them."""
 
 MAX_STEPS = 100_000
 MAX_CHARS = 4 << 20
@@ -28,17 +27,17 @@ _WIDEST_CHARACTER = 4
 
 
 class LimitReached(Exception):
-    """A template did more than a template may."""
+    """A template exceeded a limit."""
 
 
 @dataclass(slots=True)
-class Room:
-    """The memory that all templates of one example have left, for what they make and may keep until their end."""
+class MemoryBudget:
+    """The memory left for the values that all templates of one example make."""
 
     bytes: int = MAX_BYTES
 
     def take(self, size: int) -> None:
-        """Count a value of so many bytes."""
+        """Count a value of ``size`` bytes."""
         self.bytes -= size
         if self.bytes < 0:
             raise LimitReached(f"more than {MAX_BYTES >> 20} MiB of text and lists in the templates of one example")
@@ -46,9 +45,9 @@ class Room:
 
 @dataclass(slots=True)
 class RenderBudget:
-    """What one rendering has left. Steps come first, so that the same template stops at the same place everywhere."""
+    """The limits left to one rendering. Steps come first: a template then stops at the same place everywhere."""
 
-    room: Room = field(default_factory=Room)
+    memory: MemoryBudget = field(default_factory=MemoryBudget)
     steps: int = MAX_STEPS
     deadline: float = field(default_factory=lambda: time.monotonic() + MAX_SECONDS)
     writes_null: bool = False
@@ -62,16 +61,16 @@ class RenderBudget:
             raise LimitReached(f"more than {MAX_SECONDS:g} seconds")
 
     def made(self, value: Any) -> Any:
-        """Count a value that is new, but not what is in it; return it."""
+        """Count a new value without its content; return it."""
         if isinstance(value, str):
-            self.room.take(_text_bytes(value))
+            self.memory.take(_text_bytes(value))
         elif isinstance(value, Mapping | list | tuple):
-            self.room.take(_ELEMENT_BYTES * len(value))
+            self.memory.take(_ELEMENT_BYTES * len(value))
         return value
 
     def made_throughout(self, value: Any) -> Any:
-        """Count a value that is new, and so is what is in it; return it."""
-        self.room.take(sum(_text_bytes(each) if isinstance(each, str) else _ELEMENT_BYTES for each in _parts(value)))
+        """Count a new value with its content; return it."""
+        self.memory.take(sum(_text_bytes(each) if isinstance(each, str) else _ELEMENT_BYTES for each in _parts(value)))
         return value
 
     def iterate(self, values: Iterable[Any]) -> Iterator[Any]:
@@ -81,24 +80,30 @@ class RenderBudget:
             yield value
 
 
+def budget_of(context: Context) -> RenderBudget:
+    """Return the budget of the rendering that ``context`` belongs to."""
+    budget: RenderBudget = context[BUDGET]
+    return budget
+
+
 def written(value: Any) -> Any:
-    """Return a value that is to become text; raise UndefinedError for null, which would be the word None."""
+    """Return a value to write as text; raise UndefinedError for null, which would become the word None."""
     if value is None:
         raise UndefinedError("the value is null, which has no text; give one, as in {{ value or 'unknown' }}")
     return value
 
 
 def weigh(value: Any) -> int:
-    """Return how many characters ``value`` has written out; raise LimitReached beyond MAX_CHARS or MAX_ELEMENTS.
+    """Return the number of characters of ``value`` as text; raise LimitReached beyond MAX_CHARS or MAX_ELEMENTS.
 
-    A value that occurs twice counts twice: a list of a list twice, and so on, is small in memory and endless as text.
+    A value that occurs twice counts twice: nested lists that share elements are small in memory and endless as text.
     """
     if type(value) is str and len(value) < MAX_CHARS:
         return 1 + len(value)
     total = 0
     for elements, each in enumerate(_parts(value), 1):
         if isinstance(each, Undefined):
-            str(each)  # raises what the undefined value has to say
+            str(each)  # raises the error of the undefined value
         total += _own_weight(each)
         if total > MAX_CHARS:
             raise LimitReached(f"more than {MAX_CHARS:,} characters")
@@ -108,7 +113,7 @@ def weigh(value: Any) -> int:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield a value, and what is in it on all levels."""
+    """Yield a value and its elements on all levels."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -161,14 +166,14 @@ def _text(value: Any, budget: RenderBudget) -> str:
     if not budget.writes_null:
         written(value)
     if isinstance(value, Undefined):
-        return str(value)  # raises what the undefined value has to say
+        return str(value)  # raises the error of the undefined value
     weigh(value)
     return value if isinstance(value, str) else str(value)
 
 
 def _replace(text: str, old: str = "", new: str = "", count: int | None = None) -> str:
     if not all(isinstance(value, str) for value in (text, old, new)):
-        raise TypeError("replace expects text to look for and text to put there")
+        raise TypeError("replace expects two texts: the old and the new")
     found = text.count(old)
     times = found if count is None or count < 0 else min(found, count)
     if len(text) + times * len(new) > MAX_CHARS:
@@ -178,34 +183,30 @@ def _replace(text: str, old: str = "", new: str = "", count: int | None = None) 
 
 @pass_context
 def _join_filter(context: Context, values: Iterable[Any], d: str = "", attribute: Any = None) -> str:
-    if attribute is not None:
-        mapped = JINJA_FILTERS["map"](context, values, attribute=attribute)
-        return _join(mapped, d, context[" budget"])
-    return _join(values, d, context[" budget"])
+    mapped = values if attribute is None else JINJA_FILTERS["map"](context, values, attribute=attribute)
+    return _join(mapped, d, budget_of(context))
 
 
 def _of_text(name: str) -> Callable[..., Any]:
-    """Return a filter of Jinja's that takes a text."""
-
     @pass_context
     def applied(context: Context, value: Any, *args: Any, **named: Any) -> Any:
-        return JINJA_FILTERS[name](_text(value, context[" budget"]), *args, **named)
+        return JINJA_FILTERS[name](_text(value, budget_of(context)), *args, **named)
 
     return applied
 
 
 @pass_context
 def _string(context: Context, value: Any) -> str:
-    return _text(value, context[" budget"])
+    return _text(value, budget_of(context))
 
 
 @pass_context
 def _replace_filter(context: Context, text: Any, old: str, new: str, count: int | None = None) -> str:
-    return _replace(_text(text, context[" budget"]), old, new, count)
+    return _replace(_text(text, budget_of(context)), old, new, count)
 
 
 def _tojson(value: Any, indent: int | None = None) -> str:
-    """Return JSON as it is read in prompts: not escaped for HTML, text beyond ASCII as it is."""
+    """Return JSON for prompts: not escaped for HTML, characters beyond ASCII as they are."""
     if isinstance(value, Undefined):
         str(value)
     if indent is not None and not 0 <= indent <= 8:
@@ -215,13 +216,13 @@ def _tojson(value: Any, indent: int | None = None) -> str:
 
 
 def _hash(value: Any) -> str:
-    """Return twelve characters that tell a value from others, such as a row without an id."""
+    """Return a hash of twelve characters that identifies a value, such as a row without an id."""
     return sha256(_tojson(value).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @pass_context
 def _indent(context: Context, text: Any, width: int = 4, first: bool = False, blank: bool = False) -> str:
-    lines = _text(text, context[" budget"]).split("\n")
+    lines = _text(text, budget_of(context)).split("\n")
     if not 0 <= width <= 100 or len(lines) * width > MAX_CHARS:
         raise LimitReached("indent: width beyond 100")
     gap = " " * width
@@ -232,7 +233,7 @@ def _indent(context: Context, text: Any, width: int = 4, first: bool = False, bl
 def _concatenate(context: Context, *values: Any) -> Any:
     if sum(weigh(value) for value in values) > MAX_CHARS:
         raise LimitReached(f"more than {MAX_CHARS:,} characters")
-    budget = context[" budget"]
+    budget = budget_of(context)
     return budget.made("".join(_text(value, budget) for value in values))
 
 
@@ -244,46 +245,42 @@ def _round(value: float, precision: int = 0, method: str = "common") -> float:
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    # Of numbers: lists and texts would grow with every step.
-    numbers = [_number(value) for value in values]
+    numbers = [*values]
+    # Lists and texts would grow with every step.
+    if others := [type(value).__name__ for value in numbers if not isinstance(value, int | float)]:
+        raise TypeError(f"sum adds numbers, got {others[0]}")
     return sum(numbers)
-
-
-def _number(value: Any) -> Any:
-    if not isinstance(value, int | float):
-        raise TypeError(f"sum adds numbers, got {type(value).__name__}")
-    return value
 
 
 @pass_context
 def _weigh(context: Context, value: Any) -> Any:
-    context[" budget"].step()
+    budget_of(context).step()
     weigh(value)
     return value
 
 
 @pass_context
 def _made(context: Context, value: Any) -> Any:
-    return context[" budget"].made(_weigh(context, value))
+    return budget_of(context).made(_weigh(context, value))
 
 
 @pass_context
 def _made_throughout(context: Context, value: Any) -> Any:
-    return context[" budget"].made_throughout(_weigh(context, value))
+    return budget_of(context).made_throughout(_weigh(context, value))
 
 
 def _shown(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | list | tuple | dict | Undefined):
         return value
     if callable(value):
-        raise TypeError("a method is no value; put () after its name to call it")
-    raise TypeError("a lazy list is no text; end the expression in |list or |join")
+        raise TypeError("a method is not a value; put () after its name to call it")
+    raise TypeError("a lazy list is not text; end the expression in |list or |join")
 
 
 @pass_context
 def _iterate(context: Context, values: Any) -> Any:
     # A list stays one: its loop then knows its own length.
-    budget: RenderBudget = context[" budget"]
+    budget = budget_of(context)
     if isinstance(values, Undefined):
         return values
     if isinstance(values, str | dict | list | tuple | range):
@@ -291,23 +288,21 @@ def _iterate(context: Context, values: Any) -> Any:
     return budget.iterate(values)
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        **{name: JINJA_FILTERS[name] for name in _KEPT.split()},
-        **{name: _of_text(name) for name in _OF_TEXT},
-        "join": _join_filter,
-        "replace": _replace_filter,
-        "tojson": _tojson,
-        "hash": _hash,
-        "indent": _indent,
-        "round": _round,
-        "string": _string,
-        "sum": _sum,
-        " concatenate": _concatenate,
-        " weigh": _weigh,
-        " made": _made,
-        " made throughout": _made_throughout,
-        " shown": _shown,
-        " iterate": _iterate,
-    }
-)
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    **{name: JINJA_FILTERS[name] for name in _KEPT.split()},
+    **{name: _of_text(name) for name in _OF_TEXT},
+    "join": _join_filter,
+    "replace": _replace_filter,
+    "tojson": _tojson,
+    "hash": _hash,
+    "indent": _indent,
+    "round": _round,
+    "string": _string,
+    "sum": _sum,
+    " concatenate": _concatenate,
+    " weigh": _weigh,
+    " made": _made,
+    " made throughout": _made_throughout,
+    " shown": _shown,
+    " iterate": _iterate,
+}

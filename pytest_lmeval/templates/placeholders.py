@@ -1,8 +1,8 @@
-"""``<< config.key >>``: the parameters of a task, put in before anything else is read.
+"""Fill in ``<< config.key >>``, the parameters of a task, before anything else is read.
 
-A value is put in as data, wherever its placeholder is. In the text of a template it becomes text that is not read
-again; in a string of an expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a
-literal, and text must be a name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
+A value is always filled in as data. In the text of a template it becomes text that is not read again; in a string of an
+expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a literal, and text must be a
+name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _WORDS = frozenset(
 
 
 class PlaceholderError(ValueError):
-    """A placeholder for an unknown parameter, or a value that is not valid at the place of its placeholder."""
+    """A placeholder for an unknown parameter, or a value that is not valid in the place of its placeholder."""
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the keys of the parameters in ``text``; raise PlaceholderError for what only resembles one."""
+    """Return the keys of the parameters in ``text``; raise PlaceholderError for a malformed placeholder."""
     rest = _PLACEHOLDER.sub("", text)
     if broken := _BROKEN.search(rest):
-        raise PlaceholderError(f"{broken[0].strip()!r} is not closed, or no key; expected << config.key >>")
+        raise PlaceholderError(f"{broken[0].strip()!r} is not closed, or has no key; expected << config.key >>")
     return _PLACEHOLDER.findall(text)
 
 
 def fill_value(text: str, values: Mapping[str, Any]) -> Any:
-    """Return ``text`` with its placeholders filled; of a placeholder that stands alone, the value itself."""
+    """Return ``text`` with its placeholders filled; for a placeholder alone, the value itself."""
     keys = placeholders(text)
     if not keys:
         return text
@@ -120,7 +120,7 @@ def _escaped(text: str) -> str:
 def _as_text(key: str, values: Mapping[str, Any]) -> str:
     value = _value(key, values)
     if value is None:
-        raise PlaceholderError(f"the parameter {key!r} has no value, but is inside of a text")
+        raise PlaceholderError(f"the parameter {key!r} has no value, but is part of a text")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""What a template is made of: only nodes that are known to be harmless, and those that could grow under guard."""
+"""Rewrite the syntax tree of a template: refuse nodes that are not known as harmless, and guard those that can grow."""
 
 from __future__ import annotations
 
@@ -8,40 +8,15 @@ from jinja2 import nodes
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.visitor import NodeTransformer
 
-_ALLOWED = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.For,
-    nodes.If,
-    nodes.Assign,
-    nodes.With,
-    nodes.Name,
-    nodes.Const,
-    nodes.Tuple,
-    nodes.List,
-    nodes.Dict,
-    nodes.Pair,
-    nodes.Keyword,
-    nodes.CondExpr,
-    nodes.Filter,
-    nodes.Test,
-    nodes.Call,
-    nodes.Getitem,
-    nodes.Getattr,
-    nodes.Slice,
-    nodes.Concat,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.BinExpr,
-    nodes.UnaryExpr,
-)
-
-
-# A function of Python may hold 20 loops within one another, and 100 levels of indentation.
+_ALLOWED = """
+    Template Output TemplateData For If Assign With Name Const Tuple List Dict Pair Keyword CondExpr Filter Test Call
+    Getitem Getattr Slice Concat Compare Operand BinExpr UnaryExpr
+"""
+_ALLOWED_NODES = tuple(getattr(nodes, name) for name in _ALLOWED.split())
+# Python allows 20 nested loops in a function, and 100 levels of indentation.
 _DEEPEST_LOOPS = 16
 _DEEPEST_BLOCKS = 40
-# Filters and methods whose result was there before.
+# Filters and methods whose result is not a new value.
 _PASSING = frozenset({"cycle", "d", "default", "first", "get", "items", "keys", "last", "max", "min", "values"})
 
 
@@ -49,7 +24,7 @@ def guard(template: nodes.Template) -> nodes.Template:
     """Return the template with a limit on every loop and on every value it builds; raise TemplateSyntaxError."""
     _check_depth(template)
     for node in template.find_all(nodes.Node):
-        if not isinstance(node, _ALLOWED):
+        if not isinstance(node, _ALLOWED_NODES):
             raise TemplateSyntaxError(f"{type(node).__name__.lower()} is not available in templates", node.lineno)
         if isinstance(node, nodes.For) and node.recursive:
             raise TemplateSyntaxError("a recursive loop is not available in templates", node.lineno)
@@ -72,7 +47,7 @@ def _check_depth(template: nodes.Template) -> None:
 
 
 def references(template: nodes.Template) -> Iterator[tuple[str, ...]]:
-    """Yield the names that the template looks up, each with the attributes after it that are known beforehand."""
+    """Yield the names that the template looks up, each with the constant attributes after it."""
     covered: set[int] = set()
     # Outer nodes come before what is in them.
     for node in template.find_all((nodes.Getattr, nodes.Getitem, nodes.Name)):
@@ -98,7 +73,7 @@ def _attribute(node: nodes.Getattr | nodes.Getitem) -> list[str]:
 
 
 class _Guard(NodeTransformer):
-    """Puts a filter that no template can name around what may repeat or grow."""
+    """Puts a filter that no template can name around nodes that can repeat or grow."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
         self.generic_visit(node)
@@ -108,7 +83,9 @@ class _Guard(NodeTransformer):
 
     def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
         self.generic_visit(node)
-        node.nodes = [_shown(each) for each in node.nodes]
+        node.nodes = [
+            each if isinstance(each, nodes.TemplateData) else _filtered(each, " shown") for each in node.nodes
+        ]
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
@@ -140,10 +117,6 @@ class _Guard(NodeTransformer):
     def _within(self, node: nodes.Expr, name: str) -> nodes.Node:
         self.generic_visit(node)
         return _filtered(node, name)
-
-
-def _shown(node: nodes.Expr) -> nodes.Expr:
-    return node if isinstance(node, nodes.TemplateData) else _filtered(node, " shown")
 
 
 def _filtered(node: nodes.Expr, name: str, arguments: list[nodes.Expr] | None = None) -> nodes.Filter:

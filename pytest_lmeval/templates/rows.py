@@ -1,7 +1,7 @@
-"""Templates over the columns of a row, which make prompts, targets and ids of data.
+"""Templates over the columns of a row: they make prompts, targets and ids from data.
 
-A template is the sandboxed Jinja of declarative tasks. A column is a variable; ``row["First name"]`` is one whose name
-Jinja cannot spell.
+A template is the sandboxed Jinja of declarative tasks. A column is a variable; ``row["First name"]`` is a column whose
+name Jinja cannot spell.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _FUNCTIONS = frozenset({"range"})
 
 @dataclass(frozen=True, slots=True)
 class RowTemplate:
-    """A compiled template; ``field`` is what messages call the key that has it."""
+    """A compiled template; ``field`` is the key that has it, for messages."""
 
     field: str
     template: Template
 
     @classmethod
     def of(cls, source: str, field: str) -> RowTemplate:
-        """Return the template of ``source``; raise RecordRefused where it is not valid."""
+        """Return the template of ``source``; raise RecordRefused if it is not valid."""
         from pytest_lmeval.templates.template import TemplateFault, compile_template
 
         try:
@@ -37,26 +37,26 @@ class RowTemplate:
             raise RecordRefused("bad_value", field, str(fault)) from None
 
     def used(self, columns: Collection[str]) -> set[str]:
-        """Return the names of the columns that the template uses, among ``columns`` or not."""
+        """Return the names of all columns that the template uses, known in ``columns`` or not."""
         return _columns_of(self.template.names, columns)
 
     def check_columns(self, columns: Collection[str]) -> None:
-        """Raise RecordRefused for a column that no row has, and for a text that is only the name of one."""
+        """Raise RecordRefused for an unknown column, and for a text that is only the name of a column."""
         source = self.template.source.strip()
         name = source[1:-1] if source.startswith("{") and source.endswith("}") else source
         if name.strip() in columns:
-            hint = f"write {'{{ ' + name.strip() + ' }}'!r} for what is in it"
-            raise RecordRefused("bad_value", self.field, f"{source!r} is a text, and the name of a column: {hint}")
+            hint = f"write {'{{ ' + name.strip() + ' }}'!r} for its value"
+            raise RecordRefused("bad_value", self.field, f"{source!r} is text, and the name of a column: {hint}")
         for name in sorted(self.used(columns)):
             if name not in columns and not self.template.tolerates_missing:
                 raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{_instead(name, columns)}")
 
     def fill(self, row: Mapping[str, Any]) -> str:
-        """Return the text for ``row``; raise RecordRefused for a column that is missing, and an empty one by itself."""
+        """Return the text for ``row``; raise RecordRefused for a missing column, and an empty one used alone."""
         return str(self._filled(row, self.template.render))
 
     def value(self, row: Mapping[str, Any]) -> Any:
-        """Return the value for ``row`` of a template that is one expression, of any other its text; raise likewise."""
+        """Return the value for ``row`` if the template is one expression, else its text; raise as :meth:`fill`."""
         return self._filled(row, self.template.value)
 
     def _filled(self, row: Mapping[str, Any], fill: Callable[[Mapping[str, Any]], Any]) -> Any:
@@ -77,19 +77,19 @@ class RowTemplate:
         for name in sorted(_columns_of(self.template.alone, row)):
             if row[name] is None or (isinstance(row[name], str) and not row[name].strip()):
                 instead = "{{ " + name + " or 'unknown' }}"
-                detail = f"{name!r} is empty, and the template uses it; if it may be, write {instead}"
+                detail = f"{name!r} is empty, and the template uses it; to allow that, write {instead}"
                 raise RecordRefused("bad_value", self.field, detail)
 
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """A value whose texts are templates where they have an expression, however deep they are in it."""
+    """A value whose texts are templates if they have an expression, at any depth."""
 
     value: Any
 
     @classmethod
     def of(cls, value: Any, field: str) -> RowValue:
-        """Return the value with its templates compiled; raise RecordRefused for one that is not valid."""
+        """Return the value with its templates compiled; raise RecordRefused for an invalid one."""
         return cls(_with_templates(value, field))
 
     @property
@@ -103,7 +103,7 @@ class RowValue:
 
 
 def walked(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return ``value`` with ``change`` made to all in it that is neither a list nor a mapping."""
+    """Return ``value`` with ``change`` applied to each element that is neither a list nor a mapping, at any depth."""
     if isinstance(value, list):
         return [walked(each, change) for each in value]
     if isinstance(value, Mapping):

@@ -1,25 +1,26 @@
-"""One template, compiled once and rendered for every row."""
+"""A template, compiled once and rendered for every row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import meta, nodes
 from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
-from pytest_lmeval.templates.environment import BUDGET, TemplateEnvironment, make_environment
-from pytest_lmeval.templates.filters import MAX_CHARS, ROOM, LimitReached, RenderBudget, Room, written
+from pytest_lmeval.templates.environment import TemplateEnvironment, make_environment
+from pytest_lmeval.templates.filters import BUDGET, MAX_CHARS, MEMORY, LimitReached, MemoryBudget, RenderBudget, written
 from pytest_lmeval.templates.rewrite import guard, references
 
 _RESULT = "lmeval_result"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """How templates of one format are read: other filters, a last line end that stays, null as the word None."""
+    """The options of one format: further filters, a last line end that is kept, null written as the word None."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False
@@ -30,15 +31,15 @@ USUAL = Dialect()
 
 
 class TemplateFault(Exception):
-    """A template that cannot be read, or not be filled with this row."""
+    """A template that cannot be parsed, or not filled with this row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template; ``names`` are the variables that it takes, each with the attributes known beforehand.
+    """A template; ``names`` are its variables, each with the constant attributes after it.
 
-    ``alone`` are those that are written as they are, by themselves. ``tolerates_missing``: it asks whether a variable
-    is defined, or names a default for one that is not.
+    ``alone`` are those that it writes unchanged. ``tolerates_missing``: it tests if a variable is defined, or has a
+    default for one that is not.
     """
 
     source: str
@@ -52,10 +53,10 @@ class Template:
     def render(self, variables: Mapping[str, Any]) -> str:
         """Return the template filled with ``variables``; raise TemplateFault.
 
-        Renderings whose variables have the same `Room` under ``ROOM`` share it.
+        Renderings whose variables have the same `MemoryBudget` under ``MEMORY`` share it.
         """
+        budget = self._budget(variables)
         try:
-            budget = self._budget(variables)
             context = self._text.new_context({**variables, BUDGET: budget})
             chunks: list[str] = []
             size = 0
@@ -70,7 +71,7 @@ class Template:
             raise TemplateFault(self._shown(error)) from None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """Return the value of a template that is one expression, ``{{ x }}``, of any other its text."""
+        """Return the value of a template that is one expression, ``{{ x }}``, else its text; raise TemplateFault."""
         if self._value is None:
             return self.render(variables)
         try:
@@ -78,17 +79,16 @@ class Template:
             for _ in self._value.root_render_func(context):
                 pass
             value = context.vars[_RESULT]
-            str(value)  # an undefined value says so now
+            str(value)  # raises the error of an undefined value
             return value
         except Exception as error:
             raise TemplateFault(self._shown(error)) from None
 
     def _budget(self, variables: Mapping[str, Any]) -> RenderBudget:
-        """Return what a rendering may use: of memory, what the other templates of the example left."""
-        room = variables.get(ROOM)
-        budget = RenderBudget(room) if isinstance(room, Room) else RenderBudget()
-        budget.writes_null = self._dialect.writes_null
-        return budget
+        """Return the budget of a rendering; its memory is the rest that other templates of the example left."""
+        memory = variables.get(MEMORY)
+        shared = memory if isinstance(memory, MemoryBudget) else MemoryBudget()
+        return RenderBudget(shared, writes_null=self._dialect.writes_null)
 
     def _shown(self, error: Exception) -> str:
         kind = "" if isinstance(error, UndefinedError | LimitReached) else f"{type(error).__name__}: "
@@ -96,6 +96,7 @@ class Template:
         return f"template {shown[:80]!r}: {kind}{str(error)[:500]}"
 
 
+@lru_cache(maxsize=4096)
 def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
     """Return the template of ``source``; raise TemplateFault, with the line within it, if it is not valid."""
     environment = make_environment()
@@ -108,15 +109,13 @@ def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
         unset = meta.find_undeclared_variables(parsed)
         names = frozenset(name for name in references(parsed) if name[0] in unset)
         alone = names & frozenset(_alone(parsed))
-        value = _expression(environment, source)
-        return Template(
-            source, names, alone, _tolerates_missing(parsed), dialect, _compiled(environment, parsed), value
-        )
+        tolerant, value = _tolerates_missing(parsed), _expression(environment, source)
+        return Template(source, names, alone, tolerant, dialect, _compiled(environment, parsed), value)
     except TemplateSyntaxError as error:
         raise TemplateFault(f"line {error.lineno} of the template: {error.message}") from None
     except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
         # Python's own compiler has limits, too.
-        raise TemplateFault(f"not a template: {error}") from None
+        raise TemplateFault(f"not a valid template: {error}") from None
 
 
 def _alone(parsed: nodes.Template) -> Iterator[tuple[str, ...]]:
@@ -134,10 +133,10 @@ def _tolerates_missing(parsed: nodes.Template) -> bool:
 def _expression(environment: TemplateEnvironment, source: str) -> JinjaTemplate | None:
     body = environment.parse(source).body
     parts = [part for output in body if isinstance(output, nodes.Output) for part in output.nodes]
-    said = [part for part in parts if not (isinstance(part, nodes.TemplateData) and not part.data.strip())]
-    if len(said) != 1 or isinstance(said[0], nodes.TemplateData) or not all(isinstance(n, nodes.Output) for n in body):
+    full = [part for part in parts if not (isinstance(part, nodes.TemplateData) and not part.data.strip())]
+    if len(full) != 1 or isinstance(full[0], nodes.TemplateData) or not all(isinstance(n, nodes.Output) for n in body):
         return None
-    result = nodes.Assign(nodes.Name(_RESULT, "store", lineno=1), said[0], lineno=1)
+    result = nodes.Assign(nodes.Name(_RESULT, "store", lineno=1), full[0], lineno=1)
     return _compiled(environment, nodes.Template([result], lineno=1))
 
 

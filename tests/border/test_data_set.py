@@ -155,7 +155,7 @@ def test_a_pipe_is_refused_and_not_waited_for(project: Project) -> None:
     os.mkfifo(project.path / "rows.csv")
     result = project.run()
     assert 2 == result.ret
-    result.stdout.fnmatch_lines(["*rows.csv: it is no regular file*"])
+    result.stdout.fnmatch_lines(["*rows.csv: it is not a regular file*"])
 
 
 def test_two_columns_of_one_name_in_parquet_are_refused(project: Project) -> None:

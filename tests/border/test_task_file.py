@@ -246,7 +246,7 @@ REFUSED = Border(
         bad_rows("absent", "a column", "id,label\na,x\n", "there is no column 'said'"),
         bad_rows("empty", "a cell", "said,label\nx,x\nx,\n", "q.csv:3: 'label' is empty, and the template uses it"),
         bad_rows("empty", "a file of rows", "said,label\n", "q.csv: no row in the file"),
-        bad_rows("wrong type", "the name of a column", "said,label\nx,x\n", "'said' is a text, and the", prompt="said"),
+        bad_rows("wrong type", "the name of a column", "said,label\nx,x\n", "'said' is text, and the", prompt="said"),
         bad_rows(
             "raising", "a quote that does not end", 'said,label\nx,x\n"x,x\n', "q.csv:3: a quote that does not end"
         ),

@@ -24,7 +24,7 @@ from pytest_lmeval.compat.eval_framework import (
     normalized_gold_from_solution,
     shuffle_correct_with_distractors,
 )
-from pytest_lmeval.compat.eval_framework.hendrycks import is_same_text
+from pytest_lmeval.compat.eval_framework.minerva import is_same_text
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.tasks import Language
 from pytest_lmeval.tasks.judging import JudgedAnswer

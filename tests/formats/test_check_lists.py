@@ -293,7 +293,7 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
     [
         ("checks:", "metric: f1\nchecks:", "q.yaml:3: unknown_field metric: a data file with checks has no metric of"),
         ("target: ", "targets: [x], target: ", "q.yaml:4: bad_value checks[0].targets: there is 'target', too"),
-        ('"{{ word }}"', "word", "q.yaml:4: bad_value checks[0].target: 'word' is a text, and the name of a column"),
+        ('"{{ word }}"', "word", "q.yaml:4: bad_value checks[0].target: 'word' is text, and the name of a column"),
         ("{{ word }}", "{{ wrd }}", "q.yaml:4: bad_value checks[0].target: there is no column 'wrd'; did you mean"),
         (
             "weight: 2",

@@ -97,16 +97,16 @@ def test_the_examples_have_what_the_file_says_of_all(tmp_path: Path) -> None:
     assert ("f1", "rows.csv", {}, "") == (task.metric, task.dataset["path"], task.config, task.key)
 
 
-EMPTY = "{0!r} is empty, and the template uses it; if it may be, write {{{{ {0} or 'unknown' }}}}"
+EMPTY = "{0!r} is empty, and the template uses it; to allow that, write {{{{ {0} or 'unknown' }}}}"
 FAULTS: list[tuple[dict[str, Any], str]] = [
     (
         {"prompt": "said"},
-        "1: bad_value prompt: 'said' is a text, and the name of a column: write '{{ said }}' for what is in",
+        "1: bad_value prompt: 'said' is text, and the name of a column: write '{{ said }}' for its value",
     ),
-    ({"target": "label"}, "3: bad_value target: 'label' is a text, and the name of a column"),
+    ({"target": "label"}, "3: bad_value target: 'label' is text, and the name of a column"),
     (
         {"target": "{label}"},
-        "3: bad_value target: '{label}' is a text, and the name of a column: write '{{ label }}' for what is in",
+        "3: bad_value target: '{label}' is text, and the name of a column: write '{{ label }}' for its value",
     ),
     (
         {"prompt": "Answer {said} now."},
@@ -131,7 +131,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"target": 5}, '3: bad_type target: expected a text, got a number 5; write "5"'),
     ({"prompt": {}}, "1: bad_type prompt: expected a text, or a mapping of names to texts, got an empty one"),
     ({"prompt": {"a b": "x"}}, "1: bad_value prompt.a b: a prompt's name is made of letters"),
-    ({"prompt": {"a": "said"}}, "1: bad_value prompt.a: 'said' is a text"),
+    ({"prompt": {"a": "said"}}, "1: bad_value prompt.a: 'said' is text"),
     ({"prompt": 3.5}, "1: bad_type prompt: expected a text, got a number 3.5"),
     ({"metric": "exact"}, "4: bad_value metric: unknown metric 'exact'"),
     ({"threshold": 2}, "5: bad_value threshold: expected a number in [0, 1]"),

@@ -50,7 +50,7 @@ def load(folder: Path, files: dict[str, str], trusted: tuple[Path, ...] | None =
 
 # What is added to the task, with the functions it names; what the file that asks for it says; other files.
 ADDED: dict[str, tuple[str, str]] = {
-    "unknown key": ("doc_to_txt: a", "unknown_field doc_to_txt: t: unknown key; did you mean"),
+    "unknown key": ("doc_to_txt: a", "unknown_field doc_to_txt: t: unknown field 'doc_to_txt'; did you mean"),
     "missing include": ("include: no.yaml", "include: no.yaml: cannot be read"),
     "not YAML": ("a: [", "bad_yaml _document: t.yaml:7: column 1"),
     "unknown filter": (
@@ -71,11 +71,11 @@ ADDED: dict[str, tuple[str, str]] = {
     ),
     "unknown option of a metric": (
         "metric_list: [{metric: exact_match, ignore_cas: true}]",
-        "unknown_field metric_list.ignore_cas: t: exact_match: unknown key; did you mean 'ignore_case'?",
+        "unknown_field metric_list.exact_match.ignore_cas: t: unknown field 'ignore_cas'; did you mean 'ignore_case'?",
     ),
     "unknown key of a metric that takes no options": (
         "output_type: multiple_choice\nmetric_list: [{metric: acc, higher_is_beter: false}]",
-        "unknown_field metric_list.higher_is_beter: t: acc: unknown key; did you mean 'higher_is_better'?",
+        "unknown_field metric_list.acc.higher_is_beter: t: unknown field 'higher_is_beter'; did",
     ),
     "missing function of an aggregation": (
         "metric_list: [{metric: acc, aggregation: !function f.g}]",
@@ -96,7 +96,7 @@ CODED: dict[str, tuple[str, str, str]] = {
     "rows in no order": (
         "process_docs: !function f.g",
         "def g(docs):\n    return docs.shuffle()\n",
-        "f.g: ValueError: shuffle without a seed gives another order in every run: give it a seed",
+        "f.g: ValueError: shuffle without a seed gives a different order in every run: pass a seed",
     ),
     "option of rows": (
         "process_docs: !function f.g",
@@ -123,7 +123,7 @@ CODED: dict[str, tuple[str, str, str]] = {
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown task": ({"tasks": ["tt"]}, "is called 'tt'; did you mean 't'?"),
     "no tasks": ({"tasks": []}, "missing_required harness: expected a list tasks"),
-    "unknown setting": ({"chats": "off"}, "unknown_field harness.chats: unknown key; did you mean 'chat'"),
+    "unknown setting": ({"chats": "off"}, "unknown_field harness.chats: unknown field 'chats'; did you mean 'chat'"),
     "unknown chat": ({"chat": "on"}, "bad_value harness.chat: 'on'; one of off, multiturn, single"),
     "unknown deciding metric": ({"metric": {"t": "exact_match,no"}}, "harness.metric: t: 'exact_match,no'"),
     "example of no task": (
@@ -136,14 +136,14 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown word of an example": (
         {"examples": {"t.0": {"must_pas": True}}},
-        "unknown_field harness.examples.t.0.must_pas: unknown key; did you mean 'must_pass'?",
+        "unknown_field harness.examples.t.0.must_pas: unknown field 'must_pas'; did you mean 'must_pass'?",
     ),
     "no such folder": ({"from": "nowhere"}, "bad_value harness.from: nowhere: no such folder"),
 }
 FILES: dict[str, tuple[dict[str, str], str]] = {
     "circular include": (
         {"t.yaml": TASK + "include: b_yaml\n", "b_yaml": "include: t.yaml\n"},
-        "bad_value include: a circle: t.yaml includes b_yaml includes t.yaml",
+        "bad_value include: a cycle: t.yaml includes b_yaml includes t.yaml",
     ),
     "missing column": ({"t.yaml": TASK.replace("{{q}}", "{{qu}}")}, "and 1 more like it: template 'Q: {{qu}}': "),
     "wrong key and no data": (
@@ -163,7 +163,7 @@ FILES: dict[str, tuple[dict[str, str], str]] = {
     "member of itself": ({"t.yaml": "group: t\ntask: [t]\n"}, "the group t is a member of itself"),
     "in two groups, differently": (
         {"u.yaml": TASK.replace("task: t", "task: u"), "t.yaml": "group: t\ntask: [u, {task: u, num_fewshot: 1}]\n"},
-        "u is asked for twice, with different keys: by t and t",
+        "u is listed twice, with different keys: by t and t",
     ),
     "no such split": ({"t.yaml": TASK.replace("test_split: test", "test_split: dev")}, "no split 'dev'; there is test"),
 }
@@ -288,7 +288,7 @@ def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
 
 def test_a_value_that_is_no_number_is_no_score(tmp_path: Path) -> None:
     (task,) = load(tmp_path, {"t.yaml": TASK + "metric_list: [{metric: bypass}]\n"}).tasks
-    with pytest.raises(ScoringError, match="the metric that decides is None, no number: name another one"):
+    with pytest.raises(ScoringError, match="the deciding metric is None, not a number: choose another"):
         task.score(task.examples[0], [Completion("4")], Tools())
 
 
@@ -297,7 +297,7 @@ def test_a_metric_of_whole_texts_takes_no_first_of_several(tmp_path: Path, metri
     needs.installed("sacrebleu")
     text = "output_type: generate_until\nfilter_list: [{name: x, filter: [{function: take_first_k, k: 2}]}]\n"
     (task,) = load(tmp_path, {"t.yaml": f"{TASK}{text}repeats: 3\nmetric_list: [{{metric: {metric}}}]\n"}).tasks
-    reason = re.escape(f"{metric} of 2 texts: let the filter end with take_first")
+    reason = re.escape(f"{metric} got 2 texts: end the filter with take_first")
     with pytest.raises(ScoringError, match=reason):
         task.score(task.examples[0], [Completion(text) for text in ("2", "3", "4")], Tools())
 
@@ -369,10 +369,10 @@ def test_figures_that_are_not_finite_are_null_on_the_board(tmp_path: Path, value
     [
         ("[no, no]", ""),
         ("[1, 0]", ""),
-        ("[1, 2]", "the target of 1 of its documents is no choice of theirs, first 2 of t.1; "),
-        ("[-1, 7]", "the target of 2 of its documents is no choice of theirs, first -1 of t.0; "),
-        ("[maybe, no]", "the target of 1 of its documents is no choice of theirs, first 'maybe' of t.0; "),
-        ("[[0, 2], [0]]", "the target of 1 of its documents is no choice of theirs, first [0, 2] of t.0; "),
+        ("[1, 2]", "documents whose target is not one of their choices: 1, first 2 in t.1; "),
+        ("[-1, 7]", "documents whose target is not one of their choices: 2, first -1 in t.0; "),
+        ("[maybe, no]", "documents whose target is not one of their choices: 1, first 'maybe' in t.0; "),
+        ("[[0, 2], [0]]", "documents whose target is not one of their choices: 1, first [0, 2] in t.0; "),
     ],
 )
 def test_targets_that_are_no_choice_are_remarked_on(tmp_path: Path, target: str, remark: str) -> None:

@@ -73,8 +73,8 @@ LEVELS: list[tuple[Any, str]] = [
     (["0", "1"], "extras.levels: expected an object of 2 to 100 levels"),
     ({"0": "wrong", "2": "right"}, "extras.levels: expected numbers from 0 to 1, got '2'"),
     ({"0": "wrong", "nan": "right"}, "extras.levels: expected numbers from 0 to 1, got 'nan'"),
-    ({"0": "wrong", "1": " "}, "extras.levels.1: expected a text that says what it means, got ' '"),
-    ({"0": "wrong", "1": 1}, "extras.levels.1: expected a text that says what it means, got 1"),
+    ({"0": "wrong", "1": " "}, "extras.levels.1: expected a text with its meaning, got ' '"),
+    ({"0": "wrong", "1": 1}, "extras.levels.1: expected a text with its meaning, got 1"),
 ]
 
 
@@ -85,8 +85,8 @@ def test_levels_out_of_order_or_without_a_meaning_are_refused(levels: Any, says:
 
 
 RECORDS: list[tuple[dict[str, Any], str]] = [
-    ({}, "bad_value extras.rubric: expected a text that says what counts, got None"),
-    ({"rubric": " "}, "bad_value extras.rubric: expected a text that says what counts"),
+    ({}, "bad_value extras.rubric: expected a text with the criteria, got None"),
+    ({"rubric": " "}, "bad_value extras.rubric: expected a text with the criteria"),
     (
         {"rubric": "Good?", "level": {}},
         "unknown_field extras.level: nothing reads the key 'level'; did you mean 'levels'?",

@@ -71,7 +71,7 @@ def test_load_dataset_of_a_task_file_reads_it_too(folder: TaskFolder) -> None:
 def test_a_name_that_the_hub_does_not_give_is_refused(folder: TaskFolder) -> None:
     fault = folder.quiz_fault({'"quiz.jsonl"': '"no_such_owner/no_such_data"'})
 
-    assert "bad_value Quiz.DATASET_PATH: 'no_such_owner/no_such_data' is no data beside the task file, and" in fault
+    assert "bad_value Quiz.DATASET_PATH: no data 'no_such_owner/no_such_data' beside the task file, and" in fault
 
 
 def test_without_the_library_it_is_said_how_to_get_it(folder: TaskFolder, monkeypatch: pytest.MonkeyPatch) -> None:

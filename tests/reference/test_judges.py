@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from pytest_lmeval.errors import AdapterTimeout
-from pytest_lmeval.judging.agreement import cohen_kappa, confusion
 from pytest_lmeval.judging.prompt import tagged
 from pytest_lmeval.judging.replies import read_label, read_number
+from pytest_lmeval.judging.summary import cohen_kappa, confusion
 from pytest_lmeval.types import Completion, Message
 from tests.formats.declarative.making import EQUALS, ROWS, SOLVER, StubJudge, make, score
 from tests.tables import each_row

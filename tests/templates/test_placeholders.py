@@ -90,9 +90,9 @@ def test_a_value_alone_keeps_its_type() -> None:
         ("<< config.zzz >>", {"a": 1, "b": 2}, "unknown parameter 'zzz'; config_spec has a, b"),
         ("<< config.zzz >>", {}, "config_spec has none"),
         ("<< config.x", {"x": 1}, "'<< config.x' is not closed"),
-        ("<< config >>", {"x": 1}, "is not closed, or no key"),
-        ("<< config.a.b >>", {"a": 1}, "is not closed, or no key"),
-        ("a << config.x >>", {"x": None}, "has no value, but is inside of a text"),
+        ("<< config >>", {"x": 1}, "is not closed, or has no key"),
+        ("<< config.a.b >>", {"a": 1}, "is not closed, or has no key"),
+        ("a << config.x >>", {"x": None}, "has no value, but is part of a text"),
     ],
 )
 def test_a_placeholder_that_cannot_be_filled_is_an_error(text: str, values: dict[str, Any], message: str) -> None:

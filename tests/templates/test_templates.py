@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pytest_lmeval
 from pytest_lmeval.templates import filters
-from pytest_lmeval.templates.filters import ROOM, Room
+from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
 from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
 from tests.conftest import Project
 from tests.tables import each_row
@@ -201,13 +201,13 @@ KEPT = {
 def test_all_that_a_template_keeps_has_a_limit(each: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Traced, and on a slow machine, the time would be up first.
     monkeypatch.setattr(filters, "MAX_SECONDS", 600.0)
-    few = Room(1 << 18)
+    few = MemoryBudget(1 << 18)
     source = "{% set x = 'x' * 25000 %}" + "".join(each.format(n=n) for n in range(60))
     template = compile_template(source)
     tracemalloc.start()
     try:
         with pytest.raises(TemplateFault, match="more than 64 MiB of text and lists in the templates of one example"):
-            template.render({ROOM: few})
+            template.render({MEMORY: few})
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -218,8 +218,8 @@ def test_all_that_a_template_keeps_has_a_limit(each: str, monkeypatch: pytest.Mo
 def test_templates_of_one_example_share_their_memory_and_those_of_two_do_not() -> None:
     template = compile_template("{{ 'x' * 2000000 }}")
     for _ in range(40):
-        template.render({ROOM: Room()})
-    shared = {ROOM: Room()}
+        template.render({MEMORY: MemoryBudget()})
+    shared = {MEMORY: MemoryBudget()}
     # Each makes the text and writes it.
     for _ in range(16):
         template.render(shared)

@@ -1,4 +1,4 @@
-"""Metrics of how sure a model is of its answer, by the log-probability of each possible one, and of its language."""
+"""Metrics of a model's confidence, by the log-probability of each possible answer, and of its language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LANGUAGES = ("ENGLISH", "GERMAN", "SPANISH", "ITALIAN", "FRENCH", "DUTCH", "POR
 
 
 class ConfidenceWeightedAccuracy:
-    """The probability of the answer that is chosen if it is right, else 0; log-probabilities are per character."""
+    """The probability of the chosen answer if it is right, else 0; log-probabilities are per character."""
 
     NAME = "confidence_weighted_accuracy"
     THRESHOLD = 0.5
@@ -27,9 +27,9 @@ class ConfidenceWeightedAccuracy:
 
 
 class DistributionalCorrectnessScore:
-    """The probability of right answers less that of wrong ones, where the last completion is not to know.
+    """The probability of right answers minus that of wrong ones; the last completion means "I do not know".
 
-    Half of it and a half, so that it is in [0, 1]: the original's number is twice the score less 1.
+    The value is scaled to [0, 1]: the original's number is twice the score minus 1.
     """
 
     NAME = "distributional_correctness"
@@ -43,14 +43,14 @@ class DistributionalCorrectnessScore:
         wrong = sum(
             share for text, share in probable.items() if not _is_right(text, targets) and _normal(text) != unsure
         )
-        # Found only where the completion is in its normal form, without a blank in front: so are the published numbers.
+        # Found only if the completion is in its normal form, without a leading blank, as for the published numbers.
         return (1 + (right - wrong) * (1 - probable.get(unsure, 0.0))) / 2
 
 
 class TernaryScore:
-    """1 for a right choice, 0.5 where the last completion, not to know, is chosen, 0 for a wrong one.
+    """1 for a right choice, 0.5 for the last completion ("I do not know"), 0 for a wrong one.
 
-    The original's number, 1, 0 or -1, is twice the score less 1.
+    The original's number, 1, 0 or -1, is twice the score minus 1.
     """
 
     NAME = "ternary_score"
@@ -64,7 +64,7 @@ class TernaryScore:
 
 
 class PartialEvalAccuracy:
-    """Of the two samples that ``_create_samples`` makes of an item, the right one is the more probable."""
+    """The right one of the two samples that ``_create_samples`` makes of an item is the more probable."""
 
     NAME = "partial_eval_accuracy"
     COMPARES_SAMPLES = True
@@ -93,9 +93,9 @@ def _normal(text: str) -> str:
 
 
 class LanguageRawConsistencyChecker:
-    """The text of the model, as it wrote it, is in the language of the user's messages; one of eight.
+    """The unprocessed text of the model is in the language of the user's messages, one of eight.
 
-    No value where no language is found in either. A ``language`` in the metric context is taken for both.
+    No value if no language is found in either. A ``language`` in the metric context counts for both.
     """
 
     NAME = "language_consistency_raw"

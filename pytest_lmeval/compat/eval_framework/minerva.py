@@ -1,10 +1,9 @@
-"""Answers to MATH as Minerva's evaluation reads them: Lewkowycz et al. (2022), appendix D."""
+"""Parse and compare answers to MATH as in Minerva's evaluation: Lewkowycz et al. (2022), appendix D."""
 
 from __future__ import annotations
 
 import re
 
-from pytest_lmeval.compat.eval_framework.hendrycks import is_same_text
 from pytest_lmeval.metrics.parts.texts import closing_brace
 from pytest_lmeval.tasks.judging import JudgedAnswer
 
@@ -49,10 +48,25 @@ _REWRITTEN = tuple(
         (r"sqrt([^{])", r"sqrt{\1}"),
     )
 )
+_SPELLINGS = (
+    ("\n", ""),
+    ("\\!", ""),
+    ("\\\\", "\\"),
+    ("tfrac", "frac"),
+    ("dfrac", "frac"),
+    ("\\left", ""),
+    ("\\right", ""),
+    ("^{\\circ}", ""),
+    ("^\\circ", ""),
+    ("\\$", ""),
+)
+_ZEROS = (("\\%", ""), (" .", " 0."), ("{.", "{0."))
+_NAME = re.compile(r"[a-zA-Z]\w*$")
+_TEXT = "\\text{"
 
 
 def normalize_final_answer(answer: str) -> str:
-    """Return an answer without units, words and marks that say nothing of its value.
+    """Return an answer without units, words and marks that do not affect its value.
 
     >>> normalize_final_answer("x = $1{,}200$ dollars")
     '1200'
@@ -68,7 +82,7 @@ def normalize_final_answer(answer: str) -> str:
 
 
 def normalized_gold_from_solution(solution: str) -> str | None:
-    """Return the answer in the last box of a solution, None without one."""
+    """Return the answer in the last box of a solution, None if there is no box."""
     found = _boxed(solution)
     return None if found is None else normalize_final_answer(found)
 
@@ -76,9 +90,9 @@ def normalized_gold_from_solution(solution: str) -> str | None:
 def extract_answers(
     raw_answer: str, use_cot: bool = True, cot_style: str = "minerva", relaxed: bool = False
 ) -> list[str]:
-    """Return the answers that a text may state, the likeliest first; ``relaxed`` takes other spellings of the phrase.
+    """Return the answers that a text may state, the likeliest first; ``relaxed`` accepts other spellings of the phrase.
 
-    Raise ValueError for another ``cot_style`` than ``minerva``.
+    Raise ValueError for a ``cot_style`` other than ``minerva``.
     """
     if cot_style != "minerva":
         raise ValueError(f"cot_style: expected 'minerva', got {cot_style!r}")
@@ -118,7 +132,7 @@ def _between_dollars(text: str, first: int) -> list[str]:
 
 
 class _Minerva:
-    """Whether the text states the right answer: the likeliest one it may state, or, if ``flexible``, any."""
+    """1 if the likeliest answer that the text may state is right, or, if ``flexible``, any of them."""
 
     PACKAGE = "math_verify"
     INSTALL = "pytest-lmeval[math]"
@@ -138,7 +152,7 @@ class _Minerva:
 
 
 class MathMinervaCompletion:
-    """The stated answer is right, and any that may be meant is; the words have to be those of Minerva's prompt."""
+    """The stated answer is right, and any possible one is; the words must be those of Minerva's prompt."""
 
     PARTS = (
         _Minerva("math_minerva_exact", relaxed=False, flexible=False),
@@ -147,7 +161,7 @@ class MathMinervaCompletion:
 
 
 class MathMinervaCompletionRelaxed:
-    """The same, in other spellings of these words, too."""
+    """The same, also for other spellings of these words."""
 
     PARTS = (
         _Minerva("math_minerva_relaxed_exact", relaxed=True, flexible=False),
@@ -158,5 +172,62 @@ class MathMinervaCompletionRelaxed:
 def _is_equal(given: str, wanted: str) -> bool:
     from pytest_lmeval.metrics.math_equal import math_equal
 
-    # In a box, so that all of it is compared, not what may look like an answer in it.
+    # In a box, so that the whole text is compared, not a part that looks like an answer.
     return bool(given) and math_equal(f"\\boxed{{{given}}}", [f"\\boxed{{{wanted}}}"], {}).value == 1.0
+
+
+def is_same_text(first: str, second: str) -> bool:
+    """Return True if both are the same text after normalizing spellings of LaTeX, as in Hendrycks et al. (2021)."""
+    return _plain(first) == _plain(second)
+
+
+def _plain(text: str) -> str:
+    for old, new in _SPELLINGS:
+        text = text.replace(old, new)
+    text = _without_units(text)
+    for old, new in _ZEROS:
+        text = text.replace(old, new)
+    if not text:
+        return text
+    text = _right_side(f"0{text}" if text[0] == "." else text)
+    text = re.sub(r"\\sqrt([^{])", r"\\sqrt{\1}", text).replace(" ", "")
+    text = _with_braces(text)
+    return re.sub(r"\b0(?=\d)", "", _as_fraction("\\frac{1}{2}" if text == "0.5" else text))
+
+
+def _without_units(text: str) -> str:
+    before, found, behind = text.partition(_TEXT)
+    if not found:
+        return text
+    if _TEXT in behind:
+        return before
+    end = closing_brace(behind, 0)
+    return before.strip() or behind[end + 1 :].strip() or behind[:end].strip()
+
+
+def _right_side(text: str) -> str:
+    *names, last = (part.strip() for part in text.split("="))
+    if len(names) == 1 and len(names[0]) <= 2:
+        return last
+    if len(names) > 1 and all(len(name) <= 2 and _NAME.match(name) for name in names):
+        return last
+    return text
+
+
+def _with_braces(text: str) -> str:
+    head, *parts = text.split("\\frac")
+    if any(len(part) == 1 and part != "{" for part in parts):
+        return text
+    return head + "".join(f"\\frac{_braced(part)}" for part in parts)
+
+
+def _braced(part: str) -> str:
+    if part[:1] in ("", "{"):
+        return part
+    top, bottom, rest = part[0], part[1], part[2:]
+    return f"{{{top}}}{{{rest}" if bottom == "{" else f"{{{top}}}{{{bottom}}}{rest}"
+
+
+def _as_fraction(text: str) -> str:
+    parts = re.fullmatch(r"(-?[1-9]\d*|0)/(-?[1-9]\d*|0)", text)
+    return f"\\frac{{{parts[1]}}}{{{parts[2]}}}" if parts else text

@@ -1,4 +1,4 @@
-"""A task class whose texts may come from a style: how a question is asked, with its choices and letters, or alone."""
+"""A task class whose texts may come from a style: the question with lettered choices, or alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def get_n_letters(n: int) -> list[str]:
 
 
 def answer_key_to_index(key: str) -> int:
-    """Return the place, from 0, that a letter (``A`` is the first) or a number (``1`` is the first) names.
+    """Return the place, from 0, of a letter (``A`` is the first) or a number (``1`` is the first).
 
     >>> [answer_key_to_index(key) for key in ("A", "c", "1", "3")]
     [0, 2, 0, 2]
@@ -39,7 +39,7 @@ def answer_key_to_index(key: str) -> int:
 
 
 def shuffle_correct_with_distractors(correct: str, distractors: list[str], seed_text: str) -> tuple[list[str], int]:
-    """Return the choices in an order that ``seed_text`` decides, and the place of the correct one."""
+    """Return the choices shuffled by ``seed_text``, and the place of the correct one."""
     places = list(range(len(distractors) + 1))
     random.Random(int.from_bytes(hashlib.sha256(seed_text.encode()).digest(), "big")).shuffle(places)
     choices = [*distractors, correct]
@@ -59,7 +59,7 @@ def format_mc_prompt(question_text: str, choices: list[str], *, space_prefixed_l
 
 
 class TaskStyler:
-    """What a class with ``TASK_STYLER`` is asked and scored by; its methods may be overridden."""
+    """The prompts and metrics of a class with ``TASK_STYLER``; its methods may be overridden."""
 
     response_type: ClassVar[ResponseType] = ResponseType.LOGLIKELIHOODS
     metrics: ClassVar[Sequence[Any]] = _LIKELIHOODS
@@ -85,7 +85,7 @@ class TaskStyler:
         return self._cue_text
 
     def get_instruction_text(self, raw_question: str, choices: list[str]) -> str:
-        """Return what the user asks."""
+        """Return the user's text."""
         raise NotImplementedError
 
     def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
@@ -93,11 +93,11 @@ class TaskStyler:
         raise NotImplementedError
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return what to choose from; None where the model writes."""
+        """Return the completions to choose from; None if the model writes the answer."""
         raise NotImplementedError
 
     def get_fewshot_target_text(self, choices: list[str], correct_index: int) -> str:
-        """Return how a worked example is answered."""
+        """Return the answer of a few-shot example."""
         return f"{self.get_cue_text()}{self.get_ground_truth(choices, correct_index)}"
 
 
@@ -174,28 +174,28 @@ class ClozeStyle(TaskStyler):
 
 
 class BPBStyle(ClozeStyle):
-    """Only how probable the right choice is, is asked for."""
+    """Scores only the probability of the right choice."""
 
     metrics: ClassVar[Sequence[Any]] = (BitsPerByteLoglikelihood,)
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return the right choice alone; raise ValueError where it is not given."""
+        """Return the right choice alone; raise ValueError without ``correct_index``."""
         if correct_index is None:
-            raise ValueError("BPBStyle asks for the right choice alone: give its correct_index")
+            raise ValueError("BPBStyle scores the right choice alone: pass its correct_index")
         return [self._continuation(choices[correct_index])]
 
 
 class StyledTask(BaseTask[SubjectT]):
-    """A task class; with a ``TASK_STYLER`` it writes ``_get_raw_question``, ``_get_choices``, ``_get_correct_index``.
+    """A task class; with a ``TASK_STYLER`` it defines ``_get_raw_question``, ``_get_choices``, ``_get_correct_index``.
 
-    The style then says ``RESPONSE_TYPE`` and ``METRICS``, and each text that the class does not write itself.
+    The style then sets ``RESPONSE_TYPE`` and ``METRICS``, and each text that the class does not define itself.
     """
 
     TASK_STYLER: ClassVar[TaskStyler]
     _NOT_CALLED: ClassVar[Mapping[str, str]] = {name: why for name, why in NOT_CALLED.items() if name != TASK_STYLER}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Take what the style decides for the whole class."""
+        """Set the response type and the metrics of the style."""
         super().__init_subclass__(**options)
         style = getattr(cls, TASK_STYLER, None)
         if isinstance(style, TaskStyler):

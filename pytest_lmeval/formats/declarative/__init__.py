@@ -1,4 +1,4 @@
-"""Declarative tasks: a data set, a solver, scorers, metrics and actions, as one YAML file says them.
+"""Declarative tasks: one YAML file describes a data set, a solver, scorers, metrics and actions.
 
 Nothing here is imported before the first such file is read.
 """

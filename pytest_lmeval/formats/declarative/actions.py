@@ -1,4 +1,4 @@
-"""Which rows are left out of the metrics: the rules of a task file, and whether a filter holds for a row."""
+"""Rules that exclude rows from the metrics, and the filters that choose the rows."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.checks import type_name
-from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
-from pytest_lmeval.templates.template import TemplateFault
+from pytest_lmeval.formats.declarative.models.base import Block, Data, Key, Template, TemplateText, field_error
+from pytest_lmeval.templates.template import TemplateFault, compile_template
 
 
 class ComparedValue(Block):
-    """A value of the row beside a fixed one."""
+    """A comparison of a value of the row with a fixed one."""
 
-    op: Literal["equals", "not_equals", "in", "contains", "greater", "less"] = Field(description="How they compare.")
+    op: Literal["equals", "not_equals", "in", "contains", "greater", "less"] = Field(description="The comparison.")
     expression: TemplateText = Template(description="A value of the row: '{{ scores.KEY.FIELD }}'.")
-    value: Any = Data(description="What it is compared with; of 'in' a list.")
+    value: Any = Data(description="The value to compare with; a list for 'in'.")
 
     @field_validator("value")
     @classmethod
@@ -28,15 +26,14 @@ class ComparedValue(Block):
         # Before parameters are put in, a placeholder may represent a value of another type.
         wanted = _unfit(info.data.get("op", ""), value) if info.context is not None else ""
         if wanted:
-            detail = f"expected {wanted} for {info.data['op']!r}, got {_shown(value)}"
-            raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", "bad_type", detail]]})
+            raise field_error("bad_type", f"expected {wanted} for {info.data['op']!r}, got {_shown(value)}")
         return value
 
 
 class Combined(Block):
     """Several filters."""
 
-    op: Literal["and", "or"] = Field(description="Whether all or any must hold.")
+    op: Literal["and", "or"] = Field(description="and: all must hold; or: any.")
     filters: list[Filter] = Field(min_length=1, description="The filters.")
 
 
@@ -53,25 +50,25 @@ Filter = Annotated[ComparedValue | Combined | Negated, Field(discriminator="op")
 class Action(Block):
     """One rule."""
 
-    key: Key = Field(description="What the board calls it.")
-    action: Literal["exclude_from_metrics"] = Field(description="Leave the row out of all metrics.")
-    filter: Filter = Field(description="The rows it is for.")
+    key: Key = Field(description="Its name on the board.")
+    action: Literal["exclude_from_metrics"] = Field(description="Exclude the row from all metrics.")
+    filter: Filter = Field(description="The rows to exclude.")
 
 
 Combined.model_rebuild()
 Negated.model_rebuild()
 
 
-def holds(filter: Filter, variables: Mapping[str, Any], kit: Kit) -> bool:
-    """Return whether the filter holds; raise ScoringError where a value is missing or cannot be compared."""
+def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
+    """Return True if the filter holds; raise ScoringError if a value is missing or cannot be compared."""
     if isinstance(filter, Negated):
-        return not holds(filter.filter, variables, kit)
+        return not holds(filter.filter, variables)
     if isinstance(filter, Combined):
-        # All are looked at: that one cannot be decided must not depend on the order.
-        results = [holds(each, variables, kit) for each in filter.filters]
+        # Evaluate all: an error must not depend on the order.
+        results = [holds(each, variables) for each in filter.filters]
         return all(results) if filter.op == "and" else any(results)
     try:
-        value = kit.template(filter.expression).value(variables)
+        value = compile_template(filter.expression).value(variables)
     except TemplateFault as fault:
         raise ScoringError(str(fault)) from None
     if value is None and filter.value is not None:
@@ -80,12 +77,12 @@ def holds(filter: Filter, variables: Mapping[str, Any], kit: Kit) -> bool:
 
 
 def exclusion(key: str) -> str:
-    """Return what is said of a row that the action ``key`` leaves out."""
+    """Return the reason that the details of a row excluded by the action ``key`` record."""
     return f"action {key}: excluded from metrics"
 
 
 def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how many of the rows, given by their details, each action left out; the first that holds counts."""
+    """Return how many of the rows, given by their details, each action excluded; the first that holds counts."""
     return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
 
 
@@ -99,7 +96,7 @@ def _compare(filter: ComparedValue, value: Any) -> bool:
         if isinstance(value, str) and isinstance(wanted, str):
             return wanted in value
         if isinstance(value, list):
-            # In Python 1 equals true.
+            # In Python, 1 == True.
             return any(_kind(each) == _kind(wanted) and each == wanted for each in value)
         raise _cannot(filter, value, "contains looks into text for text, or into a list")
     return _ordered(filter, value, wanted)
@@ -123,7 +120,7 @@ def _cannot(filter: ComparedValue, value: Any, why: str) -> ScoringError:
 
 
 def _unfit(op: str, value: Any) -> str:
-    """Return what the value of ``op`` has to be where it is something else, and could only be misread; else ""."""
+    """Return the kind of value that ``op`` needs, or "" if ``value`` is of that kind."""
     if op == "in":
         kinds = {_kind(each) for each in value} if isinstance(value, list) else set()
         fits = len(kinds) == 1 and kinds <= {"text", "a number", "a boolean"}

@@ -1,4 +1,4 @@
-"""The metrics of a task: over the scores of all its rows, those of every repeat among them."""
+"""Compute the metrics of a task over the scores of all its rows, every repeat included."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Aggregation:
 
 @dataclass(slots=True)
 class _Metrics:
-    """What has been worked out so far; ``taken`` are names of the row's own means of metrics."""
+    """The metrics computed so far; ``taken`` are the names of the means that every task has."""
 
     taken: frozenset[str] = frozenset()
     metrics: dict[str, float] = field(default_factory=dict)
@@ -67,8 +67,8 @@ def aggregate(
 ) -> dict[str, Any]:
     """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the rows scored and not excluded.
 
-    ``score`` is that of a task whose rows are measured, where a ``score_metric`` names it. A metric that has no row to
-    be worked out from is left out, and named under ``notes.left_out`` with the reason.
+    ``score`` is that of a task whose rows are measured, if a ``score_metric`` names it. A metric without a value is
+    skipped, and ``notes.left_out`` has the reason.
     """
     rows = scored_rows(results)
     found = _Metrics(frozenset(name for result in results for name in (result.metric, *result.metrics)))
@@ -80,7 +80,7 @@ def aggregate(
         except NoValue as reason:
             name = aggregation.metric.named(aggregation.default_name, aggregation.metric.type)
             scores.note("left_out", f"{aggregation.scorer}.{name}", str(reason))
-        # The board has room for one table: that of the first.
+        # The board has space for one table: that of the first.
         if scores.table is not None and not found.classes:
             found.classes, found.confusion = scores.table
     own = found.own.get(decision.scorer.key, {}) if decision.scorer is not None else {}
@@ -99,7 +99,7 @@ def aggregate(
 def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> list[Mapping[str, Any]]:
     """Return the details of every row of every repeat of the scored examples, in the order of their ids.
 
-    With ``excluded`` also of those that an action left out: a judge has judged them all the same.
+    With ``excluded`` also those that an action excluded: a judge has judged them, too.
     """
     wanted = [each for each in results if each.is_scored or (excluded and each.status == "excluded")]
     kept = sorted(wanted, key=lambda result: result.id)
@@ -110,11 +110,10 @@ def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> 
 
 def _computed(snippet: Snippet, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, float]]:
     returned = snippet([attributes(dict(each)) for each in rows])
-    where = f"{snippet.owner}: {snippet.function} in {snippet.filename}"
     try:
         numbers = plain(returned)
     except ValueError as error:
-        raise ScoringError(f"{where} returned what is no metric: {error}") from None
+        raise ScoringError(f"{snippet.name} returned an invalid metric: {error}") from None
     if not isinstance(numbers, dict) or not all(isinstance(each, int | float) for each in numbers.values()):
-        raise ScoringError(f"{where} returned {returned!r:.80}; expected a mapping of names to numbers")
+        raise ScoringError(f"{snippet.name} returned {returned!r:.80}; expected a mapping of names to numbers")
     return [(name, float(value)) for name, value in numbers.items()]

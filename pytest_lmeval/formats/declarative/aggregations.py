@@ -1,11 +1,10 @@
-"""From the scores of many rows to a few numbers: small pure functions.
+"""Pure functions that reduce the scores of many rows to a few numbers.
 
 A share whose divisor is 0 is 0.0, as with scikit-learn's ``zero_division=0``. Labels are compared as text.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ Confusion = dict[str, dict[str, int]]
 
 
 class NoValue(Exception):
-    """Why a metric cannot be worked out from these rows."""
+    """The reason why a metric has no value for these rows."""
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class Scores:
         for each in self.rows:
             if name not in each:
                 hint = nearest(name, each, "it has")
-                raise ScoringError(f"a metric takes the field {name!r}, which a row does not have{hint}")
+                raise ScoringError(f"a metric takes the field {name!r}, which a row lacks{hint}")
         values = [each[name] for each in self.rows if each[name] is not None]
         if not values:
             raise NoValue(f"{name} has no value in any row")
@@ -69,7 +68,7 @@ class Scores:
         return [as_label(value) for value in self.values(name)]
 
     def pairs(self, true: str, predicted: str) -> list[tuple[str, str]]:
-        """Return the labels of two fields, of rows that have both."""
+        """Return the labels of two fields for the rows that have both."""
         self.values(true), self.values(predicted)
         both = [(each[true], each[predicted]) for each in self.rows]
         return [(as_label(one), as_label(other)) for one, other in both if one is not None and other is not None]
@@ -81,7 +80,7 @@ def as_label(value: Any) -> str:
 
 
 def ratio(part: float, whole: float) -> float:
-    """Return ``part / whole``; 0.0 where ``whole`` is 0."""
+    """Return ``part / whole``; 0.0 if ``whole`` is 0."""
     return part / whole if whole else 0.0
 
 
@@ -90,31 +89,16 @@ def f1(true_positives: float, false_positives: float, false_negatives: float) ->
     return ratio(2 * true_positives, 2 * true_positives + false_positives + false_negatives)
 
 
-def std_dev(values: Sequence[float]) -> float:
-    """Return the standard deviation of a sample of two values or more: its divisor is one less than their number."""
-    return statistics.stdev(values)
-
-
 NUMBERS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda values: sum(values) / len(values),
     "min": min,
     "max": max,
-    "std_dev": std_dev,
+    "std_dev": statistics.stdev,
 }
 
 
-def frequencies(values: Sequence[str]) -> dict[str, float]:
-    """Return the share of each value, the most frequent first."""
-    return {value: count / len(values) for value, count in Counter(values).most_common()}
-
-
-def weighted_average(values: Sequence[str], weights: Mapping[str, float]) -> float:
-    """Return the mean of the weights of ``values``, each of which has one."""
-    return math.fsum(weights[value] for value in values) / len(values)
-
-
 def classify(true: Sequence[str], predicted: Sequence[str]) -> Classes:
-    """Return precision, recall, F1 and number of every label that is either true or predicted of some row."""
+    """Return precision, recall, F1 and number of rows of every label that is true or predicted for some row."""
     trues, guesses = Counter(true), Counter(predicted)
     hits = Counter(label for label, guess in zip(true, predicted, strict=True) if label == guess)
     return {

@@ -1,4 +1,4 @@
-"""From the checked parts of a task file to its task."""
+"""Build the task from the checked parts of its file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.datasets import Dataset
 from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.metrics import PythonMetric
 from pytest_lmeval.formats.declarative.models.parameters import TaskConfig
 from pytest_lmeval.formats.declarative.models.scorers import PythonScorer, ScorerBase
@@ -35,21 +34,21 @@ from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.formats.yaml.document import Keys, YamlDocument
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.templates.filters import ROOM, Room
-from pytest_lmeval.templates.template import TemplateFault
+from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
+from pytest_lmeval.templates.template import TemplateFault, compile_template
 from pytest_lmeval.types import Example
 
 _SHOWN = 2000
 
 
 class Builder:
-    """Makes the parts of a checked task file; what is wrong with a snippet is noted among its ``faults``."""
+    """Makes the parts of a checked task file; ``faults`` are those of its snippets."""
 
     def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
         self.source = source
         self.document = document
         self.file = file
-        self.kit = Kit(registry)
+        self.registry = registry
         self.faults: list[Fault] = []
         self.solver = self._solver(file.definition.solver)
         self.scorers: list[Scorer] = []
@@ -60,7 +59,7 @@ class Builder:
             self.aggregations += self._aggregations(key, model, keys)
 
     def build(self, dataset: Dataset, config: TaskConfig) -> tuple[DeclarativeTask | None, list[Fault]]:
-        """Return the task, or what is wrong with the ids of its rows and with what is to be their score."""
+        """Return the task, or the faults of the ids of its rows and of its score rule."""
         file, source = self.file, self.source
         ids, faults = _ids(dataset)
         faults = [*faults, *check_rule(self.scorers, self.aggregations)]
@@ -69,10 +68,10 @@ class Builder:
         rule = score_rule(self.scorers)
         rows = _Examples(self, dataset, rule.scorer)
         examples = [rows.example(id, number) for number, id in enumerate(ids)]
-        # What decides the score of a row: not what becomes of all scores together, nor where it has to be.
-        left_out: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
-        definition = file.definition.model_dump(mode="json", exclude=left_out)
-        scoring = file.definition.model_dump(mode="json", exclude={**left_out, "solver": {"input_builder"}})
+        # The hashes cover the score of a row, not its aggregation or threshold.
+        excluded: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
+        definition = file.definition.model_dump(mode="json", exclude=excluded)
+        scoring = file.definition.model_dump(mode="json", exclude={**excluded, "solver": {"input_builder"}})
         task = DeclarativeTask(
             name=f"{source.name}@{config.name}" if config.name else source.name,
             path=source.path,
@@ -92,7 +91,7 @@ class Builder:
             scorers=self.scorers,
             actions=file.definition.actions,
             aggregations=self.aggregations,
-            kit=self.kit,
+            registry=self.registry,
             decision=rule,
             definition_sha256=hashlib.sha256(_dump(definition)).hexdigest(),
             scoring_sha256=hashlib.sha256(_dump(scoring)).hexdigest(),
@@ -114,18 +113,17 @@ class Builder:
         if model.postprocessor is not None:
             at = (*keys, "postprocessor", "postprocess_snippet")
             postprocess = self._snippet(at, model.postprocessor, ["postprocess"], "postprocessor", _taking(2))
-        return Solver(model, postprocess, self.kit, responding)
+        return Solver(model, postprocess, responding)
 
     def _scorer(self, key: str, model: ScorerBase, keys: Keys) -> list[Scorer]:
         if not isinstance(model, PythonScorer):
             tools = getattr(self.file.definition.solver, "tools", ())
-            return [build_scorer(key, model, self.kit, [tool.function() for tool in tools])]
+            return [build_scorer(key, model, self.registry, [tool.function() for tool in tools])]
         at = (*keys, "compute_scores_snippet")
         snippet = self._snippet(at, model, ["compute_scores"], f"scorer {key}", scorer_parameters)
         return [SnippetScorer(key, model, snippet, scorer_parameters(snippet))] if snippet else []
 
     def _aggregations(self, key: str, model: ScorerBase, keys: Keys) -> Iterator[Aggregation]:
-        """Yield the metrics of a scorer; one that names none has those that its type suggests."""
         if model.metrics is None:
             yield from (Aggregation(key, metric, name) for metric, name in model.usual_metrics(key))
         for number, metric in enumerate(model.metrics or ()):
@@ -139,7 +137,7 @@ class Builder:
     def _snippet(
         self, keys: Keys, block: Any, names: Sequence[str], owner: str, check: Callable[[Snippet], Any]
     ) -> Snippet | None:
-        """Return the snippet at ``keys``, a field of ``block``; None where it is of no use, which is then a fault."""
+        """Return the snippet at ``keys``, a field of ``block``; None, and a fault, if it is not usable."""
         included = self.document.includes.get(keys)
         place = f"{self.source.path.name}, snippet of line {self.document.place(keys).line}"
         try:
@@ -147,8 +145,8 @@ class Builder:
             if callable(trusts) and not trusts(self.source.path):
                 raise SnippetFault("Python snippets are not allowed in this folder (ini lm_trusted_paths)")
             source, filename = getattr(block, str(keys[-1])), included.path.name if included else place
-            function = read_snippet(source, filename, names)
-            snippet = Snippet(source, filename, function.name, owner, block.timeout_s, function.parameters)
+            function, parameters = read_snippet(source, filename, names)
+            snippet = Snippet(source, filename, function, owner, block.timeout_s, parameters)
             check(snippet)
         except SnippetFault as fault:
             self.faults.append(Fault(keys, "bad_value", str(fault)))
@@ -165,12 +163,9 @@ class Builder:
 
 
 def _taking(count: int) -> Callable[[Snippet], None]:
-    """Return what raises SnippetFault for a function that does not take ``count`` arguments."""
-
     def check(snippet: Snippet) -> None:
-        if len(snippet.parameters) != count:
-            given = f"{snippet.function} takes {len(snippet.parameters)} arguments"
-            raise SnippetFault(f"{given}; expected {count}")
+        if (given := len(snippet.parameters)) != count:
+            raise SnippetFault(f"{snippet.function} takes {given} arguments; expected {count}")
 
     return check
 
@@ -188,12 +183,12 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     wrong = next((each for each in given if not isinstance(each, str | int)), None)
     if not usable:
         return [], [Fault(keys, "bad_value", f"{dataset.path.name}: the id {wrong!r:.60} is no text or number")]
-    twice = next(each for each, count in Counter(ids).items() if count > 1)
-    return [], [Fault(keys, "duplicate_task_id", f"{dataset.path.name}: two rows have the id {twice!r:.60}")]
+    repeated = next(each for each, count in Counter(ids).items() if count > 1)
+    return [], [Fault(keys, "duplicate_task_id", f"{dataset.path.name}: two rows have the id {repeated!r:.60}")]
 
 
 class _Examples:
-    """Makes examples of the rows, and notes what is asked about each."""
+    """Turns rows into examples and records the prompt of each, or why it has none."""
 
     def __init__(self, builder: Builder, dataset: Dataset, decisive: Scorer | None) -> None:
         self.samples: dict[str, Mapping[str, Any]] = {}
@@ -201,14 +196,13 @@ class _Examples:
         self.broken: dict[str, str] = {}
         self._dataset = dataset
         self._solver = builder.solver
-        self._decisive = decisive
-        self._kit = builder.kit
+        self._metric = "measured" if decisive is None else decisive.key
+        self._model = None if decisive is None else decisive.model
         self._tags = list(builder.file.tags)
         # The rows are in another file: a message points at the line that names it.
         self._line = builder.document.place(("definition", "dataset")).line
 
     def example(self, id: str, number: int) -> Example:
-        """Return the example of a row; one that no question can be made of is noted as broken."""
         row = self._dataset.rows[number]
         sample = row if "sample_id" in row else {**row, "sample_id": number}
         self.samples[id] = sample
@@ -219,8 +213,8 @@ class _Examples:
             id=id,
             prompt=asked.prompt,
             targets=self._targets(sample),
-            metric=self._decisive.key if self._decisive is not None else "measured",
-            post_process=getattr(self._decisive and self._decisive.model, "post_process", None) or "none",
+            metric=self._metric,
+            post_process=getattr(self._model, "post_process", None) or "none",
             category="" if category is None else str(category),
             metadata={"tags": self._tags} if self._tags else {},
             line=self._line,
@@ -238,15 +232,15 @@ class _Examples:
             return RowPrompt()
 
     def _targets(self, sample: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the expected answers, where they are known before the model answers."""
-        given = getattr(self._decisive and self._decisive.model, "ground_truth", None)
+        """Return the expected answers that are known before the model answers."""
+        given = getattr(self._model, "ground_truth", None)
         templates = [given] if isinstance(given, str) else given or []
-        column = getattr(self._decisive and self._decisive.model, "ground_truth_choice_field", None)
+        column = getattr(self._model, "ground_truth_choice_field", None)
         if column is not None:
             return (str(sample.get(column)),)
-        variables = {"sample": sample, ROOM: Room()}
+        variables = {"sample": sample, MEMORY: MemoryBudget()}
         try:
-            return tuple(self._kit.template(each).render(variables).strip() for each in templates)
+            return tuple(compile_template(each).render(variables).strip() for each in templates)
         except TemplateFault:
             return ()
 

@@ -1,4 +1,4 @@
-"""What only the whole task can tell: names that lead nowhere, and parts that do not fit together."""
+"""Check a whole task for unknown names and for parts that do not fit together."""
 
 from __future__ import annotations
 
@@ -32,37 +32,32 @@ def scorer_keys(definition: Definition) -> list[str]:
 
 
 def check_parts(definition: Definition, entity: str, registry: Registry) -> Iterator[Fault]:
-    """Yield what is wrong with the parts of a task, before any row is looked at."""
+    """Yield the faults of the parts of a task that show before any row is read."""
     if definition.dataset.key is None and definition.dataset.path is None:
         yield Fault((*_ROOT, "dataset"), "missing_required", "expected key or path")
     if entity == "model" and definition.solver is None:
-        hint = "say evaluated_entity_type: dataset to score rows without a model"
+        hint = "set evaluated_entity_type: dataset to score rows without a model"
         yield Fault((*_ROOT, "solver"), "missing_required", f"the field 'solver' is required; {hint}")
     if entity == "dataset" and definition.solver is not None:
-        yield Fault((*_ROOT, "solver"), "bad_value", "no model is asked where a data set is evaluated")
+        yield Fault((*_ROOT, "solver"), "bad_value", "a task that evaluates a data set asks no model")
     keys = scorer_keys(definition)
     for number, scorer in enumerate(definition.scorers):
         here: Keys = (*_ROOT, "scorers", number)
         if keys[number] in keys[:number]:
-            yield Fault((*here, "key"), "bad_value", f"a second scorer {keys[number]!r}; give it a key of its own")
+            yield Fault((*here, "key"), "bad_value", f"duplicate scorer {keys[number]!r}; give it a key of its own")
         yield from scorer.check(here, entity, registry)
         if isinstance(scorer, MetricScorer):
             yield from _check_extras(scorer, here, definition, registry.metrics[scorer.type])
-    yield from _twice([action.key for action in definition.actions], (*_ROOT, "actions"))
-
-
-def _twice(keys: Sequence[str], at: Keys) -> Iterator[Fault]:
-    for number, key in enumerate(keys):
-        if key in keys[:number]:
-            yield Fault((*at, number, "key"), "bad_value", f"a second action {key!r}")
+    actions = [action.key for action in definition.actions]
+    for number, key in enumerate(actions):
+        if key in actions[:number]:
+            yield Fault((*_ROOT, "actions", number, "key"), "bad_value", f"duplicate action {key!r}")
 
 
 def _check_extras(scorer: MetricScorer, here: Keys, definition: Definition, metric: Declared) -> Iterator[Fault]:
     tools = [tool.function() for tool in getattr(definition.solver, "tools", ())]
     if metric.takes_calls and definition.solver is not None and not tools:
-        detail = (
-            f"{scorer.type} scores what a multi_turn_solver with tools lets the model call; there are no tools here"
-        )
+        detail = f"{scorer.type} scores tool calls; the task needs a multi_turn_solver with tools"
         yield Fault((*here, "type"), "bad_value", detail)
     try:
         if metric.takes_calls:
@@ -78,7 +73,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
     if isinstance(calls, str) and _is_filled_in(calls):
         return
     if _has_mark(calls):
-        # Values of rows are judged once they are filled in: now only the names of tools and arguments are.
+        # The values of rows are checked once they are filled in; check only the names of tools and arguments now.
         tools = [names_only(tool) for tool in tools]
     if isinstance(calls, list):
         extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}
@@ -86,7 +81,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
 
 
 def _check_rubric(extras: Mapping[str, Any], metric: Declared) -> None:
-    # What is filled in for every row is checked when it is there.
+    # A value that is filled in for every row is checked then.
     given = {name: "filled in" if name == "rubric" else None for name in extras if name in ("rubric", "levels")}
     given |= {name: value for name, value in extras.items() if not _has_mark(value)}
     check_keys(extras, "extras", (*metric.extras, "not"))
@@ -101,7 +96,7 @@ def _has_mark(value: Any) -> bool:
 
 
 def _is_filled_in(given: Any) -> bool:
-    """Tell whether which tool is called, or by which arguments, is put in for every row; their values may be."""
+    """Return True if the tool, or the names of its arguments, are filled in for every row; their values may be."""
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
@@ -117,7 +112,7 @@ class _Known:
     scores: Mapping[str, tuple[str, ...] | None]
 
     def check(self, block: Block, at: Keys) -> Iterator[Fault]:
-        """Yield the names in the templates of a block that lead nowhere."""
+        """Yield a fault for each unknown name in the templates of a block."""
         for keys, template in _templates(block, at):
             problems = (self._problem(name, template) for name in sorted(template.names))
             yield from (Fault(keys, "bad_value", problem) for problem in problems if problem)
@@ -141,7 +136,7 @@ class _Known:
 def check_names(
     definition: Definition, scorers: Sequence[Scorer], columns: Sequence[str], entity: str
 ) -> Iterator[Fault]:
-    """Yield the names that lead nowhere: variables and columns in templates, fields of metrics, scores in filters."""
+    """Yield the unknown names: variables and columns in templates, fields of metrics, scores in filters."""
     if definition.solver is not None:
         yield from _Known(("sample",), columns, {}).check(definition.solver, (*_ROOT, "solver"))
     of_row = ("sample", "scores", *(_OF_SOLVER if entity == "model" else ()))
@@ -158,9 +153,7 @@ def check_names(
 
 def _templates(block: Block, keys: Keys) -> Iterator[tuple[Keys, Template]]:
     for name, field in type(block).model_fields.items():
-        value = getattr(block, name)
-        marked = is_template(field)
-        yield from _within(value, (*keys, name), marked)
+        yield from _within(getattr(block, name), (*keys, name), is_template(field))
 
 
 def _within(value: Any, keys: Keys, marked: bool) -> Iterator[tuple[Keys, Template]]:

@@ -1,4 +1,4 @@
-"""Which file a task's data set is, and its rows."""
+"""Find and read the data set of a task."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_lmeval.data.beside import local_path, read_data
-from pytest_lmeval.data.rows import SUFFIXES, BadRows
+from pytest_lmeval.data.rows import SUFFIXES, BadRows, local_path, read_data
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.faults import as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.task import DatasetFile, DatasetReference
@@ -23,7 +22,7 @@ _FOLDERS = (".", "datasets", "..", "../datasets")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The rows of a file, each a mapping of columns, its hash, and which columns say what the rows are."""
+    """The rows of a file, each a mapping of columns; its hash; and the columns of ids and categories."""
 
     path: Path
     rows: Sequence[Mapping[str, Any]]
@@ -47,13 +46,13 @@ def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
             file = _checked(path, described)
             return _named(reference, file, local_path(path, _data_path(path, file)))
     if Path(reference.key).suffix in SUFFIXES:
-        # What a parameter of the type dataset may be, too.
+        # A parameter of the type dataset may be a path, too.
         return _named(reference, None, local_path(task, reference.key))
     raise BadRows(_not_found(reference.key, task))
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
-    """Yield the data set files that a task may refer to by key: YAML beside it, above it, or in ``datasets`` there."""
+    """Yield the data set files that a task can refer to by key: YAML beside it, above it, or in ``datasets`` there."""
     seen: set[Path] = set()
     for name in _FOLDERS:
         folder = (task.parent / name).resolve()
@@ -65,14 +64,10 @@ def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
                 document = parse_yaml(data)
             except YamlFault:
                 continue
-            if _describes(document):
+            if not isinstance(document, YamlDocument) or any(key in document for key in ROOT_KEYS):
+                continue
+            if "key" in document and ("file_path" in document or "source" in document):
                 yield path, document
-
-
-def _describes(document: Any) -> bool:
-    if not isinstance(document, YamlDocument) or any(key in document for key in ROOT_KEYS):
-        return False
-    return "key" in document and ("file_path" in document or "source" in document)
 
 
 def _checked(path: Path, document: YamlDocument) -> DatasetFile:

@@ -1,4 +1,4 @@
-"""Which field of which scorer is the score of a row: decided here and nowhere else."""
+"""The one rule that chooses the scorer and the field that are the score of a row."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.declarative.aggregate import Aggregation
 
 _SCORERS: Keys = ("definition", "scorers")
-_WAYS_OUT = "say score_field, or give the scorer metrics"
+_WAYS_OUT = "set score_field, or give the scorer metrics"
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRule:
-    """How the rows of a task are scored.
+    """The rule that gives the rows of a task their score.
 
-    ``scorer`` is the first one for scoring, or None. ``field`` is the field that is the score of every row; None where
-    no field is, or where it depends on the fields of the row (``open``). ``named`` is the one field that a ``mean`` in
-    the metrics names, or "". ``labels`` are fields that metrics compare with each other. ``measures``: rows without a
-    score are measured, because their task has metrics. ``score_metric`` names the metric that is the score of the task,
-    or is "".
+    ``scorer`` is the first one for scoring, or None. ``field`` is the score of every row; None if no field is, or if it
+    depends on the fields of the row (``open``). ``named`` is the one field that a ``mean`` in the metrics names, or "".
+    ``labels`` are fields that metrics compare with each other. ``measures``: rows without a score are measured, because
+    their task has metrics. ``score_metric`` names the metric that is the score of the task, or is "".
     """
 
     scorer: Scorer | None
@@ -40,13 +39,13 @@ class ScoreRule:
 
     @property
     def has_score(self) -> bool:
-        """Whether the task can have a score, as far as is known before its rows are scored."""
+        """True if the task can have a score, as far as is known before its rows are scored."""
         return self.field is not None or self.open or bool(self.score_metric)
 
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
         """Return the field that is the score of a row, None for a row that is measured; raise ScoringError.
 
-        A field that is null may be the score of other rows, so no other one is taken for the only candidate beside it.
+        A field that is null may be the score of other rows, so a candidate beside it does not count as the only one.
         """
         if not self.open:
             return self.field
@@ -62,7 +61,7 @@ class ScoreRule:
 
 
 def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
-    """Return how the rows that ``scorers`` are run over are scored; one of purpose ``qa`` never decides."""
+    """Return the rule for rows that ``scorers`` score; one of purpose ``qa`` never decides."""
     scorer = next((each for each in scorers if each.model.purpose == "score"), None)
     if scorer is None:
         return ScoreRule(None, measures=any(each.model.metrics for each in scorers))
@@ -88,18 +87,17 @@ def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
 
 
 def check_rule(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
-    """Yield why no row of the task could have a score or be measured, and settings that would have no effect."""
+    """Yield the reasons why no row could be scored or measured, and settings without effect."""
     decision = score_rule(scorers)
     for number, scorer in enumerate(scorers):
         here: Keys = (*_SCORERS, number)
         if scorer is decision.scorer:
             yield from _check_decisive(decision, scorer, here, aggregations)
         elif scorer.model.score_metric is not None:
-            detail = "only the first scorer of purpose 'score' can have one"
-            yield Fault((*here, "score_metric"), "bad_value", detail)
+            yield Fault((*here, "score_metric"), "bad_value", "only the first scorer of purpose 'score' can have one")
     if decision.scorer is None and not decision.measures:
         there = ", ".join(f"{scorer.key} ({', '.join(scorer.fields or ('?',))})" for scorer in scorers)
-        detail = f"no scorer has the purpose 'score' and none has metrics: no row would be scored; there is {there}"
+        detail = f"no scorer has the purpose 'score' or metrics, so no row would be scored; there is {there}"
         yield Fault(_SCORERS, "missing_required", detail)
 
 
@@ -120,7 +118,7 @@ def _check_decisive(
     if not decision.measures:
         yield Fault(at, "bad_value", "the scorer has no metrics to choose from")
     elif decision.field is not None:
-        yield Fault(at, "bad_value", f"the score is the mean of the field {decision.field!r}; leave score_metric out")
+        yield Fault(at, "bad_value", f"the score is the mean of the field {decision.field!r}; remove score_metric")
     elif known is not None and name not in known:
         yield Fault(at, "bad_value", f"the scorer has no metric {name!r}{nearest(name, known, 'there is')}")
 
@@ -130,17 +128,17 @@ def score_of_task(
 ) -> float | None:
     """Return the score that ``score_metric`` names, of a task whose ``rows`` are measured, or None.
 
-    ``metrics`` are those of the scorer that decides, ``left_out`` the reasons why some have no value. Raises
-    ScoringError where the rows were not all scored in the same way, or the metric has no value in [0, 1].
+    ``metrics`` are those of the scorer that decides, ``left_out`` the reasons why some have no value. Raise
+    ScoringError if the rows took their scores from different fields, or the metric has no value in [0, 1].
     """
     fields = sorted({str(row.get("score_field", "no field")) for row in rows})
     if len(fields) > 1:
-        raise ScoringError(f"rows took their score from different fields: {', '.join(fields)}; say score_field")
+        raise ScoringError(f"rows took their score from different fields: {', '.join(fields)}; set score_field")
     name, scorer = decision.score_metric, decision.scorer
     if not name or scorer is None or not rows:
         return None
     if "score_field" in rows[0]:
-        raise ScoringError(f"score_metric {name!r}: the score of each row is {fields[0]}; leave score_metric out")
+        raise ScoringError(f"score_metric {name!r}: the score of each row is {fields[0]}; remove score_metric")
     value = metrics.get(name)
     if value is None:
         why = left_out.get(f"{scorer.key}.{name}") or f"there is {', '.join(metrics) or 'none'}"
@@ -151,7 +149,7 @@ def score_of_task(
 
 
 def _known_names(aggregations: Sequence[Aggregation]) -> list[str] | None:
-    """Return the names of the metrics; None where they are known only after the computation."""
+    """Return the names of the metrics; None if they are known only after the computation."""
     names = [each.names for each in aggregations]
     return [name for each in names for name in each] if all(names) else None
 

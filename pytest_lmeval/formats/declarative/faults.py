@@ -1,9 +1,9 @@
-"""What is wrong with a task file: field by field, each with its line and column."""
+"""The faults of a task file, field by field, each with its line and column."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, with the field that it is wrong with."""
+    """One fault, and the keys of the field that has it."""
 
     keys: Keys
     rule: str
@@ -40,7 +40,7 @@ class Fault:
 
 
 def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordError]:
-    """Return the faults as bad records, in the order of the file, none of them twice."""
+    """Return the faults as bad records, in the order of the file, without duplicates."""
     placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [
         RecordError(place.line, None, fault.rule, field_name(fault.keys), f"column {place.column}: {fault.detail}")
@@ -82,17 +82,11 @@ def _keys(place: Sequence[str | int], document: Any, *, missing: bool) -> Iterat
     """Yield the elements of ``place`` that are keys of the document, without the names of union members."""
     value = document
     for number, key in enumerate(place):
-        if key in _keys_in(value):
+        if key in (range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()):
             value = value[key]
         elif not (missing and number == len(place) - 1):
             continue
         yield key
-
-
-def _keys_in(value: Any) -> Collection[str | int]:
-    if isinstance(value, list):
-        return range(len(value))
-    return value.keys() if isinstance(value, dict) else ()
 
 
 def _tag_field(context: Any) -> str:
@@ -104,6 +98,6 @@ def _wrong_type(wanted: str, given: Any) -> str:
     if wanted == "true or false" and isinstance(given, str) and given.lower() in _YAML_1_1_BOOLEANS:
         return f"expected true or false; {given} is text in these files"
     shown = f" {given!r:.60}" if isinstance(given, str) or is_number(given) else ""
-    name = f"{str(given).lower()}" if isinstance(given, bool) else type_name(given)
+    name = str(given).lower() if isinstance(given, bool) else type_name(given)
     hint = "; put it in quotes" if wanted == "text" and isinstance(given, int | float) else ""
     return f"expected {wanted}, got {name}{shown}{hint}"

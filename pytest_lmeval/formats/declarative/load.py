@@ -1,4 +1,4 @@
-"""From a parsed YAML file to its tasks, one for each config, and to one fault per thing that is wrong."""
+"""Build the tasks of a parsed YAML file, one for each config, or list its faults."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from pytest_lmeval.registry import Registry
 
 
 def load_declarative(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the task that ``document`` describes, once for every config with values for it, and what is wrong."""
+    """Return the task that ``document`` describes, once for every config that sets its parameters, or its faults."""
     parameters, faults = read_parameters(document)
     if faults:
         return LoadedFile((), as_records(faults, document))
     key = document.get("key")
     configs, faults = task_configs(key if isinstance(key, str) else "", parameters, source.options.configs)
     if faults:
-        # Values that are not there hide what else is wrong: that is found with others in their place.
+        # Missing values hide other faults: find them with other values.
         faults = [*faults, *check_declarative(source, document, registry, parameters)]
         return LoadedFile((), as_records(faults, document))
     tasks: list[DeclarativeTask] = []
@@ -52,7 +52,7 @@ def load_declarative(source: TaskSource, document: YamlDocument, registry: Regis
 def check_declarative(
     source: TaskSource, document: YamlDocument, registry: Registry, parameters: Sequence[ParameterBase] | None = None
 ) -> list[Fault]:
-    """Return what is wrong with a task whatever values its parameters have."""
+    """Return the faults that a task has with any values of its parameters."""
     if parameters is None:
         parameters, faults = read_parameters(document)
         if faults:
@@ -68,7 +68,6 @@ def _load(
     parameters: Sequence[ParameterBase],
     config: TaskConfig,
 ) -> tuple[DeclarativeTask | None, list[Fault]]:
-    """Return the task with the values of ``config``, or what is wrong with it."""
     file, faults = _read(document, registry, config.values)
     if file is None:
         return None, faults
@@ -87,7 +86,6 @@ def _load(
 def _read(
     document: YamlDocument, registry: Registry, values: Mapping[str, Any]
 ) -> tuple[DeclarativeFile | None, list[Fault]]:
-    """Return the file with the parameters put in."""
     try:
         return DeclarativeFile.model_validate(dict(document), context=ReadContext(registry, values)), []
     except ValidationError as error:
@@ -116,7 +114,7 @@ def _missing_columns(
 
 
 def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[Fault]]:
-    """Return the parameters that ``config_spec`` declares, and what is wrong with them."""
+    """Return the parameters that ``config_spec`` declares, and their faults."""
     given = document.get("config_spec", [])
     try:
         parameters: list[ParameterBase] = list(TypeAdapter(list[Parameter]).validate_python(given))
@@ -128,9 +126,9 @@ def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[F
 def task_configs(
     key: str, parameters: Sequence[ParameterBase], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[list[TaskConfig], list[Fault]]:
-    """Return a config for each time that the task is to run, and what is wrong with their values.
+    """Return a config for each run of the task, and the faults of its values.
 
-    A config that gives the task no value is none of its own. Without any the task runs once, with its defaults.
+    A config that sets no parameter of the task adds no run. Without any, the task runs once, with its defaults.
     """
     given = [(config["name"], _addressed(key, parameters, config)) for config in configs]
     own = [(name, values) for name, values in given if values]
@@ -144,7 +142,7 @@ def task_configs(
 
 
 def stand_ins(parameters: Sequence[ParameterBase]) -> dict[str, Any]:
-    """Return a value for every parameter, so that a task can be checked before anybody has chosen one."""
+    """Return a value for every parameter, so that a task can be checked before any is chosen."""
     return {each.key: each.default if each.default is not None else _stand_in(each) for each in parameters}
 
 
@@ -155,13 +153,12 @@ def _stand_in(parameter: ParameterBase) -> Any:
         low, high = getattr(parameter, "min", None), getattr(parameter, "max", None)
         number = next(limit for limit in (low, high, 1) if limit is not None)
         return int(number) if parameter.type == "int" else float(number)
-    plain: dict[str, Any] = {"boolean": True, "list": ["text"]}
-    return plain.get(parameter.type, "text")
+    return {"boolean": True, "list": ["text"]}.get(parameter.type, "text")
 
 
 def _check(number: int, parameter: ParameterBase, parameters: Sequence[ParameterBase]) -> Iterator[Fault]:
     if parameter.key in RESERVED:
-        yield Fault(("config_spec", number, "key"), "bad_value", f"{parameter.key!r} is a word of configs themselves")
+        yield Fault(("config_spec", number, "key"), "bad_value", f"{parameter.key!r} is reserved for configs")
     if parameter.key in [other.key for other in parameters[:number]]:
         yield Fault(("config_spec", number, "key"), "bad_value", f"a second parameter {parameter.key!r}")
     if parameter.default is not None and (problem := check_value(parameter, parameter.default)):
@@ -182,7 +179,7 @@ def _misaddressed(key: str, parameters: Sequence[ParameterBase], config: Mapping
             hint = nearest(name, known, "it has")
             yield Fault(("config_spec",), "bad_value", f"{where}: the task has no parameter {name!r}{hint}")
     for name in config["values"]:
-        # A value may be meant for another task; one that is nearly a parameter of this one hardly is.
+        # A value may belong to another task, but hardly one that nearly names a parameter of this one.
         if name not in known and (hint := nearest(name, known)):
             yield Fault(("config_spec",), "bad_value", f"{where}: no parameter {name!r}{hint}")
 

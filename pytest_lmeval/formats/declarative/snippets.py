@@ -1,6 +1,6 @@
-"""Python snippets of a task: trusted like a conftest.py, checked before the run, and given up on where they hang.
+"""Python snippets of a task: trusted like a conftest.py, checked before the run, and stopped if they hang.
 
-What crosses between them and the task are plain values.
+Only plain values cross between a snippet and the task.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ _MAX_DEPTH = 50
 
 
 class Attributes(dict[str, Any]):
-    """A mapping whose keys are attributes, too, as snippets written for other tools expect."""
+    """A mapping whose keys are also attributes, as snippets written for other tools expect."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -41,9 +42,9 @@ def attributes(value: Any) -> Any:
 
 
 def plain(value: Any, where: str = "", depth: int = 0) -> Any:
-    """Return ``value`` as JSON has it; raise ValueError that names the element that JSON has not.
+    """Return ``value`` as JSON; raise ValueError that names an element that JSON cannot hold.
 
-    NaN and infinities are not numbers here. Scalars of numpy become Python's.
+    NaN and infinities count as such. Numpy scalars become Python ones.
     """
     if depth > _MAX_DEPTH:
         raise ValueError(f"{where or 'the value'} is nested deeper than {_MAX_DEPTH} levels")
@@ -88,69 +89,58 @@ class SnippetFault(ValueError):
     """A snippet that cannot be used, known before it ran."""
 
 
-class _GivenUp(BaseException):
+class _TimedOut(BaseException):
     """Raised in a snippet that has run for too long."""
 
 
-@dataclass(slots=True)
-class _SnippetCall:
-    arguments: Sequence[Any]
-    done: threading.Event = field(default_factory=threading.Event)
-    result: Any = None
-    error: BaseException | None = None
-
-
+@dataclass(slots=True, eq=False)
 class Snippet:
-    """A function in a snippet; its module is run when it is first called, in a thread of its own.
+    """A function in a snippet, whose module runs in a thread of its own, from the first call on.
 
-    ``owner`` is who a message says it belongs to, ``parameters`` are the names of the function's arguments. A call that
-    takes longer than ``timeout_s`` is an error. Python code is stopped then; a call into C code cannot be, and its
-    thread stays until the process ends.
+    ``owner`` names its owner in messages, ``parameters`` are the names of the function's arguments. A call that takes
+    longer than ``timeout_s`` is an error. Python code is stopped then; a call into C code cannot be, and its thread
+    stays until the process ends.
     """
 
-    def __init__(
-        self, source: str, filename: str, function: str, owner: str, timeout_s: float, parameters: Sequence[str] = ()
-    ) -> None:
-        self.source = source
-        self.filename = filename
-        self.function = function
-        self.owner = owner
-        self.timeout_s = timeout_s
-        self.parameters = tuple(parameters)
-        self._worker: _Worker | None = None
-        self._hangs = 0
+    source: str
+    filename: str
+    function: str
+    owner: str
+    timeout_s: float
+    parameters: tuple[str, ...] = ()
+    _worker: _Worker | None = field(default=None, init=False)
+    _hangs: int = field(default=0, init=False)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return what the function returns; raise ScoringError that names it where it raises or hangs."""
+        """Return the result of the function; raise ScoringError that names it if it raises or hangs."""
         if self._hangs >= _MOST_HANGS:
-            raise ScoringError(f"{self._name}: not called any more; it has hung {_MOST_HANGS} times")
+            raise ScoringError(f"{self.name}: not called any more; it has hung {_MOST_HANGS} times")
         if self._worker is None:
             self._worker = _Worker(self.source, self.filename, self.function)
-        call = _SnippetCall(arguments)
-        self._worker.calls.put(call)
-        if not call.done.wait(self.timeout_s):
-            self._give_up()
-        if call.error is not None:
-            raise ScoringError(f"{self._name}: {_error_text(call.error, self.filename)}")
-        return call.result
+        call: Future[Any] = Future()
+        self._worker.calls.put((arguments, call))
+        try:
+            error = call.exception(self.timeout_s)
+        except TimeoutError:
+            self._worker.stop()
+            self._worker = None
+            self._hangs += 1
+            raise ScoringError(f"{self.name}: still running after {self.timeout_s:g} s") from None
+        if error is not None:
+            raise ScoringError(f"{self.name}: {_error_text(error, self.filename)}")
+        return call.result()
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The function with its owner and its file, as messages name it."""
         return f"{self.owner}: {self.function} in {self.filename}"
-
-    def _give_up(self) -> None:
-        assert self._worker is not None
-        self._worker.stop()
-        self._worker = None
-        self._hangs += 1
-        raise ScoringError(f"{self._name}: still running after {self.timeout_s:g} s")
 
 
 class _Worker:
     """A thread that calls one function again and again."""
 
     def __init__(self, source: str, filename: str, function: str) -> None:
-        self.calls: queue.SimpleQueue[_SnippetCall] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[tuple[Sequence[Any], Future[Any]]] = queue.SimpleQueue()
         self._load = (source, filename, function)
         self._thread = threading.Thread(target=self._work, name=f"lmeval {function}", daemon=True)
         self._thread.start()
@@ -158,25 +148,21 @@ class _Worker:
     def stop(self) -> None:
         """Raise in the thread, as soon as it runs Python code again."""
         identity = ctypes.c_ulong(self._thread.ident or 0)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(_GivenUp))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(_TimedOut))
 
     def _work(self) -> None:
-        # It may come late, between two calls.
-        with suppress(_GivenUp):
-            self._serve()
-
-    def _serve(self) -> None:
         function: Callable[..., Any] | None = None
-        while True:
-            call = self.calls.get()
-            try:
-                function = function or _load(*self._load)
-                call.result = function(*call.arguments)
-            except _GivenUp:
-                raise
-            except BaseException as error:  # such as SystemExit: of this call alone
-                call.error = error
-            call.done.set()
+        # It may come late, between two calls.
+        with suppress(_TimedOut):
+            while True:
+                arguments, call = self.calls.get()
+                try:
+                    function = function or _load(*self._load)
+                    call.set_result(function(*arguments))
+                except _TimedOut:
+                    raise
+                except BaseException as error:  # SystemExit, too, ends this call alone
+                    call.set_exception(error)
 
 
 def _load(source: str, filename: str, name: str) -> Callable[..., Any]:
@@ -184,7 +170,7 @@ def _load(source: str, filename: str, name: str) -> Callable[..., Any]:
     exec(compile(source, filename, "exec"), namespace)
     function = namespace.get(name)
     if not callable(function):
-        raise TypeError(f"{name} is no function once the snippet has run")
+        raise TypeError(f"{name} is not a function once the snippet has run")
     loaded: Callable[..., Any] = function
     return loaded
 
@@ -195,16 +181,11 @@ def _error_text(error: BaseException, filename: str) -> str:
     return f"{type(error).__name__}: {str(error)[:500]}{line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function found in a snippet, and how many arguments it takes."""
+def read_snippet(source: str, filename: str, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the first of the functions ``names`` that the snippet defines, and the names of its parameters.
 
-    name: str
-    parameters: tuple[str, ...]
-
-
-def read_snippet(source: str, filename: str, names: Sequence[str]) -> Function:
-    """Return the first of the functions ``names`` that the snippet defines; raise SnippetFault where it has none."""
+    Raise SnippetFault if it defines none.
+    """
     try:
         tree = ast.parse(source, filename)
     except (SyntaxError, ValueError) as error:
@@ -216,7 +197,7 @@ def read_snippet(source: str, filename: str, names: Sequence[str]) -> Function:
     for name in names:
         if name in found:
             arguments = found[name].args
-            return Function(name, tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args)))
+            return name, tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args))
     hint = next((hint for name in names if (hint := nearest(name, found))), "")
     known = f" it has {', '.join(found)}" if found else " it has none"
     wanted = " or ".join(f"{name}(...)" for name in names)

@@ -1,18 +1,15 @@
-"""From a row to what the model is asked, and from its answer to what scorers see."""
+"""Turn a row into the model's prompt, and the answer into the variables of scorers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.task import (
     ChatInput,
-    GenericInput,
     MultiTurnSolver,
     SingleTurnSolver,
     SolverTool,
@@ -21,39 +18,37 @@ from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plai
 from pytest_lmeval.formats.persona import Persona
 from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
-from pytest_lmeval.templates.filters import ROOM, Room
-from pytest_lmeval.templates.template import Template, TemplateFault
+from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
+from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
 from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.played import PlayedScript
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class RowPrompt:
-    """What the model is asked about a row: messages, or text; and the same as scorers see it.
+    """The prompt of a row, as messages or text, and ``model_input``, the same for scorers.
 
-    ``said`` is, of a conversation, all that the user says in it, ``persona`` who says it where that is not fixed;
-    ``messages`` are those of the first request.
+    ``messages`` are those of the first request. In a conversation ``user_turns`` are the messages of the user, or
+    ``persona`` is the simulated user.
     """
 
     prompt: str = ""
     messages: tuple[Message, ...] = ()
     model_input: Mapping[str, Any] = field(default_factory=dict)
-    said: tuple[str, ...] = ()
+    user_turns: tuple[str, ...] = ()
     persona: Persona | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRow:
-    """A row of the data set with what the model made of it; ``solver_output`` is None where no model was asked."""
+    """A row of the data set with the model's answer; ``solver_output`` is None if no model was asked."""
 
     sample: Mapping[str, Any]
     model_input: Mapping[str, Any] = field(default_factory=dict)
     solver_output: Mapping[str, Any] | None = None
-    room: Room = field(default_factory=Room, compare=False, repr=False)
+    memory: MemoryBudget = field(default_factory=MemoryBudget, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -64,13 +59,13 @@ class AnsweredRow:
 
     @property
     def output(self) -> str:
-        """The model's answer as the ledger has one, its tool calls included."""
+        """The model's answer as in the ledger, tool calls included."""
         calls = (self.solver_output or {}).get("tool_calls", ())
         return Completion(self.text, tool_calls=tuple(ToolCall(*call) for call in calls)).output
 
     def variables(self, scores: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what templates of scorers and actions see."""
-        variables: dict[str, Any] = {"sample": self.sample, "scores": scores, ROOM: self.room}
+        """Return the variables for templates of scorers and actions."""
+        variables: dict[str, Any] = {"sample": self.sample, "scores": scores, MEMORY: self.memory}
         if self.solver_output is not None:
             variables["solver_output"] = self.solver_output
             variables["model_output"] = self.solver_output.get("output")
@@ -80,7 +75,7 @@ class AnsweredRow:
 
 
 class Solver:
-    """Asks about a row: once, or turn by turn.
+    """Makes the requests of a row: one, or turn by turn.
 
     ``responding`` are the snippets that answer for tools, by the name of the tool.
     """
@@ -89,8 +84,7 @@ class Solver:
         self,
         model: SingleTurnSolver | MultiTurnSolver,
         postprocess: Snippet | None,
-        kit: Kit,
-        responding: Mapping[str, Snippet] = _NOTHING,
+        responding: Mapping[str, Snippet],
     ) -> None:
         self.model = model
         self.postprocess = postprocess
@@ -98,41 +92,41 @@ class Solver:
         self._turns: list[Template] = []
         self._user: tuple[Template, Template] | None = None
         self._messages: list[tuple[str, Template]] = []
+        self._generic: Template | None = None
         self.request_fields: dict[str, Any] = {"stop": tuple(model.stop), "max_tokens": model.max_tokens}
         if isinstance(model, MultiTurnSolver):
-            self._turns = [kit.template(turn.user) for turn in model.turns]
-            system = [("system", kit.template(model.system))] if model.system else []
-            self._generic = None
+            self._turns = [compile_template(turn.user) for turn in model.turns]
+            system = [("system", compile_template(model.system))] if model.system else []
             if model.user is not None:
-                self._user = kit.template(model.user.persona), kit.template(model.user.goal)
-            self._messages = [*system, *([("user", self._turns[0])] if self._turns else [])]
+                self._user = compile_template(model.user.persona), compile_template(model.user.goal)
+            self._messages = [*system, *(("user", turn) for turn in self._turns[:1])]
             if model.tools:
                 tools = tuple(tool.function() for tool in model.tools)
                 self.request_fields |= {"tools": tools, "tool_choice": model.tool_choice}
-            return
-        builder = model.input_builder
-        self._generic = kit.template(builder.template) if isinstance(builder, GenericInput) else None
-        if isinstance(builder, ChatInput):
-            self._messages = [(each.role, kit.template(each.content)) for each in builder.input_messages]
+        elif isinstance(model.input_builder, ChatInput):
+            messages = model.input_builder.input_messages
+            self._messages = [(each.role, compile_template(each.content)) for each in messages]
+        else:
+            self._generic = compile_template(model.input_builder.template)
 
     def ask(self, sample: Mapping[str, Any]) -> RowPrompt:
-        """Return what to ask about a row; raise ScoringError where a template does not fit it."""
-        variables = {"sample": sample, ROOM: Room()}
+        """Return the prompt of a row; raise ScoringError if a template does not fit it."""
+        variables = {"sample": sample, MEMORY: MemoryBudget()}
         try:
             if self._generic is not None:
                 return _generic_input(self._generic.render(variables))
             filled = [Message(role, template.render(variables)) for role, template in self._messages]
-            said = tuple(template.render(variables) for template in self._turns)
+            turns = tuple(template.render(variables) for template in self._turns)
             played = None if self._user is None else tuple(template.render(variables) for template in self._user)
         except TemplateFault as fault:
             raise ScoringError(f"solver: {fault}") from None
         shown = "\n\n".join(message.content for message in filled)
         if played is None:
-            return RowPrompt(shown, tuple(filled), {"messages": _as_json(filled)}, said)
+            return RowPrompt(shown, tuple(filled), {"messages": _as_json(filled)}, turns)
         return self._played(filled, *played)
 
     def _played(self, filled: Sequence[Message], persona: str, goal: str) -> RowPrompt:
-        """Return what is known of a talk with a simulated user before it begins: the user instead of its words."""
+        """Return the prompt of a conversation with a simulated user: the persona instead of its messages."""
         assert isinstance(self.model, MultiTurnSolver)
         assert self.model.user is not None
         user = Persona(persona, goal, self.model.user.max_turns)
@@ -145,26 +139,26 @@ class Solver:
         return RowPrompt(shown, (*filled, who), {"messages": _as_json(filled)}, (), user)
 
     def follow_up(self, asked: RowPrompt) -> FollowUp | None:
-        """Return how the conversation about a row goes on; None where it is a single request."""
+        """Return the follow-up of the conversation about a row; None for a single request."""
         if asked.persona is not None:
             return self.played(asked)
-        return self._script(asked.said).next_request if isinstance(self.model, MultiTurnSolver) else None
+        return self._script(asked.user_turns).next_request if isinstance(self.model, MultiTurnSolver) else None
 
     def played(self, asked: RowPrompt) -> PlayedScript:
-        """Return how a conversation with a simulated user goes on."""
+        """Return the script of a conversation with a simulated user."""
         from pytest_lmeval.formats.played import PlayedScript
 
         assert asked.persona is not None
         return PlayedScript(asked.persona, self._script())
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
-        """Return why a turn was ended that the model would have gone on with, or ""."""
+        """Return the reason if a turn was cut off before the model ended it, or ""."""
         return self._script().stopped(turn)
 
-    def _script(self, said: Sequence[str] = ()) -> Script:
+    def _script(self, user_turns: Sequence[str] = ()) -> Script:
         assert isinstance(self.model, MultiTurnSolver)
         answers_calls = any(tool.responses is not None for tool in self.model.tools)
-        return Script(said, self._respond if answers_calls else None, self.model.max_rounds)
+        return Script(user_turns, self._respond if answers_calls else None, self.model.max_rounds)
 
     def _respond(self, call: ToolCall) -> str:
         assert isinstance(self.model, MultiTurnSolver)
@@ -173,24 +167,23 @@ class Solver:
         return from_table({tool.name: _table(tool) for tool in self.model.tools})(call)
 
     def rows(self, sample: Mapping[str, Any], asked: RowPrompt, completion: Completion) -> list[AnsweredRow]:
-        """Return the rows that an answer gives: one, unless the postprocessor makes several of it."""
+        """Return the rows of an answer: one, unless the postprocessor makes several of it."""
         row = AnsweredRow(sample, asked.model_input, _output(asked, completion))
         if self.postprocess is None:
             return [row]
-        return rows_of(self.postprocess(attributes(sample), attributes(row.solver_output)), row)
+        return _rows_of(self.postprocess(attributes(sample), attributes(row.solver_output)), row)
 
 
-def rows_of(returned: Any, row: AnsweredRow) -> list[AnsweredRow]:
+def _rows_of(returned: Any, row: AnsweredRow) -> list[AnsweredRow]:
     """Return the rows that a postprocessor made of one: its result is text, an output, or a list of pairs."""
     try:
         if isinstance(returned, str):
             return [AnsweredRow(row.sample, row.model_input, _with_content(row.solver_output, plain(returned)))]
-        if isinstance(returned, Mapping):
-            return [AnsweredRow(row.sample, row.model_input, _checked_output(plain(dict(returned))))]
-        if isinstance(returned, Sequence) and returned and all(_is_pair(each) for each in returned):
+        pairs = [(row.sample, returned)] if isinstance(returned, Mapping) else returned
+        if isinstance(pairs, Sequence) and pairs and all(_is_pair(each) for each in pairs):
             return [
                 AnsweredRow(plain(dict(sample)), row.model_input, _checked_output(plain(dict(output))))
-                for sample, output in returned
+                for sample, output in pairs
             ]
     except ValueError as error:
         raise ScoringError(f"postprocessor: {error}") from None
@@ -235,7 +228,7 @@ def _table(tool: SolverTool) -> list[dict[str, Any]]:
 
 
 def turns_of(completion: Completion) -> list[dict[str, Any]]:
-    """Return what was said in each turn of a conversation, as details and scorers have it."""
+    """Return the messages of each turn of a conversation, as in details and for scorers."""
     found = []
     for turn in by_turn(completion.exchanges):
         *_, user = [message for message in turn[0].request.prompt if isinstance(message, Message)]

@@ -1,4 +1,4 @@
-"""A declarative task: what the rest of the package knows of it."""
+"""A declarative task, as the rest of the package sees it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, Scorin
 from pytest_lmeval.formats.declarative.actions import Action, excluded_by, exclusion, holds
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
 from pytest_lmeval.formats.declarative.decision import ScoreRule
-from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.scorers import MetricScorer
+from pytest_lmeval.formats.declarative.models.scorers import MetricScorer, ScorerBase
 from pytest_lmeval.formats.declarative.scoring.judges import asking
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
 from pytest_lmeval.formats.turning import by_turn
 from pytest_lmeval.judging.question import total
+from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.templates.template import TemplateFault
 from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Request, Response, Score
@@ -27,7 +27,8 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
-    ``samples`` and ``asked`` are by the id of the example; ``broken`` says of the others why they cannot be asked.
+    ``samples`` and ``asked`` are rows and prompts by the id of the example; ``broken`` maps the ids of examples without
+    a prompt to the reason.
     """
 
     name: str
@@ -42,7 +43,7 @@ class DeclarativeTask(Task):
     scorers: Sequence[Scorer]
     actions: Sequence[Action]
     aggregations: Sequence[Aggregation]
-    kit: Kit
+    registry: Registry
     decision: ScoreRule
     definition_sha256: str = ""
     scoring_sha256: str = ""
@@ -53,41 +54,41 @@ class DeclarativeTask(Task):
 
     @property
     def metric(self) -> str:
-        """The key of the scorer that decides, or ``measured`` where none does."""
-        return self._decisive.key if self._decisive is not None else "measured"
+        """The key of the scorer that decides, or ``measured`` if none does."""
+        return self.decision.scorer.key if self.decision.scorer is not None else "measured"
 
     @property
     def score_metric(self) -> str:
-        """The metric that is the score of the task where its rows are measured, or ""."""
+        """The metric that is the score of a task whose rows are measured, or ""."""
         return self.decision.score_metric
 
     @property
     def has_score(self) -> bool:
-        """Whether the task can have a score, as far as is known before its rows are scored."""
+        """True if the task can have a score, as far as is known before its rows are scored."""
         return self.decision.has_score
 
     @property
     def aggregates(self) -> bool:
-        """True: results are put together by the task itself."""
+        """True: the task aggregates its results itself."""
         return True
 
     @property
     def asks_model(self) -> bool:
-        """Whether there is a solver: without one the rows of the data set themselves are scored."""
+        """True if there is a solver; without one, the scorers score the rows of the data set themselves."""
         return self.solver is not None
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the one request for a completion; none where no model is asked, or the row cannot be put to it."""
+        """Return the one request for a completion; none if the task asks no model, or the row has no prompt."""
         if self.solver is None or example.id in self.broken:
             return ()
         return (Generate(prompt, self.name, example.id, **self.solver.request_fields),)
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return how a row goes on that is asked about turn by turn."""
+        """Return the follow-up of a row that takes several turns, None for a single request."""
         return None if self.solver is None else self.solver.follow_up(self.asked[example.id])
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> list[Generate]:
-        """Return the first questions to the run's judge that can be asked before the example is scored."""
+        """Return the first questions to the run's judge that need no scores."""
         by_run = [each for each in asking(self.scorers) if not each.judge]
         requests = []
         for row in self._rows(example, responses) if by_run else ():
@@ -95,7 +96,7 @@ class DeclarativeTask(Task):
                 try:
                     requests.append(scorer.request(Scoring(row, Tools(), self.name, example.id)))
                 except (TemplateFault, LmevalError):
-                    continue  # it takes the scores of others; or the error is reported when the example is scored
+                    continue  # it needs other scores, or scoring reports the error
         return requests
 
     def judges(self, example: Example) -> Sequence[str]:
@@ -103,11 +104,11 @@ class DeclarativeTask(Task):
         return [each.judge for each in asking(self.scorers)]
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the types of the scorers: those that are metrics are called the same."""
+        """Return the types of the scorers; the type of a metric is its name."""
         return [scorer.model.type for scorer in self.scorers]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return what the response is worth; raise ScoringError that names the stage that failed."""
+        """Return the score of the response; raise ScoringError that names the stage that failed."""
         if example.id in self.broken:
             raise ScoringError(self.broken[example.id])
         scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
@@ -119,10 +120,9 @@ class DeclarativeTask(Task):
         if talks[0].asides:
             assert self.solver is not None
             played = self.solver.played(self.asked[example.id])
-            said = [dict(entry) for entry in talks[0].asides]
-            details |= {"ended": played.ended(len(details["turns"])), "user": said}
-            usage = total([score.usage, *(entry.get("usage", {}) for entry in talks[0].asides)])
-            score = replace(score, usage=usage)
+            entries = [dict(entry) for entry in talks[0].asides]
+            details |= {"ended": played.ended(len(details["turns"])), "user": entries}
+            score = replace(score, usage=total([score.usage, *(entry.get("usage", {}) for entry in entries)]))
         return replace(score, details=details)
 
     def _turns(self, completion: Completion) -> list[dict[str, Any]]:
@@ -135,32 +135,28 @@ class DeclarativeTask(Task):
 
     def threshold(self, example: Example) -> float | None:
         """Return the threshold of the scorer that decides."""
-        decisive = self._decisive
-        if decisive is None:
-            return 1.0
-        if decisive.model.threshold is not None:
-            return decisive.model.threshold
-        if isinstance(decisive.model, MetricScorer):
-            return self.kit.registry.metric(decisive.model.type).threshold
-        return 1.0
+        model = self._decisive_model
+        if model is not None and model.threshold is not None:
+            return model.threshold
+        return self.registry.metric(model.type).threshold if isinstance(model, MetricScorer) else 1.0
 
     def metric_name(self, example: Example) -> str:
         """Return the registry's name of the metric that decides, if it is one; else the scorer's key."""
-        decisive = self._decisive
-        return decisive.model.type if decisive and isinstance(decisive.model, MetricScorer) else self.metric
+        model = self._decisive_model
+        return model.type if isinstance(model, MetricScorer) else self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the row, and a hash of all that is done with it."""
+        """Return the row, and a hash of the definition that is applied to it."""
         return {"definition": self.definition_sha256, "sample": self.samples.get(example.id, {})}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the row, and a hash of all that is done with its answer."""
+        """Return the row, and a hash of the part of the definition that is applied to its answer."""
         return {"definition": self.scoring_sha256, "sample": self.samples.get(example.id, {})}
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
         """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"}``; raise ScoringError naming what failed.
 
-        ``notes.actions`` counts the rows that each action left out.
+        ``notes.actions`` counts the rows that each action excluded.
         """
         found = aggregate(self.scorers, self.aggregations, results, self.decision)
         if self.actions:
@@ -172,8 +168,8 @@ class DeclarativeTask(Task):
         return self.samples[example.id]
 
     @property
-    def _decisive(self) -> Scorer | None:
-        return self.decision.scorer
+    def _decisive_model(self) -> ScorerBase | None:
+        return None if self.decision.scorer is None else self.decision.scorer.model
 
     def _rows(self, example: Example, responses: Sequence[Response]) -> list[AnsweredRow]:
         sample = self.samples[example.id]
@@ -188,7 +184,7 @@ class DeclarativeTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class _ScoredRow:
-    """What all scorers said of a row; ``value`` is None where it is measured, or excluded and without a score."""
+    """The outputs of all scorers for a row; ``value`` is None if it is measured, or excluded and without a score."""
 
     outcomes: Mapping[str, ScorerOutput]
     decisive: str
@@ -231,7 +227,6 @@ class _ScoredRow:
         return total(outcome.usage for outcome in self.outcomes.values())
 
     def score(self) -> Score:
-        """Return the score of an example that is this one row."""
         chosen = self.outcomes.get(self.decisive) or next(iter(self.outcomes.values()))
         return Score(
             self.value or 0.0,
@@ -259,7 +254,7 @@ def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
 
 
 def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tuple[str, float | None]:
-    """Return the field that is the row's score, and its value; "" and None where the row is measured."""
+    """Return the field that is the row's score, and its value; "" and None if the row is measured."""
     if outcome.unscorable:
         raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
     try:
@@ -270,7 +265,7 @@ def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tupl
         return "", None
     value = outcome.fields.get(name)
     if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
-        found = f"is {value!r:.80}" if name in outcome.fields else f"is not there; there is {', '.join(outcome.fields)}"
+        found = f"is {value!r:.80}" if name in outcome.fields else f"is missing; there is {', '.join(outcome.fields)}"
         what = "score_field" if scorer.model.score_field else "the field"
         raise ScoringError(f"scorer {scorer.key}: {what} {name!r} {found}; expected a boolean or a number in [0, 1]")
     return name, float(value)
@@ -280,7 +275,7 @@ def _excluded(task: DeclarativeTask, row: AnsweredRow, scores: Mapping[str, Mapp
     variables = row.variables(scores)
     for action in task.actions:
         try:
-            if holds(action.filter, variables, task.kit):
+            if holds(action.filter, variables):
                 return exclusion(action.key)
         except ScoringError as error:
             raise ScoringError(f"action {action.key}: {error}") from None
@@ -288,11 +283,11 @@ def _excluded(task: DeclarativeTask, row: AnsweredRow, scores: Mapping[str, Mapp
 
 
 def _joined(rows: Sequence[_ScoredRow]) -> Score:
-    """Return the mean of the rows that an answer was taken apart into, but for those that are excluded."""
+    """Return the mean of the rows that the postprocessor made of an answer, without excluded ones."""
     kept = [row for row in rows if not row.excluded]
     measured = [row.value is None for row in kept]
     if any(measured) and not all(measured):
-        raise ScoringError("some of the rows of the answer have a score and others have none; say score_field")
+        raise ScoringError("some rows of the answer have a score and others have none; set score_field")
     details = [{**row.details, "score": row.value} for row in rows]
     scores = [row.score() for row in rows]
     judge = [entry for detail in details for entry in detail.get("judge", ())]

@@ -1,6 +1,6 @@
-"""Task files of lm-evaluation-harness: the YAML of its tasks and groups, read as it reads them.
+"""Task files of lm-evaluation-harness: the YAML of its tasks and groups, read as the harness reads it.
 
-Nothing of that package is imported: what its files mean is written down here anew.
+That package is never imported: its rules are implemented here anew.
 """
 
 from __future__ import annotations

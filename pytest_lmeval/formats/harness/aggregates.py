@@ -1,4 +1,4 @@
-"""Values of metrics: as JSON and in [0, 1], and of all documents to one number and its standard error.
+"""Values of metrics as JSON and in [0, 1], and their aggregation to a number with its standard error.
 
 Aggregations are those of the harness; measures of gold labels and predictions are those of scikit-learn.
 """
@@ -25,7 +25,7 @@ _KEY = "number"
 
 
 def encoded(value: Any) -> Any:
-    """Return ``value`` as JSON; raise ScoringError where a metric returned what JSON does not have."""
+    """Return ``value`` as JSON; raise ScoringError for a type that JSON lacks."""
     if isinstance(value, bool | str | int) or value is None:
         return value
     if isinstance(value, float):
@@ -34,13 +34,13 @@ def encoded(value: Any) -> Any:
         return [encoded(each) for each in value]
     if isinstance(value, Mapping):
         return {str(key): encoded(each) for key, each in value.items()}
-    if hasattr(value, "tolist"):  # of numpy, a number or an array
+    if hasattr(value, "tolist"):  # a number or an array of numpy
         return encoded(value.tolist())
     raise ScoringError(f"a metric returned {type(value).__name__}: expected numbers, texts, lists or mappings")
 
 
 def decoded(value: Any) -> Any:
-    """Return what :func:`encoded` was given; lists are tuples."""
+    """Return the value that :func:`encoded` was given, with tuples for lists."""
     if isinstance(value, list):
         return tuple(decoded(each) for each in value)
     if isinstance(value, Mapping):
@@ -51,9 +51,9 @@ def decoded(value: Any) -> Any:
 
 
 def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
-    """Return a number in [0, 1] that rises where the metric gets better, and how it was made; "" for the metric's own.
+    """Return a number in [0, 1] that rises as the metric gets better, and its formula, "" for the metric's own value.
 
-    Of a sum of log-probabilities and a size it is ``exp(sum / size)``. Raise ScoringError for what is no number.
+    For a sum of log-probabilities and a size it is ``exp(sum / size)``. Raise ScoringError unless it is a number.
     """
     plain = encoded(value)
     if isinstance(plain, list) and len(plain) == 2:
@@ -71,7 +71,7 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
             return math.exp(number), "exp(ll)"
         bounded = 0.5 + number / (2 * (1 + abs(number)))
         return (bounded if higher_is_better else 1 - bounded), "value / (1 + |value|), from 0 to 1"
-    raise ScoringError(f"the metric that decides is {value!r:.80}, no number: name another one with the key metric")
+    raise ScoringError(f"the deciding metric is {value!r:.80}, not a number: choose another with the key metric")
 
 
 def mean(values: Values) -> float:
@@ -94,22 +94,22 @@ def _squared(gold: Any, shares: Sequence[float]) -> float:
 
 
 def f1_of(pairs: Values, label: Any) -> float:
-    """Return the F1 of ``label``, in [0, 1]: 2 TP / (2 TP + FP + FN), 0 where it is neither gold nor predicted."""
+    """Return the F1 of ``label``, in [0, 1]: 2 TP / (2 TP + FP + FN), 0 if it is neither gold nor predicted."""
     hits = sum(gold == label == predicted for gold, predicted in pairs)
     either = sum((gold == label) + (predicted == label) for gold, predicted in pairs)
     return 2 * hits / either if either else 0.0
 
 
 def _binary_f1(pairs: Values) -> float:
-    """Return the F1 of the label 1; raise ValueError where there are more labels than two."""
+    """Return the F1 of the label 1; raise ValueError for more than two labels."""
     labels = {label for pair in pairs for label in pair}
     if len(labels) > 2 or (len(labels) == 2 and 1 not in labels):
-        raise ValueError(f"f1 is of the labels 0 and 1; the labels are {', '.join(sorted(map(str, labels)))}")
+        raise ValueError(f"f1 takes the labels 0 and 1, got {', '.join(sorted(map(str, labels)))}")
     return f1_of(pairs, 1)
 
 
 def _matthews(pairs: Values) -> float:
-    """Return Matthews' correlation of golds and predictions, in [-1, 1]; 0 where either is constant."""
+    """Return Matthews' correlation of golds and predictions, in [-1, 1]; 0 if either is constant."""
     n = len(pairs)
     golds, predicted = Counter(gold for gold, _ in pairs), Counter(guess for _, guess in pairs)
     hits = sum(gold == guess for gold, guess in pairs)
@@ -147,9 +147,9 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the aggregation ``name`` of ``values``; None where none is known.
+    """Return the standard error of the aggregation ``name`` of ``values``; None if none is known.
 
-    Of a mean it is that of the sample; of some others it is drawn ``iterations`` times from the values.
+    For a mean it is that of the sample; for some others it is bootstrapped with ``iterations`` draws.
     """
     if len(values) < 2 or iterations <= 0:
         return None

@@ -1,4 +1,4 @@
-"""The global generators of random numbers while functions of a task run: seeded as the harness does, and put back."""
+"""Seed the global random generators as the harness does while functions of a task run, and restore them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-SEED, OTHER_SEED = 0, 1234
-"""The harness's own seeds, of ``random``, and of numpy and torch."""
 _State = list[tuple[Callable[[Any], object], Any]]
 
 
 @contextmanager
-def seeded(seed: int = SEED, other: int = OTHER_SEED, start: Any = None) -> Iterator[Callable[[], bool]]:
-    """Seed the generators for the block; yield a function that says if one of them was drawn from since.
+def seeded(seed: int = 0, other: int = 1234, start: Any = None) -> Iterator[Callable[[], bool]]:
+    """Seed the generators for the block; yield a function that returns True after a draw from one of them.
 
-    ``start`` is a state of ``random`` to begin with.
+    ``seed`` is for ``random``, ``other`` for numpy and torch; the defaults are the harness's. ``start`` is a state of
+    ``random`` to begin with.
     """
     before = _states()
+
+    def marks() -> list[bytes]:
+        return [pickle.dumps(state) for _, state in _states()]
+
     try:
         random.seed(seed)
         if start is not None:
@@ -31,22 +34,22 @@ def seeded(seed: int = SEED, other: int = OTHER_SEED, start: Any = None) -> Iter
             sys.modules["numpy"].random.seed(other)
         if "torch" in sys.modules:
             sys.modules["torch"].default_generator.manual_seed(other)
-        fresh = _marks()
-        # One that was imported since was not seeded.
-        yield lambda: _marks()[: len(fresh)] != fresh
+        fresh = marks()
+        # A generator that was imported since was not seeded.
+        yield lambda: marks()[: len(fresh)] != fresh
     finally:
-        for put_back, state in before:
-            put_back(state)
+        for restore, state in before:
+            restore(state)
 
 
 def seed_of(row: Mapping[str, Any]) -> int:
-    """Return a number of 32 bits that follows from the content of a row."""
+    """Return a number of 32 bits that depends on the content of a row alone."""
     content = json.dumps(row, sort_keys=True, default=str)
     return int.from_bytes(hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()[:4], "big")
 
 
 def _states() -> _State:
-    """Return the states of the generators that are imported, each with what puts it back."""
+    """Return the states of the imported generators, each with the function that restores it."""
     states: _State = [(random.setstate, random.getstate())]
     if "numpy" in sys.modules:
         numpy = sys.modules["numpy"]
@@ -55,8 +58,3 @@ def _states() -> _State:
         generator = sys.modules["torch"].default_generator
         states.append((generator.set_state, generator.get_state()))
     return states
-
-
-def _marks() -> list[bytes]:
-    """Return the states as values that can be compared."""
-    return [pickle.dumps(state) for _, state in _states()]

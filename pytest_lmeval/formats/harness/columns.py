@@ -1,4 +1,4 @@
-"""Columns of one type each, as ``datasets`` has them: csv as pandas reads it, numbers as Arrow stores them."""
+"""Give columns one type each, as ``datasets`` does: csv as pandas reads it, numbers as Arrow stores them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused
 
 Row = dict[str, Any]
-# What pandas takes for an empty cell.
+# Texts that pandas reads as an empty cell.
 _EMPTY = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
     | {"NULL", "NaN", "None", "n/a", "nan", "null"}
 )
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-# Of more digits, or with an exponent, pandas may read another number than Python: in the last bit.
+# With more digits, or an exponent, pandas and Python may differ in the last bit.
 _DECIMAL = re.compile(r"[+-]?(?=(?:\.?[0-9]){1,15}\.?$)[0-9]*\.?[0-9]*")
-# So many rows have their types found at once.
+# The number of rows whose types are inferred together.
 _BLOCK = 10_000
 _READ: Mapping[str, Callable[[str], Any]] = {
     "whole numbers": int,
@@ -29,7 +29,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 
 
 def typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the rows of csv files with values of their types; raise RecordRefused where those are not sure."""
+    """Return the rows of csv files with typed values; raise RecordRefused for a column of uncertain type."""
     found: list[Row] = []
     kinds: dict[str, str] = {}
     for block in (rows[start : start + _BLOCK] for rows in parts for start in range(0, len(rows), _BLOCK)):
@@ -37,8 +37,8 @@ def typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
         for column, texts in columns.items():
             kind = _kind(texts)
             if not kind or kinds.setdefault(column, kind) != kind:
-                what = "numbers of an unusual form" if not kind else f"{kinds[column]}, and further on {kind}"
-                detail = f"{name}: the column {column!r} has {what}: the harness's types are not sure to be the same"
+                what = "numbers of an unusual form" if not kind else f"{kinds[column]}, later {kind}"
+                detail = f"{name}: the column {column!r} has {what}: the harness may infer other types"
                 raise RecordRefused("bad_value", "dataset", f"{detail}; convert the file to jsonl or parquet")
             columns[column] = [None if text in _EMPTY else _READ[kind](text) for text in texts]
         found += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
@@ -46,7 +46,7 @@ def typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def same_numbers(values: list[Any]) -> list[Any]:
-    """Return ``values`` with floats for whole numbers beside other floats, also those of lists; else ``values``."""
+    """Return ``values`` with whole numbers as floats if there are floats, in lists, too; else ``values`` itself."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {int, float}:
         return [float(value) if type(value) is int else value for value in values]
@@ -59,7 +59,7 @@ def same_numbers(values: list[Any]) -> list[Any]:
 
 
 def _kind(texts: Sequence[str]) -> str:
-    """Return the type of a column, "" where it is not sure; whole numbers beside empty cells are decimal ones."""
+    """Return the type of a column, "" if it is uncertain; whole numbers beside empty cells are decimal ones."""
     full = [text for text in texts if text not in _EMPTY]
     if len(full) == len(texts) and all(map(_WHOLE.fullmatch, full)):
         return "whole numbers"

@@ -1,6 +1,6 @@
-"""The keys of one task: read from its file over those that it includes, and checked.
+"""Read and check the keys of one task, in its file and in the files that it includes.
 
-What a key means is written where it is used; functions are references until they are called.
+The code that uses a key has its meaning; functions are references until they are called.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # it has no types of its own
 
-from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.checks import check_names
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.numbers import is_number
 
 MAX_BYTES = 4 << 20
 OUTPUT_TYPES = ("loglikelihood", "loglikelihood_rolling", "generate_until", "multiple_choice")
 _DEFAULTS = {"output_type": "generate_until", "target_delimiter": " ", "fewshot_delimiter": "\n\n"}
-# Keys that decide nothing about a run's scores.
+# Keys without effect on scores.
 _IGNORED = (
     *("task_alias", "tag", "group", "group_alias", "metadata"),
     *("should_decontaminate", "doc_to_decontamination_query"),
@@ -31,16 +32,16 @@ _REFUSED = {
     "unsafe_code": "a metric that runs code of a model outside of a sandbox",
     "use_prompt": "a prompt of promptsource",
 }
-# What few-shot examples have of the task, unless fewshot_config has another.
+# The keys of few-shot examples that the task sets unless fewshot_config does.
 _OF_TASK = (
     *("process_docs", "doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix"),
     *("fewshot_delimiter", "target_delimiter"),
 )
 _SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
-# Names of the same limit; the first that is given counts.
+# Names of the same limit; the first given one counts.
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
-# Values that ask for nothing: no adapter need take them.
+# Values without effect: no adapter needs to support them.
 _WITHOUT_EFFECT = (("num_beams", 1), ("num_return_sequences", 1), ("repetition_penalty", 1.0))
 _DEFAULT_LIMIT = 256
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -48,7 +49,7 @@ _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class FunctionRef:
-    """A function by its name in a module: a file in ``folder``, else an installed module."""
+    """The name of a function in a module: a file in ``folder``, else an installed module."""
 
     folder: Path
     module: str
@@ -79,14 +80,14 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Return the keys of the file at ``path`` over those of its includes; raise RecordRefused that names the file.
+    """Return the keys of the file at ``path`` merged over those of its includes; raise RecordRefused.
 
-    Scalars are those of YAML 1.1, as the harness's own loader reads them: ``no`` is false, ``1_000`` a thousand.
+    Scalars are those of YAML 1.1, as in the harness's own loader: ``no`` is false, ``1_000`` a thousand.
     """
     path = path.resolve()
     if path in including:
         chain = " includes ".join(each.name for each in (*including[including.index(path) :], path))
-        raise RecordRefused("bad_value", "include", f"a circle: {chain}")
+        raise RecordRefused("bad_value", "include", f"a cycle: {chain}")
     try:
         document = parse_document(path.read_bytes(), path)
     except OSError as error:
@@ -97,13 +98,13 @@ def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any
         if not isinstance(name, str) or not name:
             raise RecordRefused("bad_type", "include", f"expected the name of a file, got {name!r:.80}")
         merged |= read_document(path.parent / name, (*including, path))
-        # The members of a file are its own.
+        # task_list is not inherited.
         merged.pop("task_list", None)
     return merged | document
 
 
 def parse_document(data: bytes, path: Path) -> dict[str, Any]:
-    """Return what ``data``, the content of the file at ``path``, holds, without what it includes."""
+    """Return the keys in ``data``, the content of the file at ``path``, without its includes."""
     if len(data) > MAX_BYTES:
         raise RecordRefused("bad_value", "_document", f"{path.name}: more than {MAX_BYTES:,} bytes")
     try:
@@ -127,19 +128,19 @@ def _yaml_loader(folder: Path) -> Any:
         return FunctionRef(folder, module, name)
 
     class Loader(_YamlLoader):  # type: ignore[misc]  # the base is one of two, of which one may be missing
-        """The safe loader, and the one tag that these files have besides."""
+        """The safe loader with the one further tag of these files."""
 
     Loader.add_constructor("!function", function)
     return Loader
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a list as it is, a value as a list of one, an empty value as an empty list."""
+    """Return a list unchanged, a value as a list of one, an empty value as an empty list."""
     return value if isinstance(value, list) else [value] if value else []
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON, functions as their names: what a hash or a report takes."""
+    """Return ``value`` as JSON for a hash or a report, with functions as their names."""
     if isinstance(value, FunctionRef):
         return f"!function {value}"
     if isinstance(value, Mapping):
@@ -151,10 +152,10 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One task: ``given`` are its keys, includes and overrides merged.
+    """The keys of one task: ``given``, with includes and overrides merged.
 
-    ``file`` is where the task is, ``root`` the folder whose modules its functions may import; ``groups`` are those that
-    it was reached by.
+    ``file`` is the task's file, ``root`` the folder whose modules its functions may import; ``groups`` are the groups
+    that led to it.
     """
 
     name: str
@@ -164,14 +165,20 @@ class Config:
     groups: tuple[str, ...] = ()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of ``key``; one that is null counts as left out."""
+        """Return the value of ``key``; null counts as missing."""
         value = self.given.get(key)
         return _DEFAULTS.get(key, default) if value is None else value
 
     @property
     def output_type(self) -> str:
-        """What is asked: one of :data:`OUTPUT_TYPES`."""
+        """The kind of request: one of :data:`OUTPUT_TYPES`."""
         return str(self.get("output_type"))
+
+    @property
+    def evaluated_split(self) -> str | None:
+        """The split with the documents to evaluate."""
+        split: str | None = self.get("test_split") or self.get("validation_split")
+        return split
 
     @property
     def shots(self) -> dict[str, Any]:
@@ -186,7 +193,7 @@ class Config:
 
     @property
     def has_choices(self) -> bool:
-        """Whether the task has options to choose from."""
+        """True if the task has options to choose from."""
         return self.get("doc_to_choice") is not None
 
 
@@ -203,9 +210,13 @@ def check_config(config: Config) -> None:
     for key, reason in _REFUSED.items():
         if config.get(key) not in (None, False):
             raise RecordRefused("not_supported", key, f"{reason} is not supported")
-    for key, value in config.given.items():
-        if not (key in _REFUSED or key in _IGNORED or value is None):
-            _check_type(key, value)
+    given = {key: value for key, value in config.given.items() if key not in (*_REFUSED, *_IGNORED)}
+    check_names({key: value for key, value in given.items() if value is not None}, [*_TYPES, *_IGNORED])
+    for key, value in given.items():
+        is_flag = isinstance(value, bool) and bool not in _TYPES.get(key, ())
+        if value is not None and (is_flag or not isinstance(value, _TYPES[key])):
+            kinds = " or ".join({"FunctionRef": "!function"}.get(kind.__name__, kind.__name__) for kind in _TYPES[key])
+            raise RecordRefused("bad_type", key, f"expected {kinds}, got {value!r:.80}")
     if config.output_type not in OUTPUT_TYPES:
         raise RecordRefused("bad_value", "output_type", f"{config.output_type!r}; one of {', '.join(OUTPUT_TYPES)}")
     if config.get("dataset_path") is None:
@@ -213,26 +224,13 @@ def check_config(config: Config) -> None:
     for key, least in (("num_fewshot", 0), ("repeats", 1)):
         if config.get(key, least) < least:
             raise RecordRefused("bad_value", key, f"expected {least} or more, got {config.get(key)}")
-    if unknown := sorted(config.get("fewshot_config", {}).keys() - _SHOT_KEYS):
-        hint = nearest(str(unknown[0]), _SHOT_KEYS, "expected one of")
-        raise RecordRefused("unknown_field", f"fewshot_config.{unknown[0]}", f"unknown key{hint}")
-
-
-def _check_type(key: str, value: Any) -> None:
-    expected = _TYPES.get(key)
-    if expected is None:
-        hint = nearest(key, [*_TYPES, *_IGNORED], "expected one of")
-        raise RecordRefused("unknown_field", key, f"unknown key{hint}")
-    is_flag = isinstance(value, bool) and bool not in expected
-    if not isinstance(value, expected) or is_flag:
-        kinds = " or ".join({"FunctionRef": "!function"}.get(kind.__name__, kind.__name__) for kind in expected)
-        raise RecordRefused("bad_type", key, f"expected {kinds}, got {value!r:.80}")
+    check_names({str(key): key for key in config.get("fewshot_config", {})}, _SHOT_KEYS, "fewshot_config.")
 
 
 def generation_of(config: Config) -> dict[str, Any]:
-    """Return the fields of each request for a text: ``stop``, ``max_tokens``, and ``options``; a greedy one has none.
+    """Return the fields of each request for a text: ``stop``, ``max_tokens``, and ``options``, without temperature 0.
 
-    Raise RecordRefused for a value of ``generation_kwargs`` that cannot be.
+    Raise RecordRefused for an invalid value of ``generation_kwargs``.
     """
 
     def refused(key: str, expected: str, got: Any) -> RecordRefused:
@@ -251,7 +249,7 @@ def generation_of(config: Config) -> dict[str, Any]:
     if not is_number(temperature) or temperature < 0:
         raise refused("temperature", "a number from 0", temperature)
     if given.pop("do_sample", None) is False or not temperature:
-        # What else there is may change a greedy answer, too: beams, penalties.
+        # Other options, such as beams and penalties, can change a greedy answer, too.
         options = {name: value for name, value in given.items() if name not in _OF_DRAWING}
     else:
         options = {"temperature": float(temperature), **given}

@@ -1,4 +1,4 @@
-"""The data of a task: a folder of files first, then the hub; and rows as functions of task files know them."""
+"""The data of a task, from files or from the hub, as rows with the methods of ``datasets.Dataset``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RowSet(Sequence[Row]):
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = [dict(row) for row in rows]
-        # As in a table: what one row lacks is None in it, and a column has one type of numbers.
+        # As in a table: a missing value is None, and a column has one type of numbers.
         names = dict.fromkeys(name for row in self._rows for name in row)
         if any(len(row) != len(names) for row in self._rows):
             self._rows = [{name: row.get(name) for name in names} for row in self._rows]
@@ -52,7 +52,7 @@ class RowSet(Sequence[Row]):
 
     @property
     def features(self) -> dict[str, Any]:
-        """The names of the columns; their types are not known."""
+        """The names of the columns; their types are unknown."""
         return dict.fromkeys(self.column_names)
 
     @property
@@ -66,7 +66,7 @@ class RowSet(Sequence[Row]):
         return map(dict, self._rows)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a row, for a name a column, for a slice or a list of places their columns."""
+        """Return a row; for a name a column; for a slice or a list of places their columns."""
         if isinstance(index, str):
             return [row[index] for row in self._rows]
         if isinstance(index, slice | list | range):
@@ -87,7 +87,7 @@ class RowSet(Sequence[Row]):
         fn_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> RowSet:
-        """Return each row with what ``function`` makes of it over its columns; of batches, of all rows at once."""
+        """Return each row updated with the result of ``function``; batched, it gets the columns of all rows at once."""
         _check("map", options)
         more = dict(fn_kwargs or {})
         if batched:
@@ -102,7 +102,7 @@ class RowSet(Sequence[Row]):
         return RowSet({**row, **_as_stored(made)} for row, made in zip(own, of_rows, strict=True))
 
     def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **options: Any) -> RowSet:
-        """Return the rows that ``function`` is true of."""
+        """Return the rows for which ``function`` is true."""
         _check("filter", options)
         given = _called_with(self, with_indices)
         return self._of(row for row, each in zip(self._rows, given, strict=True) if function(*each))
@@ -114,7 +114,7 @@ class RowSet(Sequence[Row]):
         """Return the rows in the order that the ``datasets`` library draws for ``seed``; raise ValueError for None."""
         _check("shuffle", options)
         if seed is None:
-            raise ValueError("shuffle without a seed gives another order in every run: give it a seed")
+            raise ValueError("shuffle without a seed gives a different order in every run: pass a seed")
         from pytest_lmeval.data.shuffle import permutation
 
         return self.select(permutation(seed, len(self._rows)))
@@ -145,14 +145,13 @@ class RowSet(Sequence[Row]):
 
 
 def _called_with(rows: RowSet, with_indices: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield what a function is called with for each row: the row, and its place if it wants that."""
+    """Yield the arguments of a function for each row: the row, and its place if ``with_indices``."""
     return ((row, place) if with_indices else (row,) for place, row in enumerate(rows))
 
 
 def _check(method: str, options: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option that could change the rows: those for speed and progress change nothing."""
-    unknown = sorted(options.keys() - _WITHOUT_EFFECT)
-    if unknown:
+    """Raise TypeError for an option that could change the rows; those for speed and progress do not."""
+    if unknown := sorted(options.keys() - _WITHOUT_EFFECT):
         raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
 
 
@@ -163,7 +162,7 @@ def _as_stored(made: Mapping[str, Any] | None) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the splits of a data set are: ``files``, or if None on the hub."""
+    """The place of the splits of a data set: ``files``, or if None the hub."""
 
     files: Mapping[str, Sequence[Path]] | None
     path: str
@@ -171,7 +170,7 @@ class Source:
     revision: str | None = None
 
     def split(self, name: str) -> tuple[RowSet, str]:
-        """Return the rows of a split, and a hash of them; raise RecordRefused, with the choices, without such a one."""
+        """Return the rows of a split and a hash of them; raise RecordRefused, with the choices, if it is unknown."""
         if self.files is None:
             from pytest_lmeval.data import hub
 
@@ -184,7 +183,7 @@ class Source:
         parts = [*map(_read, files)]
         are_csv = {file.suffix == ".csv" for file in files}
         if len(are_csv) > 1:
-            # Of csv the types are found out, of other files they are said.
+            # The types of csv columns are inferred, those of other files are explicit.
             both = ", ".join(file.name for file in files)
             raise RecordRefused("bad_value", "dataset", f"split {name!r}: expected files of one format, got {both}")
         read = [rows for rows, _ in parts]
@@ -193,7 +192,7 @@ class Source:
 
 
 def source_of(config: Config, data: Path | None) -> Source:
-    """Return where the data of a task are: below the folder ``data``, in files that the task names, or on the hub."""
+    """Return the source of a task's data: below the folder ``data``, files that the task names, or the hub."""
     path, name = str(config.get("dataset_path")), config.get("dataset_name")
     name = None if name is None else str(name)
     options = config.get("dataset_kwargs", {})
@@ -240,7 +239,7 @@ def _read(file: Path) -> tuple[list[Row], bytes]:
     try:
         if file.suffix != ".json":
             return read_rows(file, as_written=True)
-        # What the loader json reads has a record a line, whatever its suffix.
+        # The loader json reads a record a line.
         data = file.read_bytes()
         return parse_rows(file.with_suffix(".jsonl"), data), data
     except BadRows as bad:

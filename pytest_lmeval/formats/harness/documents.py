@@ -1,6 +1,6 @@
-"""What a task makes of one row: its text, target and choices, and the texts around them.
+"""Read the text, target and choices of a row by the keys of its task.
 
-Templates are those of declarative tasks, with a filter more and their last line ends kept.
+Templates are those of declarative tasks, with one more filter, and with their last line ends kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 class Documents:
     """Reads the rows of one task; ``columns`` are those of the split that is evaluated.
 
-    A text that is the name of a column is that column, any other a template over all columns.
+    A text that is the name of a column means that column; any other is a template over all columns.
     """
 
     def __init__(self, config: Config, columns: Collection[str]) -> None:
@@ -34,15 +34,15 @@ class Documents:
         self._functions: dict[FunctionRef, Callable[..., Any]] = {}
 
     def text(self, row: Row, spec: Any = None) -> Any:
-        """Return the question: text, or the number of a choice where the choices are the inputs."""
+        """Return the question: text, or the number of a choice if the choices are the inputs."""
         return self._value(row, "doc_to_text", spec, self._number)
 
     def target(self, row: Row, spec: Any = None) -> Any:
-        """Return the answer: text, the number of a choice, or a list of either where several are right."""
+        """Return the answer: text, the number of a choice, or a list of either if several are right."""
         return self._value(row, "doc_to_target", spec, self._listed)
 
     def choices(self, row: Row, spec: Any = None) -> list[str]:
-        """Return the options; raise RecordRefused where there is no list of texts."""
+        """Return the options; raise RecordRefused unless they are a list of texts."""
         spec = self._config.get("doc_to_choice") if spec is None else spec
         if isinstance(spec, dict):
             found: Any = [*spec.values()]
@@ -53,13 +53,13 @@ class Documents:
         return [*found]
 
     def field(self, row: Row, spec: str | None) -> str:
-        """Return a column, or a template filled: ``description`` and ``gen_prefix``; an empty text for None."""
+        """Return a column or a filled template, for ``description`` and ``gen_prefix``; an empty text for None."""
         return "" if spec is None else str(row[spec]) if spec in self._columns else template_of(spec)(row)
 
     def call(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
-        """Return what one of the task's functions does; raise ScoringError where it raises.
+        """Return the result of one of the task's functions; raise ScoringError if it raises.
 
-        What it draws at random follows from the document that it is given, whatever was drawn before.
+        Its random draws depend on its document alone, not on earlier draws.
         """
         self.load(ref)
         if not may_draw(ref):
@@ -67,13 +67,13 @@ class Documents:
         document = given[0] if given and isinstance(given[0], Mapping) else None
         seeds = () if document is None else (seed_of(document),) * 2
         with seeded(*seeds):
-            # A list in a document that is shuffled in place stays as it is for the next call.
+            # A function may shuffle a list of its document in place: the next call needs the original.
             return self.run(ref, *(given if document is None else deepcopy(given)), **named)
 
     def load(self, *refs: Any) -> Any:
-        """Import those of ``refs`` that are functions; raise RecordRefused where that cannot be.
+        """Import those of ``refs`` that are functions; raise RecordRefused if that fails.
 
-        Return the state in which a module of theirs has left ``random`` when it was imported, None where none has.
+        Return the state of ``random`` after the import of a module of theirs that drew from it, else None.
         """
         start = None
         for ref in refs:
@@ -84,14 +84,14 @@ class Documents:
         return start
 
     def run(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
-        """Return what a function does that was loaded, with the generators as they are; raise ScoringError likewise."""
+        """Return the result of a loaded function without seeding the generators; raise ScoringError if it raises."""
         try:
             return self._functions[ref](*given, **named)
         except Exception as error:
             raise ScoringError(f"{ref}: {type(error).__name__}: {str(error)[:500]}") from error
 
     def _value(self, row: Row, key: str, spec: Any, read: Callable[[str], Any]) -> Any:
-        """Return what ``spec``, by default that of the task, is of ``row``; ``read`` takes the text of a template."""
+        """Return the value of ``spec``, by default the task's ``key``, for ``row``; ``read`` parses a template."""
         spec = self._config.get(key) if spec is None else spec
         if isinstance(spec, str):
             return row[spec] if spec in self._columns else read(template_of(spec)(row))
@@ -118,8 +118,8 @@ def _literal(text: str, otherwise: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def template_of(source: str) -> Callable[[Row], str]:
-    """Return what fills the template ``source`` with a row; raise RecordRefused if either does not fit."""
-    if "{" not in source and "\r" not in source:  # as it is: many descriptions are
+    """Return a function that fills the template ``source`` with a row; both raise RecordRefused."""
+    if "{" not in source and "\r" not in source:  # plain text, such as many descriptions
         return lambda row: source
     try:
         template = compile_template(source, _DIALECT)
@@ -139,5 +139,5 @@ def _regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
     return compiled(pattern).sub(repl, text, count)
 
 
-# As the harness has it, null is the word None.
+# As in the harness, null becomes the word None.
 _DIALECT = Dialect({"regex_replace": _regex_replace}, keeps_line_end=True, writes_null=True)

@@ -1,4 +1,4 @@
-"""Filters of a task: lists of responses to lists of what is scored, one list for each document."""
+"""Filters of a task: they turn the responses to a document into the results to score."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_lmeval.formats.harness.documents import Row
 from pytest_lmeval.metrics.parts.patterns import Pattern, compiled, without
 
 Filter = Callable[[Any, Row], Any]
-"""From the responses to one document, and its row, to what the next filter takes."""
+"""Takes the responses to one document, and its row; returns the input of the next filter."""
 _NUMBER = r"#### (\-?[0-9\.\,]+)"
 
 
 def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str, list[Filter]]:
-    """Return the filters of each pipeline by its name; without any, the first response is scored.
+    """Return the filters of each pipeline by its name; by default the first response is scored.
 
     ``call`` calls a function of the task's own.
     """
@@ -34,7 +34,7 @@ def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str
         if not isinstance(each, dict) or not isinstance(each.get("filter"), list) or "name" not in each:
             raise RecordRefused("bad_value", "filter_list", f"expected name and a list filter, got {each!r:.80}")
         if (name := str(each["name"])) in found:
-            raise RecordRefused("bad_value", "filter_list", f"two pipelines are called {name!r}")
+            raise RecordRefused("bad_value", "filter_list", f"duplicate pipeline {name!r}")
         found[name] = [_filter(step, call) for step in each["filter"]]
     return found
 
@@ -63,7 +63,7 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
-    """Return what a filter of the task's own makes of the responses; it takes those of several documents."""
+    """Return the result of a filter of the task's own, which takes the responses of several documents."""
     found = [*function([given], [dict(row)])]
     if len(found) != 1:
         raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")
@@ -86,7 +86,7 @@ def _regex(
 
 
 def found_in(pattern: Pattern, responses: Sequence[Any], group: int) -> list[str | None]:
-    """Return the match at ``group`` in each response, of several groups the first that is not empty, or None."""
+    """Return the match at ``group`` in each response, or None; of its groups, the first that is not empty."""
     texts = [response if isinstance(response, str) else "" for response in responses]
     return [_chosen(found[group]) if found else None for found in pattern.findall(texts)]
 
@@ -128,7 +128,7 @@ def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names
 
 def _take_first_k(given: Any, row: Row, k: int) -> Any:
     if len(given) < k:
-        raise RecordRefused("bad_value", "repeats", f"take_first_k takes {k} responses, and there are {len(given)}")
+        raise RecordRefused("bad_value", "repeats", f"take_first_k needs {k} responses, got {len(given)}")
     return given[:k]
 
 

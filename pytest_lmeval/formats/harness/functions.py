@@ -1,8 +1,8 @@
-"""The functions that task files name: modules beside them under private names, with substitutes for what they import.
+"""Import the functions that task files name, from modules beside them, under private names.
 
-A module finds its neighbours as in the harness: ``lm_eval.tasks.NAME`` is a folder of the same root. What it imports of
-``lm_eval`` and ``datasets`` are substitutes, so that neither has to be installed; a module of a third party that is
-missing is an error where it is used.
+A module finds its neighbours as in the harness: ``lm_eval.tasks.NAME`` is a folder of the same root. Imports of
+``lm_eval`` and ``datasets`` are replaced by substitutes, so that neither has to be installed; a missing third-party
+module is an error only when it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import importlib.util
 import random
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -29,20 +29,25 @@ _SUBSTITUTES = f"{__package__}.substitutes"
 _PREFIX = "lmeval_harness_"
 _TASKS = "lm_eval.tasks"
 SUBSTITUTED = ("lm_eval", "datasets")
-"""The packages with substitutes for what functions of tasks import of them."""
+"""The packages with substitutes."""
+# The modules of these packages that have one, and the harness's folder of tasks.
+_SUBSTITUTE_MODULES = (
+    *("lm_eval.utils", "lm_eval.tasks", "datasets", "lm_eval.filters.extraction"),
+    *("lm_eval.api.filter", "lm_eval.api.metrics", "lm_eval.api.registry"),
+)
 _DRAWS = re.compile(rb"rand|shuffle|(?:from|import)[ \t]+(?:\.|lm_eval\.tasks)")
 _STARTS: dict[str, Any] = {}
-"""The states in which modules have left ``random``, by their names: they are imported once, and used by many tasks."""
+"""The states of ``random`` after the import of modules that draw, by name: many tasks use a module imported once."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of every root that a function was asked of."""
+    """Finds the modules of every registered root."""
 
     def __init__(self) -> None:
         self.roots: dict[str, Path] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Return how to load a module of a root: a file, or a folder as a package without a file."""
+        """Return the spec of a module of a root: a file, or a folder as a package without a file."""
         package, *rest = name.split(".")
         if package not in self.roots:
             return None
@@ -58,23 +63,23 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module with other modules instead of those that it imports of the harness."""
+    """Loads a module with its imports rewritten."""
 
     def get_code(self, fullname: str) -> Any:
-        """Return the module's code; nothing is written beside a task file."""
+        """Return the module's code, without writing a cache beside the task file."""
         tree = _Imports(fullname.partition(".")[0]).visit(ast.parse(self.get_data(self.path), self.path))
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
 
 class _Imports(ast.NodeTransformer):
-    """Rewrites imports: of the harness and ``datasets`` to substitutes, of what is missing to placeholders."""
+    """Rewrites imports: of the harness and ``datasets`` to substitutes, of missing modules to placeholders."""
 
     def __init__(self, package: str) -> None:
         self._package = package
         self._guarded = 0
 
     def visit_Try(self, node: ast.Try) -> Any:  # ast's name
-        # A module that expects that an import fails is to see it fail.
+        # A module that catches a failing import must see it fail.
         self._guarded += 1
         try:
             return self.generic_visit(node)
@@ -106,13 +111,13 @@ class _Imports(ast.NodeTransformer):
 
 
 def _own_name(name: str, package: str) -> str:
-    """Return the module that takes the place of one of the harness or ``datasets``; its tasks are those of a root."""
+    """Return the module that replaces one of the harness or ``datasets``; its tasks are those of a root."""
     is_task = name == _TASKS or name.startswith(f"{_TASKS}.")
     return package + name.removeprefix(_TASKS) if is_task else f"{_SUBSTITUTES}.{name}"
 
 
 def is_missing(top: str) -> bool:
-    """Tell whether no package of that name is installed."""
+    """Return True if no package of that name is installed."""
     try:
         return top not in sys.modules and importlib.util.find_spec(top) is None
     except (ImportError, ValueError):
@@ -130,30 +135,30 @@ _FINDER = _Finder()
 def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
     """Return the function that ``ref`` names: of a file in its folder, of ``root``, or of an installed module.
 
-    Raise RecordRefused that says what is missing. Only files that a run trusts get here.
+    Raise RecordRefused that names a missing module or function. Callers check that the run trusts the file.
     """
-    module = _module(ref, root)
+    module = _imported(ref, root)
     found = getattr(module, ref.name, None)
     if found is None:
         names = ", ".join(name for name in vars(module) if not name.startswith("_"))[:200]
         raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}; it has {names}")
     if not callable(found):
-        raise RecordRefused("bad_type", "!function", f"{ref} is no function")
-    return found  # type: ignore[no-any-return]  # whatever can be called
+        raise RecordRefused("bad_type", "!function", f"{ref} is not a function")
+    return found  # type: ignore[no-any-return]  # any callable
 
 
 def start_of(function: Callable[..., Any]) -> Any:
-    """Return the state in which the function's module has left ``random`` when it was imported, None if untouched."""
+    """Return the state of ``random`` after the import of the function's module, None if that did not draw."""
     return _STARTS.get(getattr(function, "__module__", ""))
 
 
 @lru_cache(maxsize=4096)
 def may_draw(ref: FunctionRef) -> bool:
-    """Tell by the text of its module whether a function may draw at random; one that imports others may."""
+    """Return True if the text of its module suggests that a function draws at random, or imports others that may."""
     return not ref.file.is_file() or _DRAWS.search(ref.file.read_bytes()) is not None
 
 
-def _module(ref: FunctionRef, root: Path) -> ModuleType:
+def _imported(ref: FunctionRef, root: Path) -> ModuleType:
     folder = ref.folder if not ref.folder.is_relative_to(root) else root
     name, file = ref.module, ref.file
     if file.is_file():
@@ -180,9 +185,69 @@ def _registered(folder: Path) -> str:
 
 
 def source_digest(refs: Sequence[FunctionRef]) -> str:
-    """Return a hash of the files of ``refs``: an edited function is another task."""
+    """Return a hash of the files of ``refs``: an edited function makes another task."""
     digest = hashlib.sha256()
     for file in sorted({ref.file for ref in refs}):
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def needs_of(ref: FunctionRef) -> Sequence[str]:
+    """Return the third-party packages that a function's module imports, without running it.
+
+    Raise RecordRefused if the module has no such function, or imports an unknown name of the harness.
+    """
+    file = ref.file
+    if not file.is_file():
+        return () if ref.module.startswith(_SUBSTITUTE_MODULES) else (ref.module.partition(".")[0],)
+    names, imported = _contents(file)
+    # A module that makes names at run time may have any.
+    if ref.name not in names and not names & {"*", "__getattr__"}:
+        raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}")
+    of_harness = sorted(each for each in imported if each.startswith("lm_eval"))
+    if unknown := [each for each in of_harness if not each.startswith(_SUBSTITUTE_MODULES)]:
+        raise RecordRefused("not_supported", "!function", f"{ref.module} imports {unknown[0]}")
+    packages = dict.fromkeys(each.partition(".")[0] for each in sorted(imported))
+    return [each for each in packages if each not in sys.stdlib_module_names and each not in SUBSTITUTED]
+
+
+def check_function(ref: FunctionRef) -> None:
+    """Raise RecordRefused if the file or the installed package of a function is missing."""
+    needs = needs_of(ref)
+    if needs and not ref.file.is_file() and (needs[0] in SUBSTITUTED or is_missing(needs[0])):
+        detail = f"{ref.module}.py beside {ref.folder.name}/: ModuleNotFoundError: no such file, and no such package"
+        raise RecordRefused("import_error", "!function", detail)
+
+
+@lru_cache(maxsize=2048)
+def _contents(file: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that a module defines and the modules that it imports at its top level."""
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except (SyntaxError, ValueError, OSError) as error:
+        detail = f"{file.name}: {type(error).__name__}: {error}"
+        raise RecordRefused("import_error", "!function", detail) from None
+    imported: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            imported.add(node.module or "")
+    return frozenset(name for node in tree.body for name in _names(node)), frozenset(imported)
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in node.names)
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
+    elif isinstance(node, ast.For | ast.While | ast.With | ast.Expr):
+        yield "*"
+    elif isinstance(node, ast.If | ast.Try):
+        handlers = node.handlers if isinstance(node, ast.Try) else []
+        for each in [*node.body, *node.orelse, *(each for handler in handlers for each in handler.body)]:
+            yield from _names(each)

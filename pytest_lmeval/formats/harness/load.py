@@ -1,4 +1,4 @@
-"""From a file that names tasks of the harness, or is one, to its tasks."""
+"""Load the tasks of a file that names tasks of the harness, or is one of its files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
-from pytest_lmeval.formats.checks import gate_fields
+from pytest_lmeval.formats.checks import check_names, gate_fields
 from pytest_lmeval.formats.harness.aggregates import ITERATIONS
 from pytest_lmeval.formats.harness.chance import seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, listed, plain
 from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
-from pytest_lmeval.formats.harness.functions import source_digest
+from pytest_lmeval.formats.harness.functions import check_function, source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
-from pytest_lmeval.formats.harness.modules import check_function
 from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
 from pytest_lmeval.formats.harness.task import HarnessTask
@@ -45,10 +44,10 @@ _Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class HarnessSettings:
-    """What holds for all tasks of a file, by its keys.
+    """The settings of a file for all its tasks.
 
-    ``data`` is a folder, ``metric`` the deciding metric of single tasks, ``examples`` what single examples tell the
-    gate, by ``TASK.DOCUMENT``.
+    ``data`` is a folder, ``metric`` the deciding metric by task, ``examples`` the gate fields of single examples, by
+    ``TASK.DOCUMENT``.
     """
 
     chat: str = "off"
@@ -59,13 +58,13 @@ class HarnessSettings:
     examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_examples(self, task: str) -> dict[int, Mapping[str, Any]]:
-        """Return what the examples of ``task`` tell the gate, by their places."""
+        """Return the gate fields of the examples of ``task``, by their places."""
         named = ((name.rpartition("."), given) for name, given in self.examples.items())
         return {int(place): given for (of, _, place), given in named if of == task}
 
 
 def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the tasks that the key ``harness`` of a parsed YAML file names, or what is wrong with it."""
+    """Return the tasks that the key ``harness`` of a parsed YAML file names, or its faults."""
     try:
         given = _given(document)
         resolver = Resolver(index_of(_root(source, given.get("from"))))
@@ -94,16 +93,16 @@ def _refused(refused: RecordRefused, line: int) -> LoadedFile:
 
 
 def _given(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the value of the key ``harness``; raise RecordRefused for what is unknown, or of a wrong type."""
+    """Return the value of the key ``harness``; raise RecordRefused for an unknown key, or a value of a wrong type."""
     given = document["harness"]
     given = {"tasks": given} if isinstance(given, list) else given
     other = next((key for key in document if key != "harness"), None)
     if other is not None:
-        raise RecordRefused("unknown_field", str(other), "such a file has no key beside 'harness'")
+        raise RecordRefused("unknown_field", str(other), "a file with the key 'harness' has no other keys")
     if not isinstance(given, dict) or not isinstance(given.get("tasks"), list) or not given["tasks"]:
         raise RecordRefused("missing_required", "harness", "expected a list tasks")
+    check_names(given, _KEYS, "harness.")
     for key, value in given.items():
-        _check_key("harness", key, _KEYS)
         if not isinstance(value, _KEYS[key]):
             raise RecordRefused("bad_type", f"harness.{key}", f"expected {_KEYS[key].__name__}, got {value!r:.80}")
     if isinstance(given.get("bootstrap"), bool) or given.get("bootstrap", 0) < 0:
@@ -114,7 +113,7 @@ def _given(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _settings(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) -> HarnessSettings:
-    """Return the settings that a file in ``folder`` gives to ``tasks``; raise RecordRefused for others' names."""
+    """Return the settings of a file in ``folder`` for its ``tasks``; raise RecordRefused for unknown names."""
     data = folder / given["data"] if "data" in given else None
     if data is not None and not data.is_dir():
         raise RecordRefused("bad_value", "harness.data", f"{given['data']}: no such folder beside this file")
@@ -133,24 +132,15 @@ def _settings(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) -> H
             raise RecordRefused("bad_value", where, detail)
         if not isinstance(example, dict):
             raise RecordRefused("bad_type", where, f"expected {', '.join(_OF_EXAMPLE)}, got {example!r:.80}")
-        for key in example:
-            _check_key(where, key, _OF_EXAMPLE)
+        check_names(example, _OF_EXAMPLE, f"{where}.")
         gate_fields(example, where)
-    return HarnessSettings(
-        **{key: each for key, each in given.items() if key not in ("from", "tasks")} | {"data": data}
-    )
-
-
-def _check_key(where: str, key: Any, known: Iterable[str]) -> None:
-    if key not in known:
-        hint = nearest(str(key), known, "expected one of")
-        raise RecordRefused("unknown_field", f"{where}.{key}", f"unknown key{hint}")
+    return HarnessSettings(**{key: given[key] for key in given if key not in ("from", "tasks")} | {"data": data})
 
 
 def _root(source: TaskSource, given: str | None) -> Path:
     root = installed_root() if given is None else (source.path.parent / given).resolve()
     if root is None:
-        raise RecordRefused("missing_required", "harness.from", "lm-eval is not installed: say the folder of its tasks")
+        raise RecordRefused("missing_required", "harness.from", "lm-eval is not installed: give the folder of tasks")
     if not root.is_dir():
         raise RecordRefused("bad_value", "harness.from", f"{given}: no such folder")
     return root
@@ -159,7 +149,7 @@ def _root(source: TaskSource, given: str | None) -> Path:
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
     tasks, errors, remarks = [], [], []
     for config in resolver.configs.values():
-        # What its row notes of the groups with metrics that the task is in.
+        # Its row notes the groups with metrics that it belongs to.
         groups = {name: of for name, of in resolver.groups.items() if of["metrics"] and config.name in of["tasks"]}
         try:
             task = make_task(source, config, wanted, groups)
@@ -179,10 +169,10 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
 
 
 def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[HarnessTask]) -> Iterator[str]:
-    """Yield a sentence for each metric of a group that none of its tasks has, as far as their files say."""
+    """Yield a sentence for each metric of a group that none of its tasks has, as far as their files tell."""
     for name, group in groups.items():
         members = [task for task in tasks if task.name in group["tasks"]]
-        # What a function returns may have any name.
+        # The values of a function may have any names.
         if any(
             task.config_of.get("process_results") or any(m.function for m in task.measurer.measures) for task in members
         ):
@@ -200,7 +190,7 @@ def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[Har
 
 
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
-    """Return metrics, pipelines and the fields of requests; raise RecordRefused for a key that cannot be.
+    """Return metrics, pipelines and the fields of requests; raise RecordRefused for an invalid key.
 
     ``call`` calls a function of the task's own.
     """
@@ -209,12 +199,12 @@ def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
 
 
 def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, groups: Mapping[str, Any]) -> HarnessTask:
-    """Return the task of ``config``; raise RecordRefused or ScoringError for what it lacks."""
+    """Return the task of ``config``; raise RecordRefused or ScoringError if it cannot run."""
     reader = Documents(config, ())
     measures, steps, generation = checked_parts(config, reader.call)
     _check_trust(source, config)
     for ref in config.functions:
-        check_function(ref)  # those that score are not to be missed after the model was asked
+        check_function(ref)  # a missing scoring function must not surface after the model has answered
     data = source_of(config, wanted.data)
     start = reader.load(config.get("process_docs"), config.shots["process_docs"], config.shots.get("samples"))
     with seeded(start=start) as has_drawn:
@@ -269,7 +259,7 @@ def _check_trust(source: TaskSource, config: Config) -> None:
 
 
 def _documents(config: Config, reader: Documents, data: Source) -> tuple[Sequence[Any], str]:
-    split = _evaluated(config)
+    split = config.evaluated_split
     if split is None:
         raise RecordRefused("missing_required", "test_split", "expected test_split or validation_split")
     rows, sha256 = data.split(split)
@@ -290,13 +280,13 @@ def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
 
 
 def _drawn(config: Config, reader: Documents, data: Source, start: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the documents and the few-shot pool of a task that draws, in the harness's order.
+    """Return the documents and the few-shot pool of a task that draws at random, in the harness's order.
 
-    It makes the pool first, however many examples are wanted. What it made of a split it does not make again.
+    The harness makes the pool first, even if no few-shot examples are wanted, and processes no split twice.
     """
     with seeded(start=start):
         pool = _pool(config, reader, data)
-        is_same = _pool_split(config) == (_evaluated(config), config.get("process_docs"))
+        is_same = _pool_split(config) == (config.evaluated_split, config.get("process_docs"))
         return pool if is_same else _documents(config, reader, data)[0], pool
 
 
@@ -306,10 +296,6 @@ def _shots(config: Config, pool: Sequence[Any], count: int) -> Shots:
     if sampler not in ("default", "first_n"):
         raise RecordRefused("not_supported", "fewshot_config.sampler", f"{sampler!r}; one of default, first_n")
     return Shots(sampler, pool, count, settings.get("split") == config.get("test_split"))
-
-
-def _evaluated(config: Config) -> Any:
-    return config.get("test_split") or config.get("validation_split")
 
 
 def _pool(config: Config, reader: Documents, data: Source) -> Sequence[Any]:
@@ -322,7 +308,7 @@ def _pool(config: Config, reader: Documents, data: Source) -> Sequence[Any]:
 
 
 def _pool_split(config: Config) -> tuple[str, FunctionRef | None]:
-    """Return the split that few-shot examples are from, and what makes their rows."""
+    """Return the split of few-shot examples, and the function that processes its rows."""
     settings = config.shots
     if settings.get("split"):
         return settings["split"], settings["process_docs"]
@@ -337,6 +323,5 @@ def _decisive(config: Config, wanted: HarnessSettings, metrics: Sequence[str], f
     name = chosen if "," in chosen else f"{chosen},{filters[0]}"
     known = [f"{metric},{each}" for metric in metrics for each in filters]
     if name not in known:
-        hint = nearest(name, known, "expected one of")
-        raise RecordRefused("bad_value", "harness.metric", f"{chosen!r}{hint}")
+        raise RecordRefused("bad_value", "harness.metric", f"{chosen!r}{nearest(name, known, 'expected one of')}")
     return name

@@ -1,4 +1,4 @@
-"""The metrics of a task, and what each makes of one document."""
+"""The metrics of a task, and their values for one document."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
+from pytest_lmeval.formats.checks import check_names
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
 from pytest_lmeval.formats.harness.documents import Documents, Row
@@ -16,10 +17,10 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.patterns import without
 from pytest_lmeval.metrics.parts.probability import softmax
 
-# Of a text these pass the target and the result on, to an aggregation of the task's own.
+# For texts, these pass target and result on to an aggregation of the task's own.
 _PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
-# The aggregation of each metric that is no mean, unless the task has another.
+# The default aggregation of each metric that is not a mean.
 _DEFAULTS = {
     **{name: name for name in ("perplexity", "bits_per_byte", "brier_score", "f1", "bypass")},
     **{name: name for name in CORPUS},
@@ -36,7 +37,7 @@ _KNOWN = {
     "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
-# Of each output type the first so many are the metrics of a task that names none.
+# The number of known metrics, from the first, that a task of each output type has by default.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
@@ -45,7 +46,7 @@ _NOWHERE = -100
 
 @dataclass(frozen=True, slots=True)
 class HarnessMetric:
-    """One metric of a task; ``function`` is its own, ``aggregation`` a name or a function of the task's own."""
+    """One metric of a task; ``function``, and perhaps ``aggregation``, are the task's own functions."""
 
     name: str
     function: FunctionRef | None
@@ -55,7 +56,7 @@ class HarnessMetric:
 
 
 def measures_of(config: Config) -> list[HarnessMetric]:
-    """Return the metrics of a task; raise RecordRefused for one that is not known."""
+    """Return the metrics of a task; raise RecordRefused for an unknown one."""
     given = config.get("metric_list")
     if given is None:
         given = [{"metric": name} for name in _KNOWN[config.output_type][: _USUAL[config.output_type]]]
@@ -73,17 +74,16 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
     known = _KNOWN[kind]
     if kind == "generate_until" and isinstance(given.get("aggregation"), FunctionRef):
         known = (*known, *_PASSED_ON)
-    # Metrics of another library are never called where options are chosen: the harness leaves them out.
-    is_left_out = given.get("hf_evaluate") and kind != "generate_until"
-    if not (own or name in known or is_left_out or config.get("process_results") is not None):
+    # The harness never calls metrics of another library for options to choose from.
+    is_skipped = given.get("hf_evaluate") and kind != "generate_until"
+    if not (own or name in known or is_skipped or config.get("process_results") is not None):
         reason = f"{kind} has no metric {name!r}{nearest(name, known, 'expected one of')}"
         raise RecordRefused("not_supported", "metric_list", reason)
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
-    # Functions of the task, and metrics of another library, take what they take.
-    takes = {*_MATCH_OPTIONS} if name == "exact_match" else {*_MATCH_OPTIONS, "average"}
-    if not own and not given.get("hf_evaluate") and (unknown := sorted(map(str, options.keys() - takes))):
-        hint = nearest(unknown[0], sorted(takes | _NOT_OPTIONS), "expected one of")
-        raise RecordRefused("unknown_field", f"metric_list.{unknown[0]}", f"{name}: unknown key{hint}")
+    # Functions of the task, and metrics of another library, have options of their own.
+    if not own and not given.get("hf_evaluate"):
+        takes = {*_MATCH_OPTIONS, *_NOT_OPTIONS} | ({"average"} if name != "exact_match" else set())
+        check_names({str(key): key for key in options}, sorted(takes), f"metric_list.{name}.")
     try:
         without(() if own else options.get("regexes_to_ignore"), "")
     except (TypeError, ValueError) as error:
@@ -98,7 +98,7 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
 
 @dataclass(frozen=True, slots=True)
 class Measurer:
-    """Scores the documents of one task; what it returns are values that aggregations take."""
+    """Scores the documents of one task with values that aggregations take."""
 
     config: Config
     documents: Documents
@@ -107,7 +107,7 @@ class Measurer:
     has_targets: bool = False
 
     def of(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
-        """Return the value of each metric for ``row``; ``results`` are what a pipeline made of each request."""
+        """Return the value of each metric for ``row``; ``results`` are a pipeline's results for each request."""
         own, kind = self.config.get("process_results"), self.config.output_type
         if own is not None:
             found = self.documents.call(own, dict(row), [*results])
@@ -182,12 +182,12 @@ class Measurer:
             try:
                 return self.documents.call(measure.function, references=[gold], predictions=[result], **measure.options)
             except ScoringError as error:
-                # The other form of such a function: it takes both in one list.
+                # Functions of the other form take both in one list.
                 if not isinstance(error.__cause__, TypeError):
                     raise
                 return self.documents.call(measure.function, [gold, result])
         if measure.name in CORPUS and isinstance(result, list) and len(result) > 1:
-            raise ScoringError(f"{measure.name} of {len(result)} texts: let the filter end with take_first")
+            raise ScoringError(f"{measure.name} got {len(result)} texts: end the filter with take_first")
         if measure.name in _PAIRS or measure.name in _PASSED_ON:
             return (gold, result)
         if measure.name == "bypass":
@@ -196,7 +196,7 @@ class Measurer:
 
 
 def is_choice(answer: Any, choices: Sequence[str]) -> bool:
-    """Tell whether an answer, or each of several, is the text or the number of a choice."""
+    """Return True if an answer, or each of several, is the text or the number of a choice."""
     return all(
         each in choices if isinstance(each, str) else isinstance(each, int) and 0 <= each < len(choices)
         for each in (answer if isinstance(answer, list) else [answer])
@@ -204,13 +204,13 @@ def is_choice(answer: Any, choices: Sequence[str]) -> bool:
 
 
 def _best(values: Sequence[float]) -> int:
-    """Return the place of the highest value, the first of equals; where one is not a number, of the first of those."""
-    strange = next((place for place, value in enumerate(values) if math.isnan(value)), None)
-    return max(range(len(values)), key=values.__getitem__) if strange is None else strange
+    """Return the place of the first NaN, else of the first highest value."""
+    nan = next((place for place, value in enumerate(values) if math.isnan(value)), None)
+    return max(range(len(values)), key=values.__getitem__) if nan is None else nan
 
 
 def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
-    # An option without a character can only be the best of all.
+    # An empty option: the sign of its total decides.
     return [
         total / size if size else (math.nan if total == 0 else math.copysign(math.inf, total))
         for total, size in zip(totals, sizes, strict=True)
@@ -218,7 +218,7 @@ def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
 
 
 def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
-    """Return whether both texts are equal after ``options``; of a list of results the share that is."""
+    """Return the share of results that equal the target after ``options``."""
     results = result if isinstance(result, list) else [result]
     return sum(bool(_cleaned(gold, options) == _cleaned(each, options)) for each in results) / len(results)
 

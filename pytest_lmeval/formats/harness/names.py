@@ -1,6 +1,6 @@
-"""From the names of tasks, groups and tags to the files that have them, and to the keys of all tasks beneath.
+"""Find the files of tasks, groups and tags by name, and the keys of all their tasks.
 
-The files are found by a search through bytes: most folders have thousands of them.
+The index comes from a search through bytes, because most folders have thousands of files.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ _QUOTE = rb"[\"']?"
 # A name without quotes, or in quotes and without quotes inside.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
-_VERSION = 4
+_VERSION = 5
 _GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"})
 _METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
 _Keys = Mapping[str, Any]
 _Above = tuple[str, ...]
-"""The groups that a name was reached by, the outermost first."""
+"""The groups that led to a name, the outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
     """The paths of tasks and of groups by name, and the names of each tag's tasks, sorted.
 
-    ``twice`` are the first two paths of each name of several files.
+    ``duplicates`` are the first two paths of each name that several files have.
     """
 
     root: Path
     tasks: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    twice: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    duplicates: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def matching(self, name: str) -> list[str]:
-        """Return the names that ``name``, perhaps with ``*`` or ``?`` in it, calls; raise RecordRefused for none."""
+        """Return the names that match ``name``, perhaps a pattern; raise RecordRefused if none does."""
         if name in self.tasks or name in self.groups or name in self.tags:
             return [name]
         is_pattern = any(mark in name for mark in "*?[")
@@ -62,7 +62,7 @@ class Index:
 
 
 def installed_root() -> Path | None:
-    """Return the folder of the tasks of the installed lm-eval, which is not imported; None without one."""
+    """Return the folder of tasks of the installed lm-eval, without importing it; None if it is missing."""
     spec = find_spec("lm_eval")
     folders = (Path(place) / "tasks" for place in (spec and spec.submodule_search_locations) or ())
     return next((folder for folder in folders if folder.is_dir()), None)
@@ -71,7 +71,7 @@ def installed_root() -> Path | None:
 def index_of(root: Path) -> Index:
     """Return the index of the folder ``root``.
 
-    It is kept in the user's cache, and what was found in a file as long as its path, size and time are the same.
+    It is cached in the user's cache folder, each file by its path, size and time.
     """
     root = root.resolve()
     kept = _kept(root)
@@ -88,9 +88,9 @@ def index_of(root: Path) -> Index:
 
 @dataclass(slots=True)
 class Resolver:
-    """Resolves names by an index: ``configs`` and ``groups`` are what was found, in order.
+    """Resolves names by an index into ``configs`` and ``groups``, in order.
 
-    A group has ``tasks``, the names of those beneath it, and ``metrics``, what it says of their metrics.
+    A group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics over them.
     """
 
     index: Index
@@ -98,7 +98,7 @@ class Resolver:
     groups: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
 
     def want(self, wanted: Any) -> None:
-        """Add what ``wanted`` calls: a name, perhaps with a pattern, a mapping with overrides, or a group."""
+        """Add the tasks of ``wanted``: a name, perhaps a pattern, a mapping with overrides, or a group."""
         given = {"task": wanted} if isinstance(wanted, str) else wanted
         if isinstance(given, dict) and "group" not in given and isinstance(given.get("task"), str):
             for name in self.index.matching(given["task"]):
@@ -106,8 +106,7 @@ class Resolver:
         elif isinstance(given, dict) and isinstance(given.get("group"), str) and "task" in given:
             name = given["group"]
             if name in self.index.groups or name in self.groups:
-                detail = f"there is another group {name!r}: choose another name"
-                raise RecordRefused("bad_value", "harness.tasks", detail)
+                raise RecordRefused("bad_value", "harness.tasks", f"duplicate group {name!r}: choose another name")
             self._group(name, self.index.root, given, {}, ())
         else:
             detail = f"expected a name, or task and overrides, got {wanted!r:.80}"
@@ -126,12 +125,10 @@ class Resolver:
 
     def _named(self, name: str, more: _Keys, above: _Above) -> list[str]:
         index = self.index
-        if name in index.twice:
-            first, second = (os.path.relpath(path, index.root) for path in index.twice[name])
-            detail = (
-                f"{name} is in two files of {index.root}: {first} and {second}; rename one, or name the file itself"
-            )
-            raise RecordRefused("bad_value", "harness.tasks", detail)
+        if name in index.duplicates:
+            first, second = (os.path.relpath(path, index.root) for path in index.duplicates[name])
+            detail = f"{name} is in two files of {index.root}: {first} and {second}"
+            raise RecordRefused("bad_value", "harness.tasks", f"{detail}; rename one, or name the file itself")
         if name in index.groups:
             if name in above:
                 raise RecordRefused("bad_value", "task", f"the group {name} is a member of itself")
@@ -148,7 +145,7 @@ class Resolver:
         groups = tuple(dict.fromkeys([*(before.groups if before else ()), *above]))
         if before is not None and before.given != given:
             ways = " and ".join([*before.groups, *above][:2]) or "this file"
-            raise RecordRefused("bad_value", "task", f"{name} is asked for twice, with different keys: by {ways}")
+            raise RecordRefused("bad_value", "task", f"{name} is listed twice, with different keys: by {ways}")
         self.configs[name] = Config(name, path, self.index.root, given, groups)
         return [name]
 
@@ -163,7 +160,7 @@ class Resolver:
         return tasks
 
     def _member(self, given: Any, path: Path, over: _Keys, above: _Above) -> list[str]:
-        """Add a member of the last group ``above``, which the file at ``path`` has; its own keys go before ``over``."""
+        """Add a member of the last group ``above``, in the file at ``path``; its own keys override ``over``."""
         index, group = self.index, above[-1]
         keys = {"task": given} if isinstance(given, str) else given
         if not isinstance(keys, dict) or not ("task" in keys or "group" in keys):
@@ -173,7 +170,7 @@ class Resolver:
         if name in index.groups or (kind == "task" and (name in index.tasks or name in index.tags)):
             return self._named(name, more, above)
         if kind == "group":
-            # Of a group that is defined in place, the keys of the group around it count.
+            # A group that is defined inline takes the keys of the group around it.
             return self._group(f"{group}::{name}", path, keys, over, above)
         if isinstance(given, str):
             raise RecordRefused("bad_value", "task", f"the group {group} has the member {name!r}, which does not exist")
@@ -190,12 +187,12 @@ def _metrics(group: str, document: _Keys) -> Iterator[dict[str, Any]]:
             known = ", ".join(sorted(_METRIC_KEYS))
             raise RecordRefused("bad_value", "aggregate_metric_list", f"{group}: expected {known}, got {each!r:.80}")
         if each.get("aggregation", "mean") != "mean":
-            raise RecordRefused("not_supported", "aggregate_metric_list", f"{group}: only the aggregation mean is")
+            raise RecordRefused("not_supported", "aggregate_metric_list", f"{group}: expected the aggregation mean")
         yield dict(each)
 
 
 def search(data: bytes) -> dict[str, Any]:
-    """Return what names a file's bytes hold at the root; a file of unusual form is parsed for it."""
+    """Return the names at the root of a file's bytes; parse a file of unusual form."""
     if data.lstrip().startswith(b"{"):
         return _parsed(data)
     found: dict[str, Any] = {}
@@ -204,7 +201,7 @@ def search(data: bytes) -> dict[str, Any]:
         entries = [value] if value else _entries(data, line.end())
         if key == "class":
             found[key] = True
-        # The members of a group may be mappings: that they are there is enough.
+        # The members of a group may be mappings: only their presence matters here.
         elif all(map(_PLAIN.fullmatch, entries)) or (key == "task" and not value):
             texts = [each.decode("utf-8", "replace").strip("\"' \t") for each in entries]
             found[key] = texts[0] if value else texts
@@ -250,11 +247,11 @@ def _bytes(path: str) -> bytes:
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return tasks, groups and tags as the index has them: of several files of a name the first."""
+    """Return tasks, groups and tags for the index; the first file of a name counts."""
     tasks: dict[str, str] = {}
     groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
-    twice: dict[str, Sequence[str]] = {}
+    duplicates: dict[str, Sequence[str]] = {}
     for path in found:
         whole = _whole(path, found, ()) if path.endswith(".yaml") else {}
         name, group = whole.get("task"), whole.get("group")
@@ -262,17 +259,17 @@ def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         if not isinstance(called, str):
             continue
         if called in kind:
-            twice.setdefault(called, [kind[called], path])
+            duplicates.setdefault(called, [kind[called], path])
             continue
         kind[called] = path
         for tag in listed(whole.get("tag")) if kind is tasks else ():
             tags.setdefault(str(tag), set()).add(called)
     sorted_tags = {tag: sorted(names) for tag, names in tags.items()}
-    return {"tasks": tasks, "groups": groups, "tags": sorted_tags, "twice": twice}
+    return {"tasks": tasks, "groups": groups, "tags": sorted_tags, "duplicates": duplicates}
 
 
 def _whole(path: str, found: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]) -> dict[str, Any]:
-    """Return what a file and its includes have; one outside of the folder has nothing to add."""
+    """Return the entries of a file and its includes; an include outside of the folder adds nothing."""
     if path not in found or path in above:
         return {}
     whole: dict[str, Any] = {}
@@ -297,7 +294,7 @@ def _kept(root: Path) -> dict[str, Any]:
 
 def _keep(root: Path, kept: Mapping[str, Any]) -> None:
     file = _cache_file(root)
-    # A cache that cannot be written costs time alone.
+    # Without a cache the index only takes longer.
     with suppress(OSError, ValueError):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps({"version": _VERSION, **kept}).encode())

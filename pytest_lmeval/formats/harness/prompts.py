@@ -1,4 +1,4 @@
-"""From one document to its example: few-shot examples, the prompt as text or as a chat, and what is asked for."""
+"""Make the example of a document: few-shot examples, the prompt as text or chat, and the continuations to score."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from pytest_lmeval.types import Example, Generate, Message
 SEED = 1234
 _MOST_MADE = 10_000
 _Pairs = tuple[list[list[str]], list[int | None]]
-"""Contexts and continuations, and of each the number of its context; None where it is empty."""
+"""Contexts and continuations, and for each the number of its context, None if that is empty."""
 _Part = tuple[Message, str]
 """One message, and the delimiter that follows it in plain text."""
 
 
 class Shots:
-    """Draws the few-shot examples of each row, one row after another: what is drawn depends on all earlier rows."""
+    """Draws the few-shot examples of each row, row by row: a draw depends on all earlier ones."""
 
     def __init__(self, sampler: str, pool: Sequence[Row], count: int, drops_itself: bool) -> None:
         self._sampler, self._pool, self._count, self._drops_itself = sampler, [*pool], count, drops_itself
         self._random = random.Random(SEED)
-        self.made: dict[int, list[_Part]] = {}  # by row, where no function makes them: documents share them
+        self.made: dict[int, list[_Part]] = {}  # by row, unless a function makes them: documents share them
         self._drawn: list[Sequence[Row]] = []
 
     def of(self, rows: Sequence[Row], place: int) -> Sequence[Row]:
-        """Return the examples of the row at ``place``; those of all rows up to it are drawn."""
+        """Return the examples of the row at ``place``, after drawing those of all rows before it."""
         while len(self._drawn) <= place:
             self._drawn.append(self._draw(rows[len(self._drawn)]) if self._count else ())
         return self._drawn[place]
@@ -45,7 +45,7 @@ class Shots:
         elif not self._drops_itself:
             chosen = self._sample(self._pool, self._count)
         else:
-            # One more is drawn than is needed, for the row itself may be among them.
+            # Draw one more than needed: the row itself may be among them.
             chosen = [each for each in self._sample(self._pool, self._count + 1) if each != row][: self._count]
         return chosen if len(chosen) == self._count else self._sample(others, self._count)
 
@@ -57,11 +57,11 @@ class Shots:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes the examples of one task; the few-shot examples of one depend on the rows before it.
+    """Makes the examples of one task; the few-shot examples of each depend on the rows before it.
 
     ``chat`` is ``off``, ``multiturn`` or ``single``, ``system`` an instruction ahead of all; ``has_inputs``: the
-    choices are the inputs. ``own`` is what single examples tell the gate, by their places; ``missed`` are the targets
-    that are no choice, by the places of the examples that were made.
+    choices are the inputs. ``own`` are the gate fields of single examples, ``missed`` the targets that are not choices,
+    both by place.
     """
 
     config: Config
@@ -76,7 +76,7 @@ class Maker:
     missed: dict[int, Any] = field(default_factory=dict)
 
     def make(self, place: int) -> Example:
-        """Return the example of the row at ``place``; raise RecordRefused where the task does not fit it."""
+        """Return the example of the row at ``place``; raise RecordRefused if the task does not fit it."""
         try:
             return self._made(place)
         except ScoringError as error:  # of a function of the task
@@ -87,7 +87,7 @@ class Maker:
         target = self.documents.target(row)
         metadata: dict[str, Any] = {**self.own.get(place, {}), "place": place, "pairs": []}
         if self.config.get("repeats", 1) > 1:
-            metadata["repeats"] = 1  # its repeats are of one score: a run with --lm-repeats is refused
+            metadata["repeats"] = 1  # the task's repeats give one score: --lm-repeats is refused
         text = ""
         messages: tuple[Message, ...] = ()
         if kind == "loglikelihood_rolling":
@@ -99,8 +99,8 @@ class Maker:
             if kind != "generate_until":
                 metadata["pairs"], owners = self._pairs(place, target, [*map(_text_of, contexts)])
                 if talks:
-                    said = [[[each.role, each.content] for each in talk] for talk in talks]
-                    metadata["talks"] = [[] if owner is None else said[owner] for owner in owners]
+                    pairs = [[[each.role, each.content] for each in talk] for talk in talks]
+                    metadata["talks"] = [[] if owner is None else pairs[owner] for owner in owners]
         return Example(
             str(place),
             Generate(messages).text if messages else text,
@@ -143,7 +143,7 @@ class Maker:
         return pairs, owners
 
     def _contexts(self, row: Row, shots: Sequence[Row]) -> list[list[_Part]]:
-        """Return the parts of each context: one, or one for each choice where the choices are the inputs."""
+        """Return the parts of each context: one context, or one for each choice if the choices are the inputs."""
         documents, config = self.documents, self.config
         first = _joined(self.system, documents.field(row, config.get("description")), config.get("fewshot_delimiter"))
         parts = [(Message("system", first), "")] if first else []
@@ -178,7 +178,7 @@ def _text_of(parts: Sequence[_Part]) -> str:
 
 
 def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
-    """Return a context as messages; of ``single`` all turns but a beginning of the answer are one."""
+    """Return a context as messages; ``single`` joins all turns but the beginning of the answer."""
     messages = [message for message, _ in parts]
     if chat == "single":
         start = int(messages[0].role == "system")
@@ -189,7 +189,7 @@ def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
 
 
 def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> Iterator[_Part]:
-    """Yield a question and its answer; where that is empty, the prefix that the model goes on from."""
+    """Yield a question and its answer; if that is empty, the prefix that the model continues."""
     between = prefix and question and not (question[-1].isspace() or prefix[0].isspace())
     yield Message("user", question), delimiter if between or (answer and not prefix) else ""
     if answer or prefix:
@@ -197,7 +197,7 @@ def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> 
 
 
 def _joined(first: str, second: str, delimiter: str) -> str:
-    """Return both texts, with ``delimiter`` between them unless one is empty or a blank is at the seam."""
+    """Return both texts, with ``delimiter`` between them unless one is empty or there is a blank between them."""
     if not first or not second:
         return first or second
     return first + ("" if first[-1].isspace() or second[0].isspace() else delimiter) + second

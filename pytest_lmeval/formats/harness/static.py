@@ -1,4 +1,4 @@
-"""What can be said of the tasks of a folder without their data, and without running any code of theirs."""
+"""Check the tasks of a folder without their data, and without running their code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pytest_lmeval.formats.files import files_below
 from pytest_lmeval.formats.harness.aggregates import CORPUS
 from pytest_lmeval.formats.harness.config import Config, read_document
 from pytest_lmeval.formats.harness.documents import template_of
+from pytest_lmeval.formats.harness.functions import needs_of
 from pytest_lmeval.formats.harness.load import checked_parts
-from pytest_lmeval.formats.harness.modules import needs_of
 from pytest_lmeval.formats.harness.names import index_of
 from pytest_lmeval.formats.yaml.claims import is_of_harness
 from pytest_lmeval.frozen import dataclass
@@ -27,9 +27,9 @@ _LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class StaticCheck:
-    """A task, its file, and why it cannot run; "" where nothing is known against it.
+    """A task, its file, and the fault that keeps it from running, "" if none is known.
 
-    ``needs`` are the packages of third parties that its functions import, ``has_code`` says that it has any.
+    ``needs`` are the third-party packages that its functions import, ``has_code``: it has functions.
     """
 
     name: str
@@ -40,13 +40,13 @@ class StaticCheck:
 
 
 def is_harness_folder(folder: Path) -> bool:
-    """Tell by a look at some files whether a folder holds tasks of lm-evaluation-harness."""
+    """Return True if one of the first files of a folder is a task of lm-evaluation-harness."""
     files = (path for path in files_below(folder) if path.suffix == ".yaml")
     return any(is_of_harness(path.read_bytes()) for path in islice(files, _LOOK))
 
 
 def check_folder(folder: Path) -> list[StaticCheck]:
-    """Return every task of the folder, sorted by name, with what is wrong with it."""
+    """Return every task of the folder, sorted by name, with its fault."""
     index = index_of(folder)
     return [_checked(name, Path(path), index.root) for name, path in sorted(index.tasks.items())]
 
@@ -69,7 +69,7 @@ def _checked(name: str, path: Path, root: Path) -> StaticCheck:
 
 
 def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
-    """Return a line per task that cannot run, and how many there are of each kind."""
+    """Return a line per task that cannot run, and a summary by kind."""
     lines = [f"{task.path}: {task.name}: {task.fault}" for task in tasks if task.fault]
     good = [task for task in tasks if not task.fault]
     counts = Counter("with functions" if task.has_code else "without Python" for task in good)
@@ -80,7 +80,7 @@ def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
 
 
 def as_json(tasks: Sequence[StaticCheck]) -> list[Mapping[str, Any]]:
-    """Return every task with its file, its fault or null, and the packages that it needs."""
+    """Return every task with its file, its fault or None, and the packages that it needs."""
     return [
         {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}
         for task in tasks

@@ -1,4 +1,4 @@
-"""One task: what is asked for each document, what the answers are worth, and what all of them come to."""
+"""A task of the harness: the requests of each document, the scores of the answers, and their aggregation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pytest_lmeval.types import (
 )
 
 DETAILS = MEASURES
-"""Under which of an example's details its values are, by metric and filter."""
+"""The key of an example's details with its values, by metric and filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class HarnessTask(Task):
     """A task whose examples are the documents of a data set.
 
     An example's ``metadata`` has ``place``, its row's number, and ``pairs``, the contexts and continuations of
-    log-likelihoods. ``decisive`` is the metric and filter that is the example's score; ``facts`` go into hashes of
-    content; ``generation`` are the fields of requests for texts; ``missed`` are targets that are no choice, by place.
+    log-likelihoods. ``decisive`` is the metric and filter that give the example's score; ``facts`` go into hashes of
+    content; ``generation`` are the fields of requests for texts; ``missed`` are targets that are not choices, by place.
     """
 
     name: str
@@ -67,20 +67,20 @@ class HarnessTask(Task):
 
     @property
     def remarks(self) -> Iterator[str]:
-        """What looks like a fault of the task's documents and is scored as the harness does."""
+        """Probable faults of the task's documents, which are scored as in the harness."""
         if self.missed:
             first = min(self.missed)
-            where = f"{self.name}: the target of {len(self.missed):,} of its documents is no choice of theirs, first"
-            yield f"{where} {self.missed[first]!r:.80} of {self.name}.{first}; as in the harness, none is right"
+            found = f"{self.name}: documents whose target is not one of their choices: {len(self.missed):,}, first"
+            yield f"{found} {self.missed[first]!r:.80} in {self.name}.{first}; as in the harness, no choice is right"
 
     @property
     def metric(self) -> str:
-        """The metric that is the score, and the filter where it has a name."""
+        """The metric that is the score, and the filter if it has a name."""
         return shown(self.decisive)
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """What ``-k`` finds its items by: groups, tags, output type."""
+        """The words for ``-k``: groups, tags, output type."""
         config = self.config_of
         return (*config.groups, *map(str, listed(config.get("tag"))), config.output_type)
 
@@ -91,29 +91,27 @@ class HarnessTask(Task):
 
     @property
     def own_metrics(self) -> Mapping[str, Metric]:
-        """The metrics over all documents, which another library computes."""
+        """The corpus metrics, which another library computes."""
         names = [measure.name for measure in self.measurer.measures if measure.aggregation in CORPUS]
         return {name: Metric(name, _of_all_documents, package="sacrebleu") for name in names}
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the metrics over all documents: no example can do without them."""
+        """Return the corpus metrics, which every example needs."""
         return [*self.own_metrics]
 
     def prepared(self, adapter: Any) -> HarnessTask:
-        """Return the task; raise UsageError if ``adapter`` would answer otherwise than the task asks."""
+        """Return the task; raise UsageError if ``adapter`` does not support its generation options."""
         taken = AdapterFacts.of(adapter).request_options
         asked = {} if self.needs else self.generation["options"]
         lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
         if lacking:
             given = ", ".join(f"{name}={asked[name]}" for name in lacking)
-            raise UsageError(
-                f"the task asks with {given}, which adapter {adapter_name(adapter)} does not take for a request: "
-                "name one that does, or override generation_kwargs"
-            )
+            detail = f"the task sends {given}, which adapter {adapter_name(adapter)} does not support"
+            raise UsageError(f"{detail}: use another adapter, or override generation_kwargs")
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the requests of one document, in the order in which its metrics want their answers."""
+        """Return the requests of one document, in the order of its metrics' results."""
         kind, pairs = self.config_of.output_type, example.metadata["pairs"]
         of = (self.name, example.id)
         if kind == "generate_until":
@@ -122,7 +120,7 @@ class HarnessTask(Task):
         if kind == "loglikelihood_rolling":
             return [LogLikelihood("", pairs[0][1], *of, rolling=True)]
         talks = example.metadata.get("talks") or [()] * len(pairs)
-        # Options that read the same are asked for once.
+        # Equal options share a request.
         requests = {}
         for talk, (context, text) in zip(talks, pairs, strict=True):
             messages = tuple(Message(*each) for each in talk)
@@ -130,7 +128,7 @@ class HarnessTask(Task):
         return [*requests.values()]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return what the answers are worth: every metric of every filter, and in [0, 1] the one that decides."""
+        """Return the score of the answers, in [0, 1], with every metric of every filter."""
         row = self.rows[example.place]
         answers, details = self._answers(example, responses)
         values: dict[str, Any] = {}
@@ -151,7 +149,7 @@ class HarnessTask(Task):
         return Score(value, details, prediction, metrics=metrics, unparsed=prediction == "[invalid]")
 
     def _answers(self, example: Example, responses: Sequence[Response]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the responses to each request as pipelines take them, and what is recorded of them."""
+        """Return the responses to each request as pipelines take them, and their details."""
         kind = self.config_of.output_type
         if kind == "generate_until":
             return [[each.text for each in responses if isinstance(each, Completion)]], {}
@@ -164,7 +162,7 @@ class HarnessTask(Task):
         return [[(option.total, option.greedy)] for option in found.options], found.record()
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return every metric over the documents in their order, and in the notes its standard error."""
+        """Return every metric over the documents in order, with its standard error in the notes."""
         ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
         columns: dict[str, list[Any]] = {}
         for result in ordered:
@@ -189,7 +187,7 @@ class HarnessTask(Task):
         return {"metrics": metrics, "notes": {MEASURES: notes, **({GROUPS: self.groups} if self.groups else {})}}
 
     def threshold(self, example: Example) -> float | None:
-        """Return 1.0 for what is right or wrong, else 0.0: no example fails by a score without a scale."""
+        """Return 1.0 for a metric of right or wrong, else 0.0: no example fails by a score without a scale."""
         return 1.0 if self.decisive.rpartition(",")[0] in RIGHT_OR_WRONG else 0.0
 
     def metric_name(self, example: Example) -> str:
@@ -197,16 +195,16 @@ class HarnessTask(Task):
         return shown(self.decisive)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return all that decides the score besides the prompt: keys of the task, functions, the document's pairs."""
+        """Return the content that decides the score besides the prompt: keys of the task, functions, pairs."""
         return {**self.facts, "pairs": example.metadata["pairs"]}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the document: what pairs by id share with a run that the harness itself made."""
+        """Return the document: content that a run of the harness itself shares, for pairing by id."""
         return {"document": self.rows[example.place]}
 
 
 def _of_all_documents(*_: Any) -> float:
-    raise ScoringError("a metric over all documents has no value for one")
+    raise ScoringError("a corpus metric has no value for a single document")
 
 
 def _is_share(value: Any) -> bool:

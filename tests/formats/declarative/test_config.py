@@ -96,7 +96,7 @@ def test_a_value_that_does_not_fit_names_parameter_and_config(
         ([{"type": "int", "key": "a b"}], "config_spec[0].key: String should match pattern"),
         ([{"type": "int", "key": "x", "default": "1"}], "config_spec[0].default: expected a whole number, got '1'"),
         ([{"type": "int", "key": "x"}, {"type": "int", "key": "x"}], "config_spec[1].key: a second parameter 'x'"),
-        ([{"type": "int", "key": "name"}], "config_spec[0].key: 'name' is a word of configs themselves"),
+        ([{"type": "int", "key": "name"}], "config_spec[0].key: 'name' is reserved for configs"),
         (
             [{"type": "categorical", "key": "x"}],
             "config_spec[0].allowed_values: the field 'allowed_values' is required",

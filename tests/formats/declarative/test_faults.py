@@ -120,9 +120,9 @@ def _with(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("task", "fault"),
     [
-        (document(solver=None), "missing_required definition.solver: the field 'solver' is required; say eval"),
+        (document(solver=None), "missing_required definition.solver: the field 'solver' is required; set eval"),
         (document([]), "bad_value definition.scorers: List should have at least 1 item"),
-        (document([EQUALS, EQUALS]), "bad_value definition.scorers[1].key: a second scorer 'string_equals'; give"),
+        (document([EQUALS, EQUALS]), "bad_value definition.scorers[1].key: duplicate scorer 'string_equals'; give"),
         (document(dataset={}), "missing_required definition.dataset: expected key or path"),
         (
             document(dataset={"path": "rows.txt"}),
@@ -148,11 +148,11 @@ def _with(**changes: Any) -> dict[str, Any]:
         (document(root={"tags": "x"}), "bad_type tags: expected a list, got a string 'x'"),
         (
             document([{**EQUALS, "prediction": "x"}], root={"evaluated_entity_type": "dataset"}),
-            "bad_value definition.solver: no model is asked where",
+            "bad_value definition.solver: a task that evaluates a data set",
         ),
         (
             document(root={"evaluated_entity_type": "dataset"}, solver=None),
-            "missing_required definition.scorers[0].prediction: there is no model's answer here; say prediction: '{{",
+            "missing_required definition.scorers[0].prediction: there is no model's answer here; set prediction: '{{",
         ),
         (
             document([{"type": "labeler_via_model", "user_prompt": "x"}]),

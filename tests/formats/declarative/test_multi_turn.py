@@ -173,5 +173,7 @@ def test_message_builders_are_refused_with_what_stands_for_them(tmp_path: Path) 
         "    turns:", "    message_builders: [{type: chat_message}, {type: generate}]\n    turns:"
     )
     (tmp_path / "trip.yaml").write_text(text)
-    with pytest.raises(BadTaskFile, match="unknown field 'message_builders': write turns, what the user says in each"):
+    with pytest.raises(
+        BadTaskFile, match="unknown field 'message_builders': write turns, one message of the user each"
+    ):
         load_tasks(tmp_path)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.data.beside import read_data
-from pytest_lmeval.data.rows import BadRows
+from pytest_lmeval.data.rows import BadRows, read_data
 from pytest_lmeval.formats.declarative.datasets import open_dataset
 from pytest_lmeval.formats.declarative.models.task import DatasetReference
 from tests import needs

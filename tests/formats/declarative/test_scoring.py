@@ -69,7 +69,7 @@ def test_options_may_be_words_and_come_from_csv(tmp_path: Path) -> None:
         assert _fields(tmp_path, scorer, "Yes.", rows=[given])[0]["prediction_is_correct"]
     task = make(tmp_path, [scorer], [{**row, "a": "green"}, {**row, "c": 3}])
     none, no_list = score(task, "red", "red")
-    assert none.error.endswith("the right option 'green' is none of red, dark red, blue")
+    assert none.error.endswith("the right option 'green' is not one of red, dark red, blue")
     assert no_list.error.endswith("column 'c': expected a list of options, got 3")
 
 
@@ -200,7 +200,7 @@ def test_a_field_that_score_field_names_is_the_score_or_the_row_is_an_error(tmp_
     (first, _) = score(make(tmp_path, [{**python, "score_field": "n"}]), "", "")
     assert "score_field 'n' is 3; expected a boolean or a number in [0, 1]" in first.error
     (first, _) = score(make(tmp_path, [{**python, "score_field": "m"}]), "", "")
-    assert "score_field 'm' is not there; there is t, n, half, yes" in first.error
+    assert "score_field 'm' is missing; there is t, n, half, yes" in first.error
 
 
 def _scored_by(folder: Path, returned: str, rows: list[dict[str, Any]] | None = None, **parts: Any) -> list[Any]:
@@ -260,7 +260,7 @@ def test_the_score_is_the_only_candidate_or_what_one_mean_names_or_measured(
 def test_a_function_without_metrics_and_one_candidate_is_an_error_that_lists_them(
     tmp_path: Path, returned: str, problem: str
 ) -> None:
-    expected = f"scorer python: {problem}; say score_field, or give the scorer metrics"
+    expected = f"scorer python: {problem}; set score_field, or give the scorer metrics"
     assert [expected, expected] == _scored_by(tmp_path, returned)
 
 
@@ -290,17 +290,17 @@ ROUGE = {"type": "rouge", "ground_truth": "x"}
         (
             [LABELER],
             "missing_required definition.scorers[0].score_field: no field is a boolean or a number in [0, 1]; there is "
-            "label; say score_field, or give the scorer metrics, or purpose: qa",
+            "label; set score_field, or give the scorer metrics, or purpose: qa",
         ),
         (
             [{**LABELER, "purpose": "qa"}],
-            "missing_required definition.scorers: no scorer has the purpose 'score' and none has metrics: no row would "
+            "missing_required definition.scorers: no scorer has the purpose 'score' or metrics, so no row would "
             "be scored; there is labeler_via_model (label)",
         ),
         (
             [ROUGE],
             "missing_required definition.scorers[0].score_field: more than one field can be the score: rouge_1, "
-            "rouge_2, rouge_l; say score_field, or give the scorer metrics, or purpose: qa",
+            "rouge_2, rouge_l; set score_field, or give the scorer metrics, or purpose: qa",
         ),
         (
             [{**LABELER, "metrics": [{"type": "frequency", "field": "label"}], "threshold": 0.5}],
@@ -309,7 +309,7 @@ ROUGE = {"type": "rouge", "ground_truth": "x"}
         (
             [{**EQUALS, "score_metric": "m", "metrics": [{"type": "mean", "field": "prediction_is_correct"}]}],
             "bad_value definition.scorers[0].score_metric: the score is the mean of the field "
-            "'prediction_is_correct'; leave score_metric out",
+            "'prediction_is_correct'; remove score_metric",
         ),
         (
             [EQUALS, {**EQUALS, "key": "b", "score_metric": "m"}],
@@ -463,5 +463,5 @@ _NEVER = {"op": "equals", "expression": "{{ sample.a }}", "value": "never"}
 def test_a_judge_is_asked_only_where_there_is_one(tmp_path: Path) -> None:
     judged = {"type": "model_as_a_judge_classifier", "correct_labels": ["y"], "incorrect_labels": ["n"]}
     task = make(tmp_path, [judged], ROWS[:1])
-    assert "no judge: say which model judges with --lm-judge=SPEC" in score(task, "1")[0].error
+    assert "no judge: name the model that judges with --lm-judge=SPEC" in score(task, "1")[0].error
     assert "passed" == score(task, "1", judge=StubJudge("y"))[0].status

@@ -135,7 +135,7 @@ def test_what_is_no_rubric_is_an_error_and_a_grade_is_never_asserted_by_itself(g
     errors = {key: each["error"] for key, each in graded.examples().items()}
     assert "lm.grade: levels: expected increasing numbers, got 0 after 1" == errors["g:levels"]
     assert errors["g:one"].startswith("lm.grade: levels: expected an object of 2 to 100 levels, each with what it")
-    assert errors["g:rubric"].startswith("lm.grade: rubric: expected a text that says what counts, got ' '")
+    assert errors["g:rubric"].startswith("lm.grade: rubric: expected a text with the criteria, got ' '")
     assert "is neither true nor false: compare its score" in errors["g:asserted"]
 
 

@@ -180,7 +180,7 @@ def test_an_option_that_the_adapter_does_not_take_refuses_its_task_alone(project
     assert 3 == project.run(processes, "--lm-gate=none").ret
     board = project.board()
     assert {"a": (2, None), "b": (0, 1.0)} == {row["task"]: (row["errors"], row["score"]) for row in board["tasks"]}
-    asked = "tasks/a.yaml: task 'a': the task asks with repetition_penalty=1.2, which adapter stub.v1 does not take"
+    asked = "tasks/a.yaml: task 'a': the task sends repetition_penalty=1.2, which adapter stub.v1 does not support"
     (reason,) = board["interruptions"]
     assert reason.startswith(asked)
 
@@ -228,7 +228,7 @@ def test_the_command_test_names_what_is_missing_and_shows_the_others(project: Pr
     result = project.lmeval("test", "both.yaml", "--lm-adapter=model:Model")
     assert 1 == result.ret
     result.stdout.fnmatch_lines(
-        ["REFUSED: both.yaml: task 'a': the task asks with repetition_penalty=1.2*", "Task b: 2 of*"]
+        ["REFUSED: both.yaml: task 'a': the task sends repetition_penalty=1.2*", "Task b: 2 of*"]
     )
 
 

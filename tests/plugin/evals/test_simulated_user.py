@@ -161,7 +161,7 @@ def test_a_task_says_either_what_the_user_says_or_who_it_is(played: Project) -> 
     result = played.run("tasks", "--lm-adapter=talks:Model", "-n0")
     assert (2, True) == (
         result.ret,
-        "expected turns, what the user says, or user, who says it; not both" in result.stdout.str(),
+        "expected either turns or user, a simulated one" in result.stdout.str(),
     )
     played.edit("tasks/played.yaml", "    turns: [{user: Hi}]\n", "")
     result = played.run("tasks", "--lm-adapter=talks:Model", "-n0")

@@ -1,1 +1,1 @@
-"""The shape of a declarative task, as pydantic models: what is read is checked by them, and their schema ships."""
+"""Pydantic models of a declarative task: they check what is read, and their schema ships."""

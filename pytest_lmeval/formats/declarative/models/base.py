@@ -1,8 +1,8 @@
-"""What the parts of a task file have in common: closed fields, and parameters put in before anything is checked."""
+"""The base of the models of a task file: closed fields, and parameters filled in before any check."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -13,33 +13,30 @@ from pydantic_core import PydanticCustomError
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.placeholders import PlaceholderError, fill_template, fill_value
+from pytest_lmeval.templates.rows import walked
 from pytest_lmeval.templates.template import TemplateFault, compile_template
 
 FAULTS = "lmeval_faults"
-"""The type of the error that carries what is wrong with single fields: ``[field, rule, detail]`` each."""
-_KEY_PATTERN = r"^[A-Za-z0-9_-]+$"
+"""The type of the error that carries the faults of single fields: ``[field, rule, detail]`` each."""
+# Metadata of a field: how its parameters are filled in.
+_TEMPLATE, _DATA = "parameters in templates", "parameters in data"
+
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=250)]
+TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
+"""Text that is filled for every row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What a task file is read with: the values of its parameters, and the metrics that are known."""
+    """The values of a task's parameters, and the registry with the known metrics."""
 
     registry: Registry
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """Says of a field how its parameters are put in."""
-
-    name: str
-
-
-_TEMPLATE, _DATA = _Mark("template"), _Mark("data")
-
-Key = Annotated[str, StringConstraints(pattern=_KEY_PATTERN, max_length=250)]
-TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
-"""Text that is filled for every row."""
+def field_error(rule: str, detail: str, field: str = "") -> PydanticCustomError:
+    """Return the error of a validator that finds a fault, of its own field or of another ``field`` of the block."""
+    return PydanticCustomError(FAULTS, "faults of fields", {"faults": [[field, rule, detail]]})
 
 
 def Template(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
@@ -48,18 +45,18 @@ def Template(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydan
 
 
 def Data(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
-    """Return the field of free data, in which parameters are put in however deep."""
+    """Return the field of free data, in which parameters are filled in at any depth."""
     return _marked(_DATA, options)
 
 
-def _marked(mark: _Mark, options: dict[str, Any]) -> Any:
+def _marked(mark: str, options: dict[str, Any]) -> Any:
     info = Field(**options)
     info.metadata.append(mark)
     return info
 
 
 def is_template(field: FieldInfo) -> bool:
-    """Tell whether a field holds templates."""
+    """Return True if a field holds templates."""
     return _TEMPLATE in field.metadata
 
 
@@ -71,7 +68,7 @@ class Block(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _prepare(cls, data: Any, info: ValidationInfo) -> Any:
-        """Refuse unknown keys, and put the parameters in."""
+        """Refuse unknown keys, and fill in the parameters."""
         if not isinstance(data, dict):
             return data
         faults = [
@@ -93,35 +90,30 @@ class Block(BaseModel):
             return value
         marks = cls.model_fields[key].metadata
         if _TEMPLATE in marks:
-            return _deep(value, lambda text: _template(text, reading.values))
+            return walked(value, lambda each: _template(each, reading.values))
         if _DATA in marks:
-            return _deep(value, lambda text: fill_value(text, reading.values))
+            return walked(value, lambda each: _value(each, reading.values))
         if isinstance(value, list):
-            return [fill_value(each, reading.values) if isinstance(each, str) else each for each in value]
-        return fill_value(value, reading.values) if isinstance(value, str) else value
+            return [_value(each, reading.values) for each in value]
+        return _value(value, reading.values)
 
 
-def _template(text: str, values: Mapping[str, Any]) -> str:
-    filled = fill_template(text, values)
+def _value(given: Any, values: Mapping[str, Any]) -> Any:
+    return fill_value(given, values) if isinstance(given, str) else given
+
+
+def _template(given: Any, values: Mapping[str, Any]) -> Any:
+    if not isinstance(given, str):
+        return given
+    filled = fill_template(given, values)
     compile_template(filled)
     return filled
 
 
-def _deep(value: Any, change: Callable[[str], Any]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_deep(each, change) for each in value]
-    if isinstance(value, dict):
-        return {key: _deep(each, change) for key, each in value.items()}
-    return value
-
-
 _COUNTERPARTS = {
-    ("message_builders", "turns"): " write turns, what the user says in each: the model is asked after each of them; a "
-    "system message is the field system"
+    ("message_builders", "turns"): " write turns, one message of the user each; a system message is the field system"
 }
-"""By the field of another tool and its counterpart here, what to write."""
+"""The hint by the field of another tool and its counterpart here."""
 
 
 def _unknown(key: str, known: list[str]) -> str:

@@ -1,7 +1,8 @@
-"""The metrics of a scorer: a few numbers over the scores of all rows."""
+"""The metrics of a scorer: numbers over the scores of all rows."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -12,7 +13,7 @@ from pytest_lmeval.formats.declarative import aggregations as pure
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, Data, Key
 from pytest_lmeval.formats.yaml.document import Keys
-from pytest_lmeval.judging.agreement import confusion
+from pytest_lmeval.judging.summary import confusion
 
 _MOST_VALUES = 50
 _NO_CLASS: pure.ClassScores = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "n": 0}
@@ -25,30 +26,30 @@ class MetricBase(Block):
 
     WORDS: ClassVar[tuple[str, ...]] = ()
     key: Key | None = Field(default=None, description="Its name on the board, unless name says another.")
-    name: str | None = Field(default=None, min_length=1, max_length=100, description="What the board calls it.")
+    name: str | None = Field(default=None, min_length=1, max_length=100, description="Its name on the board.")
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields of the scorer that it takes, by the key that names each."""
+        """The fields of the scorer that it takes, by the key that names each field."""
         named = {key: getattr(self, key) for key in type(self).model_fields if key.startswith("field")}
         counts = {key: getattr(self, key) for key in type(self).model_fields if key.endswith("_field")}
         return {key: field for key, field in (named | counts).items() if field is not None}
 
     def named(self, *others: str) -> str:
-        """Return what the board calls the metric: by its own name, else by the first of ``others``."""
+        """Return the metric's name on the board: its own, else the first of ``others``."""
         return self.name or self.key or next(filter(None, others), "")
 
     def prefixed(self, word: str) -> str:
-        """Return what the board calls one of several numbers."""
+        """Return the name on the board of one of several numbers."""
         return f"{self.named()}.{word}" if self.named() else word
 
     def names(self, default: str) -> list[str]:
-        """Return what the board calls its numbers; nothing if that is known only after the computation."""
+        """Return the names on the board of its numbers; none if only the computation gives them."""
         words = [word.format(self=self) for word in self.WORDS]
         return [self.named(default, *words)] if len(words) == 1 else [*map(self.prefixed, words)]
 
     def check(self, here: Keys) -> Iterator[Fault]:
-        """Yield what is wrong with the metric at ``here``."""
+        """Yield the faults of the metric at ``here``."""
         yield from ()
 
     def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
@@ -70,7 +71,7 @@ class FieldMetric(MetricBase):
     def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
         values = scores.numbers(self.field)
         if self.type == "std_dev" and len(values) < 2:
-            raise pure.NoValue("a standard deviation takes two rows")
+            raise pure.NoValue("a standard deviation needs two rows")
         return (float(pure.NUMBERS[self.type](values)),)
 
 
@@ -81,10 +82,11 @@ class Frequency(MetricBase):
     field: str = Field(description="The field of the scorer.")
 
     def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
-        shares = pure.frequencies(scores.labels(self.field))
-        if len(shares) > _MOST_VALUES:
-            raise pure.NoValue(f"{len(shares)} values; the shares of at most {_MOST_VALUES} are shown")
-        return {f"{self.named(self.field)}_{value}": share for value, share in shares.items()}
+        labels = scores.labels(self.field)
+        counts = Counter(labels).most_common()
+        if len(counts) > _MOST_VALUES:
+            raise pure.NoValue(f"{len(counts)} values; at most {_MOST_VALUES} shares are shown")
+        return {f"{self.named(self.field)}_{value}": count / len(labels) for value, count in counts}
 
 
 class CountMetric(MetricBase):
@@ -99,7 +101,7 @@ class CountMetric(MetricBase):
     num_false_negatives_field: str | None = Field(default=None, description="The field with its false negatives.")
     field_gt: str | None = Field(default=None, description="The field with the true label, if labels are compared.")
     field_pred: str | None = Field(default=None, description="The field with the predicted label.")
-    positive_answer: str | bool | int | None = Field(default=None, description="The label that is sought.")
+    positive_answer: str | bool | int | None = Field(default=None, description="The positive label.")
 
     def check(self, here: Keys) -> Iterator[Fault]:
         wanted = _COUNTS[self.type]
@@ -132,7 +134,7 @@ class BinaryClassification(MetricBase):
     type: Literal["binary_classification", "binary-classification"] = Field(description="Two labels.")
     field_gt: str = Field(description="The field with the true label.")
     field_pred: str = Field(description="The field with the predicted label.")
-    positive_answer: str | bool | int = Field(description="The label that is sought.")
+    positive_answer: str | bool | int = Field(description="The positive label.")
     negative_answer: str | bool | int = Field(description="The other label.")
 
     def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
@@ -175,7 +177,7 @@ class WeightedAverage(MetricBase):
             scores.note("without_weight", f"{scores.scorer}.{self.names(default)[0]}", dict(sorted(others.items())))
         if not (weighed := [label for label in labels if label in self.weights]):
             raise pure.NoValue(f"no weight for any label of {self.field}: {', '.join(sorted(others))[:200]}")
-        return (pure.weighted_average(weighed, self.weights),)
+        return (math.fsum(self.weights[label] for label in weighed) / len(weighed),)
 
 
 class PythonMetric(MetricBase):
@@ -201,7 +203,7 @@ Metric = Annotated[
 
 
 def _classified(scores: pure.Scores, pairs: list[tuple[str, str]]) -> tuple[float, pure.Classes]:
-    """Return the accuracy, and what is known of each label, which the board may show as a table."""
+    """Return the accuracy and the scores of each label; record them as a table for the board."""
     if not pairs:
         raise pure.NoValue("no row has both labels")
     true, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

@@ -1,10 +1,9 @@
-"""``config_spec``: the parameters that a task has, and which values they take."""
+"""``config_spec``: the parameters of a task, and the values they take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
@@ -19,17 +18,17 @@ _ParameterKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_
 class ParameterBase(Block):
     """One parameter."""
 
-    type: str = Field(description="What values it takes.")
-    key: _ParameterKey = Field(description="What << config.KEY >> calls it.")
-    display_name: str = Field(default="", description="What people call it.")
-    description: str = Field(default="", description="What it is for.")
-    default: Any = Data(default=None, description="The value where no config gives one.")
-    nullable: bool = Field(default=False, description="Whether it may have no value: null.")
+    type: str = Field(description="The type of its values.")
+    key: _ParameterKey = Field(description="Its name in << config.KEY >>.")
+    display_name: str = Field(default="", description="Its name for people.")
+    description: str = Field(default="", description="Its purpose.")
+    default: Any = Data(default=None, description="The value if no config sets one.")
+    nullable: bool = Field(default=False, description="true: null is a valid value.")
 
 
 class _Number(ParameterBase):
-    min: float | None = Field(default=None, description="The least value.")
-    max: float | None = Field(default=None, description="The greatest value.")
+    min: float | None = Field(default=None, description="The lowest value.")
+    max: float | None = Field(default=None, description="The highest value.")
 
 
 class IntParameter(_Number):
@@ -82,7 +81,7 @@ class DatasetColumnParameter(ParameterBase):
 
 
 class ModelParameter(ParameterBase):
-    """What --lm-adapter takes."""
+    """A model, as --lm-adapter names it."""
 
     type: Literal["model"] = Field(description="A model, as --lm-adapter names it.")
 
@@ -103,14 +102,14 @@ Parameter = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class TaskConfig:
-    """The values of one run of a task; ``name`` is what its row is told apart by, or ''."""
+    """The values of one run of a task; ``name`` distinguishes its row from others, or is ''."""
 
     name: str
     values: Mapping[str, Any]
 
 
 def check_value(parameter: ParameterBase, value: Any) -> str:
-    """Return why ``value`` is not valid for ``parameter``, or an empty string."""
+    """Return the reason why ``value`` is not valid for ``parameter``, or ''."""
     if value is None:
         return "" if parameter.nullable else "has no value and is not nullable"
     fits, wanted = _TYPES[parameter.type]
@@ -145,16 +144,14 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str | int | float) for each in value)
 
 
-_TYPES: MappingProxyType[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
-    {
-        "int": (is_whole, "a whole number"),
-        "float": (is_number, "a number"),
-        "boolean": (lambda value: isinstance(value, bool), "true or false"),
-        "string": (_is_text, "text"),
-        "categorical": (_is_text, "text"),
-        "list": (_is_list, "a list of texts, numbers and booleans"),
-        "dataset": (_is_name, "the key of a data set or the path of its file"),
-        "dataset_column": (_is_name, "the name of a column"),
-        "model": (_is_name, "a model, as --lm-adapter names it"),
-    }
-)
+_TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (is_whole, "a whole number"),
+    "float": (is_number, "a number"),
+    "boolean": (lambda value: isinstance(value, bool), "true or false"),
+    "string": (_is_text, "text"),
+    "categorical": (_is_text, "text"),
+    "list": (_is_list, "a list of texts, numbers and booleans"),
+    "dataset": (_is_name, "the key of a data set or the path of its file"),
+    "dataset_column": (_is_name, "the name of a column"),
+    "model": (_is_name, "a model, as --lm-adapter names it"),
+}

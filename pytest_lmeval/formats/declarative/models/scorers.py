@@ -1,4 +1,4 @@
-"""The scorers of a task: what a row's answer is worth, and what else is found out about it."""
+"""The scorers of a task: each gives the answer of a row a score, or other fields."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import UnknownName, not_one_of
 from pytest_lmeval.formats.checks import TURNS
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Key, Template, TemplateText
+from pytest_lmeval.formats.declarative.models.base import Block, Key, Template, TemplateText, field_error
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Frequency, Metric
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.leaderboard.details import CHECKS
@@ -34,15 +33,15 @@ class ScorerBase(Block):
 
     USUAL: ClassVar[tuple[tuple[str, str], ...]] = (("score", "{key}_mean"),)
     VARIABLES: ClassVar[tuple[str, ...]] = ()
-    type: str = Field(description="What it does.")
-    key: Key | None = Field(default=None, description="What scores.KEY calls it; else its type.")
+    type: str = Field(description="The kind of scorer.")
+    key: Key | None = Field(default=None, description="Its name in scores.KEY; else its type.")
     purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it is only shown.")
-    metrics: list[Metric] | None = Field(default=None, description="What is made of it over all rows.")
+    metrics: list[Metric] | None = Field(default=None, description="Its metrics over all rows.")
     score_field: str | None = Field(
         default=None, description="The field that is the row's score; else the only one that can be."
     )
     score_metric: str | None = Field(
-        default=None, min_length=1, description="The metric that is the task's score where no field is a row's."
+        default=None, min_length=1, description="The metric that is the task's score if no field is a row's."
     )
     threshold: float | None = Field(default=None, ge=0, le=1, description="The score that a row must reach.")
 
@@ -51,7 +50,7 @@ class ScorerBase(Block):
         return [(FieldMetric(type="mean", field=field), name.format(key=key)) for field, name in self.USUAL]
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
-        """Yield what is wrong with the scorer at ``here``, before any row is looked at."""
+        """Yield the faults of the scorer at ``here`` that show before any row is read."""
         for number, metric in enumerate(self.metrics or ()):
             yield from metric.check((*here, "metrics", number))
 
@@ -67,24 +66,24 @@ class TextScorer(ScorerBase):
             yield Fault((*here, "post_process"), "bad_value", not_one_of(self.post_process, sorted(registry.rules)))
         if entity == "dataset" and self.prediction is None:
             hint = "prediction: '{{ sample.COLUMN }}'"
-            yield Fault((*here, "prediction"), "missing_required", f"there is no model's answer here; say {hint}")
+            yield Fault((*here, "prediction"), "missing_required", f"there is no model's answer here; set {hint}")
         yield from super().check(here, entity, registry)
 
 
 class StringEquals(TextScorer):
-    """Whether the answer is the expected one, whitespace at both ends aside."""
+    """Compares the answer with the expected one, whitespace at both ends aside."""
 
     USUAL = (("prediction_is_correct", "string_equality_mean"),)
-    type: Literal["string_equals"] = Field(description="Whether two texts are equal.")
+    type: Literal["string_equals"] = Field(description="Compares two texts for equality.")
     ground_truth: TemplateText = Template(description="The expected answer, filled for every row.")
-    ignore_case: bool = Field(default=False, description="Whether upper and lower case are the same.")
+    ignore_case: bool = Field(default=False, description="true: upper and lower case are the same.")
 
 
 class StringEqualsMcqa(TextScorer):
-    """Whether the answer is the letter of the right option."""
+    """Compares the option that the answer names with the right one."""
 
     USUAL = StringEquals.USUAL
-    type: Literal["string_equals_mcqa"] = Field(description="Whether the right option was named.")
+    type: Literal["string_equals_mcqa"] = Field(description="Compares the named option with the right one.")
     ground_truth_choice_field: str | None = Field(default=None, description="The column with the right option.")
     ground_truth: TemplateText | None = Template(default=None, description="The right option, filled for every row.")
     choices_field: str | None = Field(
@@ -99,7 +98,7 @@ class StringEqualsMcqa(TextScorer):
 
 
 class MetricScorer(TextScorer):
-    """Any metric that is registered."""
+    """Any registered metric."""
 
     type: str = Field(
         description="The name of a metric: exact_match, f1, rouge_l, bleu, is_json, code_exec ...",
@@ -108,14 +107,13 @@ class MetricScorer(TextScorer):
     ground_truth: TemplateText | list[TemplateText] | None = Template(
         default=None, description="The targets, filled for every row; the best one counts."
     )
-    extras: dict[str, Any] = Template(default_factory=dict, description="What else the metric needs.")
+    extras: dict[str, Any] = Template(default_factory=dict, description="Further values that the metric needs.")
 
     @field_validator("type")
     @classmethod
     def _known(cls, value: str, info: ValidationInfo) -> str:
         if info.context is not None and value not in scorer_types(info.context.registry):
-            detail = str(UnknownName("scorer type", value, scorer_types(info.context.registry)))
-            raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", "bad_value", detail]]})
+            raise field_error("bad_value", str(UnknownName("scorer type", value, scorer_types(info.context.registry))))
         return value
 
 
@@ -128,10 +126,10 @@ class Rouge(TextScorer):
 
 
 class JsonSchema(TextScorer):
-    """Whether the JSON in the answer fulfils a schema."""
+    """Validates the JSON in the answer against a schema."""
 
     USUAL = (("is_valid", "{key}_mean"),)
-    type: Literal["json_schema"] = Field(description="Whether a JSON Schema is fulfilled.")
+    type: Literal["json_schema"] = Field(description="Validates JSON against a JSON Schema.")
     json_schema: dict[str, Any] | str = Template(
         description="The schema: a mapping, or JSON text (!include schema.json), or a template that gives one."
     )
@@ -145,26 +143,24 @@ class PythonScorer(ScorerBase):
     compute_scores_snippet: str = Field(
         min_length=1,
         description="Python with a function compute_scores(sample, model_input, model_output) or "
-        "compute_scores(sample, solver_output), or compute_scores(sample) where data sets are evaluated.",
+        "compute_scores(sample, solver_output), or compute_scores(sample) if a data set is evaluated.",
     )
     timeout_s: float = Field(default=30.0, gt=0, le=3600, description="Seconds after which the row is an error.")
 
 
 class JudgeBase(ScorerBase):
-    """A scorer that asks a model."""
+    """A scorer that asks a judge."""
 
     VARIABLES = ("labels", "score_min", "score_max", "ground_truth", "material")
     model_key: str | None = Field(
         None, min_length=1, description="The judge, as --lm-adapter names it; else --lm-judge."
     )
     system_prompt: TemplateText | None = Template(default=None, description="The system message of the judge.")
-    user_prompt: TemplateText | None = Template(default=None, description="What the judge is asked; a default exists.")
-    use_structured_outputs: bool = Field(
-        default=False, description="Read, and of no effect: answers are always checked."
-    )
-    max_tokens: int | None = Field(default=None, ge=1, description="The longest answer of the judge, in tokens.")
+    user_prompt: TemplateText | None = Template(default=None, description="The judge's prompt; a default exists.")
+    use_structured_outputs: bool = Field(default=False, description="Ignored: replies are always checked.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The longest reply of the judge, in tokens.")
     human_label: TemplateText | None = Template(
-        default=None, description="What a person said of the row; agreement is worked out from it."
+        default=None, description="A person's label of the row, to compute agreement from."
     )
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
@@ -180,32 +176,31 @@ class Labeler(JudgeBase):
     type: Literal["labeler_via_model"] = Field(description="A label out of a list.")
     labels: list[str] | None = Field(default=None, min_length=1, description="The labels to choose from.")
     valid_labels: list[str] | None = Field(default=None, min_length=1, description="Another name of labels.")
-    user_prompt: TemplateText = Template(description="What the judge is asked.")
+    user_prompt: TemplateText = Template(description="The judge's prompt.")
 
     def usual_metrics(self, key: str) -> Sequence[tuple[Metric, str]]:
         return [(Frequency(type="frequency", field="label"), "")]
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
         if (self.labels is None) == (self.valid_labels is None):
-            detail = "the field 'labels' is required: what the judge may say"
-            yield Fault((*here, "labels"), "missing_required", detail)
+            yield Fault((*here, "labels"), "missing_required", "the field 'labels' is required: the judge's choices")
         yield from super().check(here, entity, registry)
 
 
 class JudgeClassifier(JudgeBase):
-    """Whether an answer is right, as a judge sees it."""
+    """Right or wrong, as a judge sees it."""
 
     USUAL = (("is_correct", "{key}_mean"),)
     type: Literal["model_as_a_judge_classifier"] = Field(description="Right or wrong, as a judge sees it.")
     correct_labels: list[str] = Field(min_length=1, description="The labels that mean right.")
     incorrect_labels: list[str] = Field(min_length=1, description="The labels that mean wrong.")
-    ground_truth: TemplateText | None = Template(default=None, description="What the judge may compare with.")
+    ground_truth: TemplateText | None = Template(default=None, description="A reference for the judge.")
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
         labels = [*self.correct_labels, *self.incorrect_labels]
-        twice = next((label for label in labels if labels.count(label) > 1), None)
-        if twice is not None:
-            yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {twice!r} is listed twice")
+        repeated = next((label for label in labels if labels.count(label) > 1), None)
+        if repeated is not None:
+            yield Fault((*here, "incorrect_labels"), "bad_value", f"the label {repeated!r} is listed twice")
         yield from super().check(here, entity, registry)
 
 
@@ -213,9 +208,9 @@ class JudgeScorer(JudgeBase):
     """A number, as a judge sees it."""
 
     type: Literal["model_as_a_judge_scorer"] = Field(description="A number, as a judge sees it.")
-    score_min: float = Field(default=0.0, description="The worst score there is.")
-    score_max: float = Field(default=1.0, description="The best score there is.")
-    ground_truth: TemplateText | None = Template(default=None, description="What the judge may compare with.")
+    score_min: float = Field(default=0.0, description="The worst score.")
+    score_max: float = Field(default=1.0, description="The best score.")
+    ground_truth: TemplateText | None = Template(default=None, description="A reference for the judge.")
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
         if self.score_min >= self.score_max:
@@ -225,7 +220,7 @@ class JudgeScorer(JudgeBase):
 
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
-    # Turns are scored by what a record says of each; a scorer does not see that.
+    # Turns are scored by the checks of a record, which a scorer does not see.
     return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS, CHECKS})
 
 

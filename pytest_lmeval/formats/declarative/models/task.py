@@ -1,4 +1,4 @@
-"""A whole task file, how it puts a row to the model, and the file of a data set."""
+"""The models of a whole task file, its solvers, and the file of a data set."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.declarative.actions import Action
-from pytest_lmeval.formats.declarative.models.base import FAULTS, Block, Data, Key, Template, TemplateText
+from pytest_lmeval.formats.declarative.models.base import Block, Data, Key, Template, TemplateText, field_error
 from pytest_lmeval.formats.declarative.models.parameters import Parameter
 from pytest_lmeval.formats.declarative.models.scorers import Scorer
 from pytest_lmeval.formats.tools import check_arguments, check_choice, tools_of
@@ -19,10 +18,10 @@ from pytest_lmeval.formats.turning import MAX_ROUNDS
 
 
 class InputMessage(Block):
-    """One message of the conversation that the model is shown."""
+    """One message of the conversation in the prompt."""
 
-    role: Literal["system", "user", "assistant"] = Field(description="Who says it.")
-    content: TemplateText = Template(description="What is said, filled for every row.")
+    role: Literal["system", "user", "assistant"] = Field(description="The role of its author.")
+    content: TemplateText = Template(description="Its text, filled for every row.")
 
 
 class ChatInput(Block):
@@ -33,7 +32,7 @@ class ChatInput(Block):
 
 
 class GenericInput(Block):
-    """A JSON document, for models that take something of their own."""
+    """A JSON document, for models with an input format of their own."""
 
     type: Literal["generic"] = Field(description="JSON, written by a template.")
     template: TemplateText = Template(description="JSON, filled for every row; write values as {{ x | tojson }}.")
@@ -54,21 +53,21 @@ class SingleTurnSolver(Block):
 
     type: Literal["single_turn_solver"] = Field(description="One request, one answer.")
     input_builder: Annotated[ChatInput | GenericInput, Field(discriminator="type")] = Field(
-        description="What the model is asked."
+        description="The prompt of the model."
     )
-    postprocessor: PythonPostprocessor | None = Field(default=None, description="What is done with the answer first.")
+    postprocessor: PythonPostprocessor | None = Field(default=None, description="Processes the answer before scoring.")
     max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens.")
     stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
 
 
 class UserTurn(Block):
-    """What the user says next."""
+    """The user's next message."""
 
-    user: TemplateText = Template(min_length=1, description="What the user says, filled for every row.")
+    user: TemplateText = Template(min_length=1, description="The user's message, filled for every row.")
 
 
 class ToolResponse(Block):
-    """What a tool answers to a call."""
+    """A tool's answer to a call."""
 
     arguments: dict[str, Any] | None = Data(default=None, description="The arguments it answers to; any without them.")
     response: Any = Data(description="The answer: text, or JSON.")
@@ -85,40 +84,40 @@ class PythonResponses(Block):
 class SolverTool(Block):
     """A function that the model may call."""
 
-    name: str = Field(min_length=1, description="What the model calls it.")
-    description: str = Field(default="", description="What it is for; the model reads it.")
+    name: str = Field(min_length=1, description="Its name for the model.")
+    description: str = Field(default="", description="Its purpose; the model reads it.")
     parameters: dict[str, Any] = Data(default_factory=dict, description="The JSON Schema of its arguments.")
     responses: list[ToolResponse] | PythonResponses | None = Field(
-        default=None, description="What it answers: the first response whose arguments are those of the call."
+        default=None, description="Its answers: the first response whose arguments are those of the call."
     )
 
     def function(self) -> dict[str, Any]:
-        """Return the tool as it is described to the model."""
+        """Return the description of the tool for the model."""
         shown = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {name: value for name, value in shown.items() if value}
 
 
 class SimulatedUser(Block):
-    """A user whom a further model plays, from --lm-user or the judge's."""
+    """A user played by a further model: that of --lm-user, else the judge."""
 
-    persona: TemplateText = Template(min_length=1, description="Who the user is, filled for every row.")
-    goal: TemplateText = Template(default="", description="What the user wants, filled for every row.")
-    max_turns: int = Field(default=8, ge=1, le=100, description="How many messages the user may say.")
+    persona: TemplateText = Template(min_length=1, description="The user's character, filled for every row.")
+    goal: TemplateText = Template(default="", description="The user's goal, filled for every row.")
+    max_turns: int = Field(default=8, ge=1, le=100, description="The most messages of the user.")
 
 
 class MultiTurnSolver(Block):
-    """A conversation: what the user says is fixed, or said by a model; what the model says in between is its own."""
+    """A conversation: the messages of the user are fixed, or written by a model that plays the user."""
 
     type: Literal["multi_turn_solver"] = Field(description="Several requests, with the answers in between.")
     system: TemplateText = Template(default="", description="The system message, filled for every row.")
-    turns: list[UserTurn] = Field(default_factory=list, min_length=1, description="What the user says, turn by turn.")
-    user: SimulatedUser | None = Field(default=None, description="Who says it, where that is not fixed by turns.")
-    tools: list[SolverTool] = Field(default_factory=list, description="What the model may call.")
+    turns: list[UserTurn] = Field(default_factory=list, min_length=1, description="The user's messages, in order.")
+    user: SimulatedUser | None = Field(default=None, description="A simulated user, instead of turns.")
+    tools: list[SolverTool] = Field(default_factory=list, description="The tools that the model may call.")
     tool_choice: str = Field(default="auto", description="auto, none, required, or the name of the tool to call.")
     max_rounds: int = Field(
-        default=MAX_ROUNDS, ge=1, le=100, description="How often the model is asked again in a turn, after its calls."
+        default=MAX_ROUNDS, ge=1, le=100, description="The most further requests in a turn, after the model's calls."
     )
-    postprocessor: PythonPostprocessor | None = Field(default=None, description="What is done with the answer first.")
+    postprocessor: PythonPostprocessor | None = Field(default=None, description="Processes the answer before scoring.")
     max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens.")
     stop: list[str] = Field(default_factory=list, description="Texts that end an answer.")
 
@@ -135,8 +134,7 @@ class MultiTurnSolver(Block):
     @model_validator(mode="after")
     def _has_one_user(self, info: ValidationInfo) -> MultiTurnSolver:
         if bool(self.turns) == (self.user is not None) and info.context is not None:
-            detail = "expected turns, what the user says, or user, who says it; not both"
-            raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["turns", "missing_required", detail]]})
+            raise field_error("missing_required", "expected either turns or user, a simulated one", "turns")
         return self
 
     @field_validator("tool_choice")
@@ -157,8 +155,7 @@ def _refused(check: Callable[[], Any]) -> None:
     try:
         check()
     except RecordRefused as refused:
-        detail = f"{refused.field}: {refused.detail}"
-        raise PydanticCustomError(FAULTS, "faults of fields", {"faults": [["", refused.rule, detail]]}) from None
+        raise field_error(refused.rule, f"{refused.field}: {refused.detail}") from None
 
 
 AnySolver = Annotated[SingleTurnSolver | MultiTurnSolver, Field(discriminator="type")]
@@ -168,10 +165,10 @@ EntityType = Literal["model", "dataset"]
 
 
 class DatasetReference(Block):
-    """The data set of a task: by its key, or the file itself."""
+    """The data set of a task: by its key, or by its file."""
 
     key: str | None = Field(
-        default=None, min_length=1, description="The key of a data set: of a YAML file beside the task."
+        default=None, min_length=1, description="The key of a data set, described by a YAML file beside the task."
     )
     path: str | None = Field(
         default=None, min_length=1, description="A csv, jsonl or parquet file, relative to the task's."
@@ -181,24 +178,24 @@ class DatasetReference(Block):
     )
     category_column: str | None = Field(default=None, description="The column that the results are broken down by.")
     fast_subset_size: int | str | None = Field(
-        default=None, description="Read, and without effect: --lm-limit chooses how many rows run."
+        default=None, description="Ignored: --lm-limit sets the number of rows that run."
     )
 
 
 class LocalSource(Block):
     """A file beside the data set's own."""
 
-    type: Literal["local"] = Field(description="The only kind there is: a local file.")
+    type: Literal["local"] = Field(description="The only kind: a local file.")
     file_path: str = Field(min_length=1, description="A csv, jsonl or parquet file, relative to this one.")
 
 
 class DatasetFile(Block):
-    """A data set: a file of rows, and what they are."""
+    """A data set: a file of rows, and its description."""
 
-    key: Key = Field(description="What tasks call the data set.")
-    display_name: str = Field(default="", description="What people call it.")
-    description: str = Field(default="", description="What is in it.")
-    long_description: str = Field(default="", description="More of that, in Markdown.")
+    key: Key = Field(description="The key by which tasks refer to it.")
+    display_name: str = Field(default="", description="Its name for people.")
+    description: str = Field(default="", description="Its content.")
+    long_description: str = Field(default="", description="A longer description, in Markdown.")
     tags: list[str] = Field(default_factory=list, description="Words to find it by.")
     file_path: str | None = Field(
         default=None, min_length=1, description="A csv, jsonl or parquet file, relative to this one."
@@ -211,34 +208,34 @@ class DatasetFile(Block):
 
 
 class Definition(Block):
-    """What a task does."""
+    """The parts of a task."""
 
-    type: Literal["declarative_task"] | None = Field(default=None, description="The only kind there is.")
+    type: Literal["declarative_task"] | None = Field(default=None, description="The only kind.")
     evaluated_entity_type: EntityType | None = Field(
-        default=None, description="What is evaluated: a model or a data set."
+        default=None, description="The object of evaluation: a model or a data set."
     )
-    dataset: DatasetReference = Field(description="Where the rows come from.")
-    solver: AnySolver | None = Field(default=None, description="How a row is put to the model.")
-    scorers: list[Scorer] = Field(min_length=1, description="What the answers are worth.")
-    actions: list[Action] = Field(default_factory=list, description="Which rows are left out.")
+    dataset: DatasetReference = Field(description="The source of the rows.")
+    solver: AnySolver | None = Field(default=None, description="Makes the prompts of the rows.")
+    scorers: list[Scorer] = Field(min_length=1, description="Score the answers.")
+    actions: list[Action] = Field(default_factory=list, description="Rules that exclude rows.")
 
 
 class DeclarativeFile(Block):
     """A task."""
 
-    key: Key = Field(description="What configs and commands call the task.")
-    display_name: str = Field(description="What people call it.")
-    description: str = Field(default="", description="What it measures.")
-    long_description: str = Field(default="", description="More of that, in Markdown.")
+    key: Key = Field(description="The name of the task in configs and commands.")
+    display_name: str = Field(description="Its name for people.")
+    description: str = Field(default="", description="The ability it measures.")
+    long_description: str = Field(default="", description="A longer description, in Markdown.")
     tags: list[str] = Field(default_factory=list, description="Words for -k.")
-    tasks: list[str] = Field(default_factory=list, description="Read, and of no effect: kinds of models.")
+    tasks: list[str] = Field(default_factory=list, description="Ignored: kinds of models.")
     evaluated_entity_type: EntityType | None = Field(
-        default=None, description="What is evaluated: a model or a data set."
+        default=None, description="The object of evaluation: a model or a data set."
     )
     config_spec: list[Parameter] = Field(default_factory=list, description="The parameters of the task.")
-    definition: Definition = Field(description="What the task does.")
+    definition: Definition = Field(description="The parts of the task.")
 
     @property
     def entity(self) -> EntityType:
-        """What is evaluated."""
+        """The object of evaluation."""
         return self.definition.evaluated_entity_type or self.evaluated_entity_type or "model"

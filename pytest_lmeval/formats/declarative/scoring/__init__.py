@@ -1,1 +1,1 @@
-"""Scorers: what a row's answer is worth, and what else is found out about it."""
+"""Scorers: they give the answer of a row a score, or other fields."""

@@ -1,4 +1,4 @@
-"""From the model of a scorer to the scorer; scorers in Python."""
+"""Build the scorer of a model; scorers in Python."""
 
 from __future__ import annotations
 
@@ -7,40 +7,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.declarative.kit import Kit
-from pytest_lmeval.formats.declarative.models.scorers import (
-    JudgeBase,
-    MetricScorer,
-    PythonScorer,
-    ScorerBase,
-)
+from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, MetricScorer, PythonScorer, ScorerBase
 from pytest_lmeval.formats.declarative.scoring.judges import JudgingScorer
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.formats.declarative.scoring.texts import text_scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, attributes, plain
+from pytest_lmeval.registry import Registry
 
-_FORMS = (
-    ("sample", "model_input", "model_output"),
-    ("sample", "solver_output"),
-    ("sample",),
-)
+_FORMS = (("sample", "model_input", "model_output"), ("sample", "solver_output"), ("sample",))
 
 
-def build_scorer(key: str, model: ScorerBase, kit: Kit, tools: Sequence[Mapping[str, Any]]) -> Scorer:
-    """Return the scorer of any kind but Python; one that judges calls does so by the schemas of ``tools``."""
+def build_scorer(key: str, model: ScorerBase, registry: Registry, tools: Sequence[Mapping[str, Any]]) -> Scorer:
+    """Return the scorer of any kind but Python; one that takes calls checks them by the schemas of ``tools``."""
     if isinstance(model, JudgeBase):
-        return JudgingScorer(key, model, kit)
-    scorer = text_scorer(key, model, kit, tools)
-    return (
-        RubricScorer(scorer)
-        if isinstance(model, MetricScorer) and kit.registry.metric(model.type).asks_judge
-        else scorer
-    )
+        return JudgingScorer(key, model)
+    scorer = text_scorer(key, model, registry, tools)
+    is_judged = isinstance(model, MetricScorer) and registry.metric(model.type).asks_judge
+    return RubricScorer(scorer) if is_judged else scorer
 
 
 def scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
-    """Return what a function is called with: its parameters by name where all are known, else by their number."""
+    """Return the names of a function's arguments: of its parameters if all are known, else by their number."""
     parameters = snippet.parameters
     known = {name for form in _FORMS for name in form}
     if parameters and known.issuperset(parameters):
@@ -54,7 +42,7 @@ def scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SnippetScorer:
-    """``python``: ``parameters`` are the arguments that its function takes."""
+    """The scorer ``python``; ``parameters`` are the arguments of its function."""
 
     key: str
     model: PythonScorer
@@ -64,7 +52,7 @@ class SnippetScorer:
     candidates: tuple[str, ...] | None = None
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return what the function returned, once it is known to be JSON."""
+        """Return the mapping that the function returned; raise ScoringError if it is not JSON."""
         row = scoring.row
         given = {"sample": row.sample, "model_input": row.model_input, "solver_output": row.solver_output}
         given["model_output"] = row.solver_output.get("output") if row.solver_output is not None else None
@@ -75,5 +63,5 @@ class SnippetScorer:
         try:
             fields: dict[str, Any] = plain(returned)
         except ValueError as error:
-            raise ScoringError(f"{where} returned what is no score: {error}") from None
+            raise ScoringError(f"{where} returned an invalid score: {error}") from None
         return ScorerOutput(fields, row.text if row.solver_output is not None else "")

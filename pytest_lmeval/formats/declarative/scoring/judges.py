@@ -1,6 +1,6 @@
-"""Scorers that ask a model: its reply is a label or a number, or it is nothing.
+"""Scorers that ask a judge for a label or a number.
 
-Two measures show how reliable a judge is: how many of its replies could be read, and how often people agree with it.
+Two measures show how reliable a judge is: the share of its replies that could be read, and agreement with people.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeClassifier, JudgeScorer, Labeler
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
 from pytest_lmeval.judging.prompt import case_prompt, tagged
 from pytest_lmeval.judging.question import UNREAD, Question, consult, judge_of
 from pytest_lmeval.judging.rubric import UNREADABLE
-from pytest_lmeval.judging.summary import Replies, measures_of
+from pytest_lmeval.judging.summary import judge_note, measures_of
 from pytest_lmeval.judging.verdicts import LABELS_FORM, NUMBER_FORM, number_in, one_of
+from pytest_lmeval.templates.template import compile_template
 from pytest_lmeval.types import Generate, Message
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingScorer:
-    """A scorer behind a judge."""
+    """A scorer that asks a judge."""
 
     key: str
     model: JudgeBase
-    kit: Kit
 
     @property
     def judge(self) -> str:
@@ -39,17 +38,16 @@ class JudgingScorer:
 
     @property
     def verdict(self) -> str:
-        """The field that is compared with what people said."""
+        """The field that is compared with people's labels."""
         return "raw_score" if isinstance(self.model, JudgeScorer) else "label"
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The field that can be the score of a row, if there is one: what a person said never is."""
+        """The field that can be the score of a row, if there is one; a person's label never is."""
         return ("score",) if isinstance(self.model, JudgeScorer) else ("is_correct",) if self._correct else ()
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields it always yields."""
         human = ("human_label",) if self.model.human_label is not None else ()
         return (*self.candidates, self.verdict, *human)
 
@@ -58,18 +56,13 @@ class JudgingScorer:
         return self._question(scoring).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return what the judge says; one that cannot be read twice gives fields without a value."""
-        said = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
-        fields = self._fields_of(said.verdict)
+        """Return the judge's verdict; if its reply cannot be read twice, the fields have no value."""
+        found = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
+        fields = self._fields_of(found.verdict)
         if self.model.human_label is not None:
-            fields["human_label"] = self.kit.template(self.model.human_label).value(scoring.variables)
-        return ScorerOutput(
-            fields,
-            prediction=scoring.row.text if scoring.row.solver_output is not None else "",
-            unscorable=said.unread,
-            judge=said.entries,
-            usage=said.usage,
-        )
+            fields["human_label"] = compile_template(self.model.human_label).value(scoring.variables)
+        answer = scoring.row.text if scoring.row.solver_output is not None else ""
+        return ScorerOutput(fields, answer, unscorable=found.unread, judge=found.entries, usage=found.usage)
 
     @property
     def prompt_hash(self) -> str:
@@ -92,7 +85,7 @@ class JudgingScorer:
 
     @property
     def _known(self) -> dict[str, Any]:
-        """What the templates of the task may use besides what scorers see."""
+        """The variables of the judge's templates, beyond those of all scorers."""
         if isinstance(self.model, JudgeScorer):
             return {"score_min": self.model.score_min, "score_max": self.model.score_max}
         return {"labels": self._labels}
@@ -117,28 +110,28 @@ class JudgingScorer:
         verdict = one_of(known["labels"]) if "labels" in known else number_in(known["score_min"], known["score_max"])
         texts = {"user": self._prompt(variables, verdict.form)}
         if model.system_prompt is not None:
-            texts = {"system": self.kit.template(model.system_prompt).render(variables), **texts}
+            texts = {"system": compile_template(model.system_prompt).render(variables), **texts}
         opening = tuple(Message(role, text) for role, text in texts.items())
         make = partial(Generate, task=scoring.task, id=scoring.example, max_tokens=model.max_tokens)
         return Question(self.key, verdict, opening, make, self.prompt_hash)
 
     def _prompt(self, variables: Mapping[str, Any], form: str) -> str:
         if self.model.user_prompt:
-            return self.kit.template(self.model.user_prompt).render(variables)
+            return compile_template(self.model.user_prompt).render(variables)
         case = self._case(variables)
         return case_prompt(self._ask, case["question"], case.get("answer"), case["reference"], form)
 
     def _variables(self, scoring: Scoring) -> Mapping[str, Any]:
         given = getattr(self.model, "ground_truth", None)
-        truth = None if given is None else self.kit.template(given).render(scoring.variables)
+        truth = None if given is None else compile_template(given).render(scoring.variables)
         variables = {**scoring.variables, **self._known, "ground_truth": truth}
         return {**variables, "material": tagged({name: text for name, text in self._case(variables).items() if text})}
 
     def _case(self, variables: Mapping[str, Any]) -> dict[str, str]:
-        """Return what a judge is asked about: the question, the reference, and the answer if there is one."""
+        """Return the case for the judge: the question, the reference, and the answer if there is one."""
         reference = variables["ground_truth"] or ""
         if "messages" not in variables:
-            return {"question": self.kit.template("{{ sample | tojson }}").render(variables), "reference": reference}
+            return {"question": compile_template("{{ sample | tojson }}").render(variables), "reference": reference}
         asked = "\n\n".join(str(message["content"]) for message in variables["messages"][:-1])
         return {"question": asked, "reference": reference, "answer": variables["input_prompt"]}
 
@@ -154,9 +147,9 @@ def asking(scorers: Sequence[Scorer]) -> list[_Asking]:
 def judge_notes(
     scorers: Sequence[Scorer], rows: Sequence[Mapping[str, Any]], errors: Sequence[str] = ()
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return agreement as metrics, and ``{"judges": {scorer: ...}}`` with all that is known of each judge.
+    """Return agreement as metrics, and ``{"judges": {scorer: ...}}`` with a summary of each judge.
 
-    ``errors`` are those of the rows that have no score: a reply that cannot be read may be why.
+    ``errors`` are those of the rows without a score; some are replies that could not be read.
     """
     notes = {each.key: _note(each, rows, errors) for each in asking(scorers)}
     return measures_of(notes), {"judges": notes} if notes else {}
@@ -165,11 +158,9 @@ def judge_notes(
 def _note(scorer: _Asking, rows: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> dict[str, Any]:
     entries = [entry for row in rows for entry in row.get("judge", ()) if entry["scorer"] == scorer.key]
     fields = [row["scorers"][scorer.key] for row in rows if scorer.key in row["scorers"]]
-    replies = Replies(
-        judge=next((entry["judge"] for entry in entries), ""),
-        prompt_hash=scorer.prompt_hash,
-        repaired=sum(entry["repaired"] for entry in entries),
+    return judge_note(
+        entries,
+        scorer.prompt_hash,
         unread=sum(error.startswith(f"scorer {scorer.key}: {UNREAD}") for error in errors),
         verdicts=[(each.get(scorer.verdict), each.get("human_label")) for each in fields],
     )
-    return replies.note()

@@ -1,4 +1,4 @@
-"""What a scorer is, and what it says of a row."""
+"""The protocol of scorers, with their input and output for a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.task import Tools
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """What a row is scored with: the tools of the run, on behalf of which example, and the scores so far."""
+    """The input of a scorer: the row, the tools of the run, the names of task and example, and the scores so far."""
 
     row: AnsweredRow
     tools: Tools
@@ -23,16 +23,17 @@ class Scoring:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """What templates see."""
+        """The variables of templates."""
         return self.row.variables(self.scores)
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerOutput:
-    """The fields that a scorer found; ``unscorable`` is why they hold no score, where the fault is not the model's.
+    """The fields that a scorer found.
 
-    ``prediction`` is the text that was scored, ``unparsed`` says that there was nothing in it to score. ``judge`` are
-    the answers of a judge, ``usage`` what they took, ``details`` whatever else a reader may want to know.
+    ``unscorable`` is the reason if they hold no score and the fault is not the model's. ``prediction`` is the scored
+    text, ``unparsed``: it held no answer. ``judge`` are the replies of a judge, ``usage`` their tokens and cost,
+    ``details`` further facts for readers.
     """
 
     fields: Mapping[str, Any]
@@ -45,15 +46,15 @@ class ScorerOutput:
 
 
 class Scorer(Protocol):
-    """One scorer of a task; ``fields`` and ``candidates`` are None where they are known only after it ran."""
+    """One scorer of a task; ``fields`` and ``candidates`` are None if they are known only after it ran."""
 
     @property
     def key(self) -> str:
-        """What ``scores.KEY`` calls it."""
+        """Its name in ``scores.KEY``."""
 
     @property
     def model(self) -> ScorerBase:
-        """What the task file says of it."""
+        """Its entry in the task file."""
 
     @property
     def fields(self) -> tuple[str, ...] | None:
@@ -64,4 +65,4 @@ class Scorer(Protocol):
         """Those of its fields that can be the score of a row: a boolean, or a number in [0, 1]."""
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return what is found out about a row; raise LmevalError where nothing can be."""
+        """Return the fields of a row; raise LmevalError if it cannot be scored."""

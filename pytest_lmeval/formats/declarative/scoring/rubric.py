@@ -1,4 +1,4 @@
-"""The metric of a row that a judge grades by a rubric."""
+"""The scorer whose judge grades a row by a rubric."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS = ("score", "reason", "answer_gt", "answer_pred")
 
 @dataclass(frozen=True, slots=True)
 class RubricScorer:
-    """A metric that asks the run's judge; ``texts`` finds what is compared."""
+    """A metric that asks the run's judge; ``texts`` finds the texts to compare."""
 
     texts: ComparingScorer
     judge: str = ""
@@ -29,22 +29,19 @@ class RubricScorer:
 
     @property
     def key(self) -> str:
-        """What ``scores.KEY`` calls it."""
         return self.texts.key
 
     @property
     def model(self) -> Any:
-        """What the task file says of it."""
         return self.texts.model
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields it always yields."""
         return (*_FIELDS, *(["human_label"] if "human_label" in self.model.extras else []))
 
     @property
     def prompt_hash(self) -> str:
-        """The hash of what is the same for all rows of what the judge is asked: 12 hexadecimal digits."""
+        """The hash of the parts of the judge's prompt that all rows share: 12 hexadecimal digits."""
         extras = self.model.extras
         try:
             return Rubric.of(extras.get("rubric"), extras.get("levels")).sha256
@@ -57,20 +54,20 @@ class RubricScorer:
         return graded.question(predicted.text, self.texts.targets(scoring), extras).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the level that the judge gives, and its reason; a reply that cannot be read twice gives neither."""
+        """Return the judge's level and reason; if its reply cannot be read twice, neither."""
         graded, predicted, extras = self._given(scoring)
         targets = self.texts.targets(scoring)
         fields: dict[str, Any] = {"answer_gt": targets[0] if len(targets) == 1 else list(targets)}
         fields["answer_pred"] = predicted.text
         if "human_label" in self.model.extras:
             fields["human_label"] = extras["human_label"]
-        metric = self.texts.kit.registry.metric(self.model.type)
+        metric = self.texts.registry.metric(self.model.type)
         try:
             found = apply_metric(metric, predicted, targets, extras, graded)
         except UnreadReply as error:
-            said = error.said
             none = {"score": None, "reason": None, **fields}
-            return ScorerOutput(none, predicted.text, unscorable=said.unread, judge=said.entries, usage=said.usage)
+            asked = error.consultation
+            return ScorerOutput(none, predicted.text, unscorable=asked.unread, judge=asked.entries, usage=asked.usage)
         known = {"score": share_of(found.value, self.model.type), "reason": found.details.get("reason", ""), **fields}
         judge = found.details.get("judge", ())
         return ScorerOutput(known, predicted.text, found.unparsed, judge=judge, usage=found.usage)

@@ -1,4 +1,4 @@
-"""Scorers that compare the answer with a text: equality, options, and every registered metric."""
+"""Scorers that compare the answer with a text: by equality, by options, or by a registered metric."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.declarative.kit import Kit
 from pytest_lmeval.formats.declarative.models.scorers import (
     JsonSchema,
     MetricScorer,
@@ -24,7 +22,9 @@ from pytest_lmeval.formats.declarative.models.scorers import (
 from pytest_lmeval.formats.declarative.scoring.outcome import ScorerOutput, Scoring
 from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
+from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.rows import walked
+from pytest_lmeval.templates.template import compile_template
 
 _ROUGE = ("rouge_1", "rouge_2", "rouge_l")
 _Schemas = Sequence[Mapping[str, Any]]
@@ -32,38 +32,38 @@ _Schemas = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ComparingScorer:
-    """A scorer that compares a text: the model's answer, or what its ``prediction`` gives, after its rule.
+    """A scorer that compares a text: the model's answer or its ``prediction``, after its post-process rule.
 
-    ``compute`` does so; a metric that takes calls judges them by the schemas of the ``tools``.
+    ``compute`` compares; a metric that takes calls checks them by the schemas of the ``tools``.
     """
 
     key: str
     model: Any
-    kit: Kit
+    registry: Registry
     compute: Callable[[ComparingScorer, Scoring], ScorerOutput]
     fields: tuple[str, ...]
     candidates: tuple[str, ...]
     tools: _Schemas = ()
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return what the comparison finds out about a row."""
+        """Return the fields that the comparison gives."""
         return self.compute(self, scoring)
 
     def predicted(self, scoring: Scoring) -> Extraction:
         """Return the text to compare."""
         prediction = self.model.prediction
         text = scoring.row.text if prediction is None else self.text(prediction, scoring)
-        return self.kit.registry.rules[self.model.post_process or "none"](text)
+        return self.registry.rules[self.model.post_process or "none"](text)
 
     def text(self, template: str, scoring: Scoring) -> str:
         """Return a template filled for the row."""
-        return self.kit.template(template).render(scoring.variables)
+        return compile_template(template).render(scoring.variables)
 
     def targets(self, scoring: Scoring) -> tuple[str, ...]:
         """Return the right answers for the row."""
         templates = self.model.ground_truth
         if isinstance(templates, str):
-            value = self.kit.template(templates).value(scoring.variables)
+            value = compile_template(templates).value(scoring.variables)
             # A column may hold a list of right answers.
             if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
                 return tuple(value)
@@ -71,19 +71,18 @@ class ComparingScorer:
         return tuple(self.text(each, scoring) for each in templates or ())
 
     def filled(self, value: Any, scoring: Scoring) -> Any:
-        """Return ``value`` with the templates in it filled for the row, however deep."""
+        """Return ``value`` with the templates in it filled for the row, at any depth."""
         variables = scoring.variables
-        return walked(value, lambda each: self.kit.template(each).value(variables) if isinstance(each, str) else each)
+        return walked(value, lambda each: compile_template(each).value(variables) if isinstance(each, str) else each)
 
 
-def text_scorer(key: str, model: ScorerBase, kit: Kit, tools: _Schemas) -> ComparingScorer:
+def text_scorer(key: str, model: ScorerBase, registry: Registry, tools: _Schemas) -> ComparingScorer:
     """Return the scorer of any kind that compares a text."""
     compute, fields, candidates = _KINDS[type(model)]
-    return ComparingScorer(key, model, kit, compute, fields, candidates, tools)
+    return ComparingScorer(key, model, registry, compute, fields, candidates, tools)
 
 
 def _equality(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
-    """Return whether the answer equals the expected one, whitespace at both ends aside."""
     predicted = scorer.predicted(scoring)
     expected = scorer.text(scorer.model.ground_truth, scoring).strip()
     answer = predicted.text.strip()
@@ -93,14 +92,13 @@ def _equality(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
 
 
 def _option(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
-    """Return whether the answer names the right option; one that names none is unparsed."""
     predicted = scorer.predicted(scoring)
     sample, template = scoring.row.sample, scorer.model.ground_truth
     choices = _choices(scorer.model.choices_field, sample)
     right = sample.get(scorer.model.ground_truth_choice_field or "")
     expected = (str(right) if template is None else scorer.text(template, scoring)).strip()
     if expected not in choices:
-        raise ScoringError(f"the right option {expected!r:.80} is none of {', '.join(choices)[:200]}")
+        raise ScoringError(f"the right option {expected!r:.80} is not one of {', '.join(choices)[:200]}")
     answer = _named_choice(predicted.text, choices)
     fields = {"prediction_is_correct": answer == expected, "answer_gt": expected, "answer_pred": answer}
     return ScorerOutput(fields, answer or "", unparsed=answer is None)
@@ -118,7 +116,7 @@ def _choices(column: str | None, sample: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(text: str) -> Any:
-    # As a csv file has it: JSON, Python, or words between commas.
+    # The cell of a csv file: JSON, Python, or words between commas.
     for read in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return read(text)
@@ -140,8 +138,7 @@ def _named_choice(text: str, choices: Sequence[str]) -> str | None:
 
 
 def _metric(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
-    """Return the score of a metric of the registry."""
-    metric = scorer.kit.registry.metric(scorer.model.type)
+    metric = scorer.registry.metric(scorer.model.type)
     if metric.takes_calls and scorer.model.prediction is None:
         predicted = Extraction(scoring.row.output, True)
     else:
@@ -158,16 +155,13 @@ def _metric(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
 
 
 def _rouge(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
-    """Return ROUGE-1, ROUGE-2 and ROUGE-L."""
-    predicted = scorer.predicted(scoring)
-    references = scorer.targets(scoring)
-    metrics = {name: scorer.kit.registry.metric(name) for name in _ROUGE}
-    fields = {name: apply_metric(metric, predicted, references, {}).value for name, metric in metrics.items()}
+    predicted, references = scorer.predicted(scoring), scorer.targets(scoring)
+    rouge = scorer.registry.metric
+    fields = {name: apply_metric(rouge(name), predicted, references, {}).value for name in _ROUGE}
     return ScorerOutput(fields, predicted.text, unparsed=not predicted.found)
 
 
 def _validity(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
-    """Return whether the JSON in the answer fulfils the schema."""
     predicted = scorer.predicted(scoring)
     schema = scorer.filled(scorer.model.json_schema, scoring)
     if isinstance(schema, str):
@@ -175,21 +169,17 @@ def _validity(scorer: ComparingScorer, scoring: Scoring) -> ScorerOutput:
             schema = json.loads(schema)
         except (ValueError, RecursionError) as error:
             raise ScoringError(f"json_schema is not JSON: {error}") from None
-    score = apply_metric(scorer.kit.registry.metric("json_schema"), predicted, (), {"json_schema": schema})
+    score = apply_metric(scorer.registry.metric("json_schema"), predicted, (), {"json_schema": schema})
     return ScorerOutput({"is_valid": score.value == 1.0}, predicted.text, score.unparsed, details=dict(score.details))
 
 
 _EQUAL = ("prediction_is_correct",)
 _COMPARED = ("answer_gt", "answer_pred")
-_KINDS: Mapping[type[ScorerBase], tuple[Callable[..., ScorerOutput], tuple[str, ...], tuple[str, ...]]] = (
-    MappingProxyType(
-        {
-            StringEquals: (_equality, (*_EQUAL, *_COMPARED), _EQUAL),
-            StringEqualsMcqa: (_option, (*_EQUAL, *_COMPARED), _EQUAL),
-            MetricScorer: (_metric, ("score", *_COMPARED), ("score",)),
-            Rouge: (_rouge, _ROUGE, _ROUGE),
-            JsonSchema: (_validity, ("is_valid",), ("is_valid",)),
-        }
-    )
-)
-"""By the model of a scorer, the function that computes it, its fields, and those that can be a row's score."""
+_KINDS: Mapping[type[ScorerBase], tuple[Callable[..., ScorerOutput], tuple[str, ...], tuple[str, ...]]] = {
+    StringEquals: (_equality, (*_EQUAL, *_COMPARED), _EQUAL),
+    StringEqualsMcqa: (_option, (*_EQUAL, *_COMPARED), _EQUAL),
+    MetricScorer: (_metric, ("score", *_COMPARED), ("score",)),
+    Rouge: (_rouge, _ROUGE, _ROUGE),
+    JsonSchema: (_validity, ("is_valid",), ("is_valid",)),
+}
+"""The function that computes a scorer, its fields, and those that can be a row's score, by the scorer's model."""

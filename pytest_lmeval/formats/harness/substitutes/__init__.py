@@ -1,1 +1,1 @@
-"""What functions of task files import of packages that need not be installed: the few names that most of them use."""
+"""Substitutes for packages that need not be installed: the few names that most functions of task files import."""

@@ -1,4 +1,4 @@
-"""A module, or a name of one, that is not installed."""
+"""A placeholder for a name of a module that is not installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 
 class Missing:
-    """Takes the place of an imported name; any use of it says what to install."""
+    """Replaces an imported name; any use raises ImportError with the package to install."""
 
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.beside import read_data
-from pytest_lmeval.data.rows import BadRows
+from pytest_lmeval.data.rows import BadRows, read_data
 from pytest_lmeval.interop.importers.promptfoo.checks import is_kind
 from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
 

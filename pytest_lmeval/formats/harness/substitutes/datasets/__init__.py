@@ -1,4 +1,4 @@
-"""``datasets`` as functions of tasks use it: a type, and ways to change rows."""
+"""The substitute of ``datasets``: a type, and ways to change rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lm_eval``: its parts that functions of tasks import."""
+"""The substitute of ``lm_eval``: the parts that functions of tasks import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lm_eval.utils``: what functions of tasks import of it."""
+"""The substitute of ``lm_eval.utils``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def apply_template(template: str, doc: Mapping[str, Any]) -> str:
 
 
 def general_detokenize(string: str) -> str:
-    """Return ``string`` without the blanks that tokenizers of words put before marks and within quotes."""
+    """Return ``string`` without the blanks that word tokenizers insert before marks and inside quotes."""
     for pattern, text in ((" n't", "n't"), (" )", ")"), ("( ", "("), ('" ', '"'), (' "', '"')):
         string = string.replace(pattern, text)
     return re.sub(r" (['.,])", r"\1", string)

@@ -1,4 +1,4 @@
-"""``lm_eval.api.filter``: what filters of tasks derive from."""
+"""The substitute of ``lm_eval.api.filter``: the base class of filters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class BaseFilter:
         pass
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> Iterable[Any]:
-        """Return the responses as they are."""
+        """Return the responses unchanged."""
         return resps
 
 

@@ -1,4 +1,4 @@
-"""``lm_eval.api.metrics``: what functions of tasks import of it."""
+"""The substitute of ``lm_eval.api.metrics``."""
 
 from __future__ import annotations
 

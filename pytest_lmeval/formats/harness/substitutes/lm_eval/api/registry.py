@@ -1,4 +1,4 @@
-"""``lm_eval.api.registry``: decorators that leave what they decorate as it is; tasks name it with ``!function``."""
+"""The substitute of ``lm_eval.api.registry``: decorators without effect, since tasks name filters by ``!function``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lm_eval.filters.extraction``: the filter that own filters derive from."""
+"""The substitute of ``lm_eval.filters.extraction``: a base class of filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Filter", "RegexFilter"]
 
 
 class RegexFilter(Filter):
-    """Takes what a pattern finds in each response."""
+    """Takes the match of a pattern in each response."""
 
     def __init__(
         self, regex_pattern: str = r"#### (\-?[0-9\.\,]+)", group_select: int = 0, fallback: Any = "[invalid]"
@@ -25,6 +25,6 @@ class RegexFilter(Filter):
         self.fallback = fallback
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> list[list[Any]]:
-        """Return for each response what was found, or the fallback."""
+        """Return the match in each response, or the fallback."""
         pattern = compiled(self.regex.pattern, self.regex.flags)
         return [[each or self.fallback for each in found_in(pattern, given, self.group_select)] for given in resps]

@@ -25,6 +25,11 @@ def is_count(value: object) -> TypeGuard[int]:
     return is_whole(value) and value >= 0
 
 
+def is_share(value: object) -> TypeGuard[float]:
+    """Return True for a number in [0, 1], or a boolean."""
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
 def beside(value: float, least: float, style: str = ".4f") -> str:
     """Return a score as it is shown beside ``least``: in full where it would look as if it reached that, and does not.
 

@@ -11,6 +11,7 @@ from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.metrics import FieldMetric
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.yaml.document import Keys
+from pytest_lmeval.numbers import is_share
 
 if TYPE_CHECKING:
     from pytest_lmeval.formats.declarative.aggregate import Aggregation
@@ -49,7 +50,7 @@ class ScoreRule:
         """
         if not self.open:
             return self.field
-        candidates = [name for name, value in fields.items() if _is_share(value)]
+        candidates = [name for name, value in fields.items() if is_share(value)]
         empty = [name for name, value in fields.items() if value is None]
         if len(candidates) == 1 and not empty and candidates[0] not in self.labels:
             return candidates[0]
@@ -152,10 +153,6 @@ def _known_names(aggregations: Sequence[Aggregation]) -> list[str] | None:
     """Return the names of the metrics; None if they are known only after the computation."""
     names = [each.names for each in aggregations]
     return [name for each in names for name in each] if all(names) else None
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, bool | int | float) and 0 <= value <= 1
 
 
 def _which(candidates: Sequence[str], empty: Sequence[str], fields: Mapping[str, Any] | Sequence[str]) -> str:

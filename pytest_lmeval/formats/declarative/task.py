@@ -17,6 +17,7 @@ from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutp
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
 from pytest_lmeval.formats.turning import by_turn
 from pytest_lmeval.judging.question import total
+from pytest_lmeval.numbers import is_share
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.templates.template import TemplateFault
@@ -264,7 +265,7 @@ def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tupl
     if name is None:
         return "", None
     value = outcome.fields.get(name)
-    if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
+    if not is_share(value):
         found = f"is {value!r:.80}" if name in outcome.fields else f"is missing; there is {', '.join(outcome.fields)}"
         what = "score_field" if scorer.model.score_field else "the field"
         raise ScoringError(f"scorer {scorer.key}: {what} {name!r} {found}; expected a boolean or a number in [0, 1]")

@@ -99,7 +99,8 @@ class RowSet(Sequence[Row]):
             return RowSet.from_dict({**kept, **made})
         of_rows = [function(*given, **more) for given in _called_with(self, with_indices)]
         own = self.remove_columns(remove_columns or ())
-        return RowSet({**row, **_as_stored(made)} for row, made in zip(own, of_rows, strict=True))
+        stored = ({key: [*v] if isinstance(v, tuple) else v for key, v in (made or {}).items()} for made in of_rows)
+        return RowSet({**row, **made} for row, made in zip(own, stored, strict=True))
 
     def filter(self, function: Callable[..., Any], *, with_indices: bool = False, **options: Any) -> RowSet:
         """Return the rows for which ``function`` is true."""
@@ -153,11 +154,6 @@ def _check(method: str, options: Mapping[str, Any]) -> None:
     """Raise TypeError for an option that could change the rows; those for speed and progress do not."""
     if unknown := sorted(options.keys() - _WITHOUT_EFFECT):
         raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
-
-
-def _as_stored(made: Mapping[str, Any] | None) -> Row:
-    given = {} if made is None else made
-    return {key: [*value] if isinstance(value, tuple) else value for key, value in given.items()}
 
 
 @dataclass(frozen=True, slots=True)

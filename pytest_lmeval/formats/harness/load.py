@@ -202,7 +202,9 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     """Return the task of ``config``; raise RecordRefused or ScoringError if it cannot run."""
     reader = Documents(config, ())
     measures, steps, generation = checked_parts(config, reader.call)
-    _check_trust(source, config)
+    trusts = source.options.trusts
+    if config.functions and not (trusts(source.path) and trusts(config.file)):
+        raise RecordRefused("not_trusted", "!function", f"{config.functions[0]}: Python outside of the trusted paths")
     for ref in config.functions:
         check_function(ref)  # a missing scoring function must not surface after the model has answered
     data = source_of(config, wanted.data)
@@ -251,11 +253,6 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
         groups=groups,
         missed=maker.missed,
     )
-
-
-def _check_trust(source: TaskSource, config: Config) -> None:
-    if config.functions and not (source.options.trusts(source.path) and source.options.trusts(config.file)):
-        raise RecordRefused("not_trusted", "!function", f"{config.functions[0]}: Python outside of the trusted paths")
 
 
 def _documents(config: Config, reader: Documents, data: Source) -> tuple[Sequence[Any], str]:

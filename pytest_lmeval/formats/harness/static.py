@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -14,7 +13,7 @@ from pytest_lmeval.formats.files import files_below
 from pytest_lmeval.formats.harness.aggregates import CORPUS
 from pytest_lmeval.formats.harness.config import Config, read_document
 from pytest_lmeval.formats.harness.documents import template_of
-from pytest_lmeval.formats.harness.functions import needs_of
+from pytest_lmeval.formats.harness.functions import is_missing, needs_of
 from pytest_lmeval.formats.harness.load import checked_parts
 from pytest_lmeval.formats.harness.names import index_of
 from pytest_lmeval.formats.yaml.claims import is_of_harness
@@ -63,7 +62,7 @@ def _checked(name: str, path: Path, root: Path) -> StaticCheck:
             needs["sacrebleu"] = None
     except RecordRefused as refused:
         return StaticCheck(name, path, str(refused))
-    missing = [each for each in needs if importlib.util.find_spec(each) is None]
+    missing = [each for each in needs if is_missing(each)]
     fault = f"needs {', '.join(missing)}: pip install {' '.join(missing)}" if missing else ""
     return StaticCheck(name, path, fault, tuple(needs), bool(config.functions))
 

@@ -20,6 +20,7 @@ from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, finite, shown
+from pytest_lmeval.numbers import is_share
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
     Completion,
@@ -145,7 +146,7 @@ class HarnessTask(Task):
         details = {**details, DETAILS: {name: encoded(each) for name, each in values.items()}}
         if how:
             details["gate_value"] = how
-        metrics = {shown(name): float(each) for name, each in values.items() if _is_share(each)}
+        metrics = {shown(name): float(each) for name, each in values.items() if is_share(each)}
         return Score(value, details, prediction, metrics=metrics, unparsed=prediction == "[invalid]")
 
     def _answers(self, example: Example, responses: Sequence[Response]) -> tuple[list[Any], dict[str, Any]]:
@@ -205,7 +206,3 @@ class HarnessTask(Task):
 
 def _of_all_documents(*_: Any) -> float:
     raise ScoringError("a corpus metric has no value for a single document")
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and 0.0 <= value <= 1.0

@@ -15,6 +15,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import content_hash_of, scoring_hash_of
 from pytest_lmeval.interop.importers.lm_eval.folder import Sample
 from pytest_lmeval.leaderboard.groups import shown
+from pytest_lmeval.numbers import is_share
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult, LogProb
 
@@ -87,7 +88,7 @@ def _result(task: ImportedTask, samples: Sequence[Sample]) -> ExampleResult:
         score=score,
         threshold=threshold,
         details={**details, DETAILS: values, **({"gate_value": how} if how else {})},
-        metrics={shown(name): float(value) for name, value in values.items() if _is_share(value)},
+        metrics={shown(name): float(value) for name, value in values.items() if is_share(value)},
     )
 
 
@@ -117,7 +118,3 @@ def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: 
         except (SyntaxError, ValueError):
             pass
     return (target,)
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and 0.0 <= value <= 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json.encoder
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,14 +11,8 @@ def compact_encoder(
     *, allow_nan: bool = False, sort_keys: bool = False, default: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], str]:
     """Return a function that does what ``json.dumps`` does without blanks, for values that do not hold themselves."""
-    options = json.JSONEncoder(separators=(",", ":"), allow_nan=allow_nan, sort_keys=sort_keys, default=default)
-    # The module json makes an encoder in C anew for every value, which takes longer than to encode a small one.
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return options.encode
-    escaped = json.encoder.encode_basestring_ascii
-    encoded = make(None, options.default, escaped, None, ":", ",", sort_keys, options.skipkeys, allow_nan)
-    return lambda value: "".join(encoded(value, 0))
+    options = {"allow_nan": allow_nan, "sort_keys": sort_keys, "check_circular": False}
+    return json.JSONEncoder(separators=(",", ":"), default=default, **options).encode
 
 
 encode = compact_encoder()

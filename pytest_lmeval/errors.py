@@ -27,28 +27,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "AdapterDown",
-    "AdapterError",
-    "AdapterTimeout",
-    "BadTaskFile",
-    "BudgetSpent",
-    "LmevalError",
-    "RecordRefused",
-    "RequestRefused",
-    "SandboxError",
-    "ScoringError",
-    "TransientError",
-    "UnknownName",
-    "UsageError",
-    "did_you_mean",
-    "nearest",
-    "not_one_of",
-]
-
 INCOMPLETE = 3
 """The exit code of an incomplete run."""
-
 
 _LONGEST_DETAIL = 1000
 

@@ -13,8 +13,6 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
-
 _Methods = dict[str, Callable[..., Any] | None]
 
 
@@ -41,7 +39,7 @@ def _dataclass(**options: bool) -> Callable[[type], type]:
 
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass as dataclass
 else:
     dataclass = _dataclass
 

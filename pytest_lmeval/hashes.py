@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.compact_json import compact_encoder
-from pytest_lmeval.types import Generate, LogLikelihood, Message, Request
+from pytest_lmeval.types import Generate, LogLikelihood, Message, Request, values_or_text
 
 
 def request_hash(requests: Sequence[Request]) -> str:
@@ -78,7 +78,7 @@ def _asked_text(request: Request) -> list[Any]:
 
 def _message(message: Message) -> list[Any]:
     # The ids of calls are a server's own, and new in every run.
-    calls = [[call.name, call.arguments if call.values is None else call.values] for call in message.tool_calls]
+    calls = [[call.name, values_or_text(call)] for call in message.tool_calls]
     return [message.role, message.content, *([calls] if calls else [])]
 
 

@@ -6,8 +6,6 @@ import sys
 from importlib.machinery import PathFinder
 from typing import Any
 
-__all__ = ["find_first"]
-
 
 class _Own:
     """Finds the modules of this package, as Python itself would."""

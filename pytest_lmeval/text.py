@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
+from collections.abc import Callable
+
+OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+"""The beginning of the paths of this package's modules."""
 
 # What the machines that run CI jobs read as a command in what a job prints: ``::`` that begins a line, blanks before
 # it left aside, and ``##[``, ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to spell out.
@@ -120,6 +125,21 @@ def _line(line: str, keep: str) -> str:
 def _spelled_out(char: str) -> str:
     escaped = char.encode("unicode_escape").decode("ascii")
     return escaped if escaped != char else f"\\x{ord(char):02x}"
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type of an error and its text, if it has one."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
+    """Return ``file:line in function`` of the innermost frame, without files that ``skips``; empty without one."""
+    # Positions alone: lines and variables of a frame may hold secrets.
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    for code, line in reversed(frames):
+        if not skips(code.co_filename):
+            return f"{portable_path(code.co_filename)}:{line} in {code.co_name}"
+    return ""
 
 
 def portable_path(path: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_lmeval.functions.calls import Finding, match
-from pytest_lmeval.functions.trajectory import called, in_order, max_steps, never_called
+from pytest_lmeval.functions.calls import Finding, called, in_order, match, max_steps, never_called
 from pytest_lmeval.metrics.parts.call import Call
 
 __all__ = ["Call", "Finding", "called", "in_order", "match", "max_steps", "never_called"]

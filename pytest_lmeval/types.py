@@ -19,39 +19,6 @@ from pytest_lmeval.formatters import concatenation, joined
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import printable
 
-__all__ = [
-    "FAILED",
-    "NOTHING",
-    "NO_POLICY",
-    "RESULT_FIELDS",
-    "UNSCORED",
-    "WITHOUT_SCORE",
-    "Completion",
-    "Example",
-    "ExampleAnswer",
-    "ExampleOutcome",
-    "ExamplePolicy",
-    "ExampleQuestion",
-    "ExampleResult",
-    "Exchange",
-    "FewShot",
-    "Generate",
-    "Joined",
-    "LogLikelihood",
-    "LogProb",
-    "Message",
-    "Metric",
-    "MetricFunction",
-    "RecordError",
-    "Request",
-    "Response",
-    "Score",
-    "Status",
-    "ToolCall",
-    "Wish",
-    "read_as_own",
-]
-
 OVERALL = "overall"
 """What the score over all tasks is called; no task is."""
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
@@ -190,6 +157,12 @@ class ToolCall(NamedTuple):
         except (ValueError, RecursionError):
             return None
         return {} if found is None else found if isinstance(found, dict) else None
+
+
+def values_or_text(call: ToolCall) -> Any:
+    """Return the arguments of a call by name, or the model's text if it is no JSON object."""
+    values = call.values
+    return call.arguments if values is None else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +315,7 @@ class Completion:
             return _encode([each.response.output for each in self.exchanges])
         # A text that looks like the JSON of calls must not be read as that.
         if self.tool_calls or _calls_in(self.text) is not None:
-            calls = [{"name": call.name, "arguments": _values_or_text(call)} for call in self.tool_calls]
+            calls = [{"name": call.name, "arguments": values_or_text(call)} for call in self.tool_calls]
             return _encode_sorted({"text": self.text, "tool_calls": calls})
         return self.text
 
@@ -669,27 +642,15 @@ def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] 
         return None
     if found.keys() != {"text", "tool_calls"} or not isinstance(found["text"], str):
         return None
-    calls = found["tool_calls"]
-    if not isinstance(calls, list) or not all(isinstance(call, dict) and _is_call(call) for call in calls):
-        return None
-    # Nine letters and digits: some servers take no others.
-    return found["text"], tuple(
-        ToolCall(f"call{answer:03}{number:02}", call["name"], _text_of(call["arguments"]))
-        for number, call in enumerate(calls)
-    )
-
-
-def _is_call(call: Mapping[str, Any]) -> bool:
-    return call.keys() == {"name", "arguments"} and isinstance(call["name"], str)
-
-
-def _values_or_text(call: ToolCall) -> Any:
-    values = call.values
-    return call.arguments if values is None else values
-
-
-def _text_of(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else _encode_sorted(arguments)
+    calls: list[ToolCall] = []
+    for call in found["tool_calls"] if isinstance(found["tool_calls"], list) else [None]:
+        if not isinstance(call, dict) or call.keys() != {"name", "arguments"} or not isinstance(call["name"], str):
+            return None
+        given = call["arguments"]
+        # Nine letters and digits: some servers take no others.
+        id = f"call{answer:03}{len(calls):02}"
+        calls.append(ToolCall(id, call["name"], given if isinstance(given, str) else _encode_sorted(given)))
+    return found["text"], tuple(calls)
 
 
 _encode = compact_encoder()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +14,7 @@ from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, BudgetSpent, TransientError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.records.checked import checked
-from pytest_lmeval.text import portable_path
+from pytest_lmeval.text import OURS, error_text, raised_in
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
 Answer = Response | AdapterError | BudgetSpent
@@ -79,7 +77,9 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
     if kind is AdapterError and is_unreachable(error):
         kind = Unreachable
-    found = kind(f"adapter {adapter_name(adapter)} raised {_describe(error)}{_place(error)}{_hint(error)}")
+    place = raised_in(error, skips=lambda path: path.startswith(OURS))
+    where = f" ({place})" if place else ""
+    found = kind(f"adapter {adapter_name(adapter)} raised {error_text(error)}{where}{_hint(error)}")
     # As the exceptions of OpenAI's and similar clients have it.
     status = getattr(error, "status_code", None)
     found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
@@ -212,19 +212,4 @@ def _hint(error: BaseException) -> str:
     return "; generate is given a list of prompts, and returns a list of answers" if is_batch else ""
 
 
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _place(error: BaseException) -> str:
-    # Of the frames only where they are: their lines and variables may hold secrets.
-    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    foreign = [(code, line) for code, line in frames if not code.co_filename.startswith(_OURS)]
-    if not foreign:
-        return ""
-    code, line = foreign[-1]
-    return f" ({portable_path(code.co_filename)}:{line} in {code.co_name})"
-
-
 _REQUEST_TYPES = re.compile(r"\b(Generate|LogLikelihood)\b")
-_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")

@@ -19,25 +19,28 @@ from pytest_lmeval.asking.pacing import RateLimit, Waits
 from pytest_lmeval.asking.policy import AGAIN, OWN, SERVER, Policy, backoff_s, is_too_long
 from pytest_lmeval.asking.transport import Job, JobProgress
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, TransientError
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 
+@dataclass(slots=True, eq=False)
 class Asked:
     """A request that has a slot: ``task`` works on it, until it is late and another task goes on with it.
 
     ``sent`` is its part of the budget, None without one.
     """
 
-    __slots__ = ("attempts", "job", "number", "progress", "request", "sent", "task")
+    job: Job
+    number: int
+    progress: JobProgress
+    sent: Sent | None = None
+    attempts: int = 0
+    task: asyncio.Task[None] | None = None
 
-    def __init__(self, job: Job, number: int, progress: JobProgress, sent: Sent | None = None) -> None:
-        self.job = job
-        self.number = number
-        self.progress = progress
-        self.request = job.requests[number]
-        self.attempts = 0
-        self.sent = sent
-        self.task: asyncio.Task[None] | None = None
+    @property
+    def request(self) -> Request:
+        """The request itself."""
+        return self.job.requests[self.number]
 
 
 class Attempts:
@@ -102,7 +105,7 @@ class Attempts:
             if wait is None or is_too_long(wait) or asked.attempts > self._policy.retries:
                 return answer
             await self._sleep(backoff_s(asked.attempts - 1, wait or None), SERVER if wait else AGAIN)
-            if self._outage.ended or (asked.sent is not None and asked.sent.is_too_late):
+            if self._outage.ended or (asked.sent is not None and asked.sent.budget.is_passed):
                 return answer
             answer = None
 

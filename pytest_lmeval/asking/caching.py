@@ -56,10 +56,9 @@ class Cache:
         if not AdapterFacts.of(adapter).cacheable:
             return None
         identity = identity_of(adapter)
-        if identity.is_sure:
-            return CachedAnswers(self, adapter, identity)
-        self._left_out[adapter_name(adapter)] = None
-        return NoAnswers(self, adapter, identity) if self.settings.mode == "read-only" else None
+        if not identity.is_sure:
+            self._left_out[adapter_name(adapter)] = None
+        return CachedAnswers(self, adapter, identity) if identity.is_sure or self.settings.mode == "read-only" else None
 
     def take(self, kept: Kept) -> None:
         """Count an answer that is used."""
@@ -93,6 +92,7 @@ class CachedAnswers:
         self._cache = cache
         self._mode = cache.settings.mode
         self._name = adapter_name(adapter)
+        self._is_sure = identity.is_sure
         self._adapter = f"{identity.key} {cache.reading}".encode("utf-8", "backslashreplace")
         self._temperature = options_of(adapter).get("temperature", 0)
 
@@ -100,6 +100,11 @@ class CachedAnswers:
         """Return the answer to use; an AdapterError where none may be asked for; None where one is to be asked for."""
         if self._mode == "refresh" or (self._mode == "use" and self._is_sampled(request)):
             return None
+        if not self._is_sure:
+            self._cache.miss()
+            return AdapterError(
+                f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
+            )
         # What is read only may have been kept in either way.
         modes = ("sampled", "use") if self._mode == "read-only" else (self._mode,)
         kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
@@ -138,17 +143,6 @@ class CachedAnswers:
         if not isinstance(request, Generate):
             return False
         return bool(request.options.get("temperature", self._temperature) != 0)
-
-
-class NoAnswers(CachedAnswers):
-    """The empty cache of an adapter without an identity: every request is an error."""
-
-    def find(self, request: Request) -> Answer | None:
-        """Return the error that no model is asked."""
-        self._cache.miss()
-        return AdapterError(
-            f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
-        )
 
 
 def _whose(request: Request) -> str:

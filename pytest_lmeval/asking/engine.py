@@ -254,7 +254,7 @@ class Engine:
                 from pytest_lmeval.asking.rounds import Rounds
 
                 self._rounds = self._rounds or Rounds(self._sender.send, self._inbox)
-                self._rounds.start(job)
+                self._rounds.ask(job)
 
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):

@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from dataclasses import replace
+from typing import Any
 
 from pytest_lmeval.asking.policy import Policy, Wait
 from pytest_lmeval.asking.transport import Inbox, Job
@@ -34,6 +34,9 @@ class HelperProcess:
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self._surroundings = _surroundings()
+        self.jobs: dict[int, Job] = {}
+        self.received = time.monotonic()
+        self.wait: Wait | None = None
         answers, child_end = os.pipe()
         command = [sys.executable, "-c", _BOOT, str(child_end)]
         self.answers = os.fdopen(answers, "rb")
@@ -44,7 +47,9 @@ class HelperProcess:
             raise
         finally:
             os.close(child_end)
-        self._send(sys.path, modules)
+        assert self.process.stdin is not None
+        self.stdin = self.process.stdin
+        self.send(sys.path, modules)
 
     @property
     def is_fit(self) -> bool:
@@ -54,24 +59,24 @@ class HelperProcess:
     def begin(self, adapter: Any, policy: Policy) -> None:
         """Have it ask ``adapter``; jobs may follow."""
         # Exceptions that stop a run are the caller's; in the helper there is nothing for them to stop.
-        self._send(sys.path, (adapter, replace(policy, passthrough=())))
+        self.received = time.monotonic()
+        self.send(sys.path, (adapter, replace(policy, passthrough=())))
 
     def close(self) -> None:
         """Kill the process and close its pipes."""
         self.process.kill()
-        assert self.process.stdin is not None
         # What it has not read is still to be sent.
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
+            self.stdin.close()
         self.process.wait()
         self.answers.close()
 
-    def _send(self, *values: object) -> None:
-        assert self.process.stdin is not None
-        # Where it died just now, whoever reads from it learns so.
+    def send(self, *values: object) -> None:
+        """Send values, each as a message; if the process has just died, the thread that reads from it finds out."""
         with contextlib.suppress(OSError):
             for value in values:
-                _send(self.process.stdin, value)
+                self.stdin.write(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+                self.stdin.flush()
 
 
 class Spares:
@@ -116,16 +121,6 @@ def _surroundings() -> tuple[dict[str, str], str]:
         return variables, ""
 
 
-@dataclass(eq=False)
-class _Helper:
-    """One helper process, its unanswered jobs, and when its last message arrived."""
-
-    process: subprocess.Popen[bytes]
-    jobs: dict[int, Job] = field(default_factory=dict)
-    received: float = field(default_factory=time.monotonic)
-    wait: Wait | None = None
-
-
 class HostedTransport:
     """Sends jobs to a helper process that runs the event loop, and takes the answers from it.
 
@@ -141,7 +136,7 @@ class HostedTransport:
         self._inbox = inbox
         self._new_process = start
         self._numbers = 0
-        self._helper: _Helper | None = None
+        self._helper: HelperProcess | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Send jobs, all in one message; a helper that died is replaced."""
@@ -152,10 +147,7 @@ class HostedTransport:
             self._numbers += 1
             self._helper.jobs[self._numbers] = job
             numbered.append((self._numbers, job.requests))
-        assert self._helper.process.stdin is not None
-        # Where it died just now, the thread that reads from it answers what it owed.
-        with contextlib.suppress(OSError):
-            _send(self._helper.process.stdin, numbered)
+        self._helper.send(numbered)
 
     def is_stuck(self) -> bool:
         """Return whether the helper has unanswered jobs and has sent no message for too long."""
@@ -183,41 +175,29 @@ class HostedTransport:
         if self._helper is None:
             return
         process = self._helper.process
-        assert process.stdin is not None
         try:
-            process.stdin.close()
+            self._helper.stdin.close()
             process.wait(timeout=_GRACE_S)
         except (OSError, subprocess.TimeoutExpired):
             process.kill()
             process.wait()
 
-    def _start(self) -> _Helper:
-        begun = self._new_process()
-        helper = _Helper(begun.process)
-        begun.begin(self._adapter, self._policy)
-        reading = (helper, begun.answers)
-        threading.Thread(target=self._read, args=reading, name="lmeval-answers", daemon=True).start()
+    def _start(self) -> HelperProcess:
+        helper = self._new_process()
+        helper.begin(self._adapter, self._policy)
+        threading.Thread(target=self._read, args=(helper,), name="lmeval-answers", daemon=True).start()
         return helper
 
-    def _read(self, helper: _Helper, answers: IO[bytes]) -> None:
+    def _read(self, helper: HelperProcess) -> None:
         # Whatever goes wrong in here, what the helper owes has to be answered, or a run would wait for ever.
-        with answers, contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):
             while True:
-                arrived, helper.wait = pickle.load(answers)
+                arrived, helper.wait = pickle.load(helper.answers)
                 helper.received = time.monotonic()
                 for number, answer in arrived:
                     self._inbox.deliver(helper.jobs.pop(number), answer)
-        helper.process.kill()
-        status = helper.process.wait()
-        if helper.process.stdin is not None:
-            with contextlib.suppress(OSError):
-                helper.process.stdin.close()
-        error = AdapterError(f"the helper process that asks the model ended with status {status}")
+        helper.close()
+        error = AdapterError(f"the helper process that asks the model ended with status {helper.process.returncode}")
         for number in list(helper.jobs):
             job = helper.jobs.pop(number)
             self._inbox.deliver(job, [error] * len(job.requests))
-
-
-def _send(stream: IO[bytes], value: object) -> None:
-    stream.write(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
-    stream.flush()

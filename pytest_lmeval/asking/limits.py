@@ -19,6 +19,7 @@ from pytest_lmeval.errors import (
     RequestRefused,
     TransientError,
 )
+from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import Completion
@@ -124,24 +125,17 @@ class Budget:
         return answer
 
 
+@dataclass(slots=True, eq=False)
 class Sent:
     """Requests that were sent and are not paid for yet; they count as in flight until they are settled."""
 
-    __slots__ = ("_budget", "requests", "wake")
-
-    def __init__(self, budget: Budget, requests: int, wake: Callable[[], None]) -> None:
-        self._budget = budget
-        self.requests = requests
-        self.wake = wake
-
-    @property
-    def is_too_late(self) -> bool:
-        """Whether the limit was passed meanwhile, so that they should not be asked again."""
-        return self._budget.is_passed
+    budget: Budget
+    requests: int
+    wake: Callable[[], None]
 
     def settle(self, answers: Sequence[Answer] = ()) -> list[Answer]:
         """Count what came of them, which may be nothing, and return what :meth:`Budget.settle` does."""
-        return self._budget.settle(self, answers)
+        return self.budget.settle(self, answers)
 
 
 class Unreachable(AdapterError):

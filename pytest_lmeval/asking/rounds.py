@@ -188,15 +188,12 @@ class Rounds:
         self._thread: threading.Thread | None = None
         self._others: set[Engine] = set()
 
-    def start(self, job: Job) -> None:
-        """Ask the first round of ``job``; the job itself is answered after the last one."""
-        self._ask(job)
-
     def close(self) -> None:
         """Go on with nothing more."""
         self._arrived.put(None)
 
-    def _ask(self, job: Job) -> None:
+    def ask(self, job: Job) -> None:
+        """Ask the next round of ``job``; deliver its answers after the last one."""
         open_now = [talk for talk in job.talks if talk.is_open]
         if not open_now:
             answers = [talk.answer() for talk in job.talks]
@@ -234,4 +231,4 @@ class Rounds:
             answers += [AdapterError("the run ended before the answer")] * (len(talks) - len(answers))
             for talk, answer in zip(talks, answers, strict=True):
                 (talk.take if talk.aside is None else talk.take_aside)(answer)
-            self._ask(job)
+            self.ask(job)

@@ -32,23 +32,10 @@ _Result = TypeVar("_Result")
 _OF_TOOLS = ("name", "description", "parameters")
 
 
-class _Seat:
-    """Where a thread waits: for its turn, and then for what became of its request."""
+class _Seat(threading.Event):
+    """A thread that waits for the outcome of its request."""
 
-    __slots__ = ("_gate", "outcome")
-
-    def __init__(self) -> None:
-        self.outcome: Outcome | None = None
-        self._gate = threading.Lock()
-        self._gate.acquire()
-
-    def wake(self) -> None:
-        """Let the thread go on, once for each time that it waits."""
-        self._gate.release()
-
-    def wait(self, timeout_s: float) -> bool:
-        """Tell whether it was woken within that time."""
-        return self._gate.acquire(timeout=timeout_s)
+    outcome: Outcome | None = None
 
 
 class Asker:
@@ -237,7 +224,7 @@ class Asker:
         for one, outcome in zip(waiting, outcomes, strict=False):
             if isinstance(one, _Seat):
                 one.outcome = outcome
-                one.wake()
+                one.set()
             else:
                 self._arrived.append((one, outcome))
         # One message wakes the loop for all that arrives until it turns.

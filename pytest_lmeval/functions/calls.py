@@ -1,9 +1,14 @@
-"""The calls of tools that a model asked for in an example, and whether they are those that are expected."""
+"""Questions about what an example did: which tools it called, how often, in which order, and in how many steps.
+
+Each function takes ``lm.trace`` and returns a :class:`Finding`, which is true or false and says why. A call is what the
+model asked for in an answer to a request, and a step of the kind ``tool``: its name is the tool's, its input are the
+arguments. A step that carries out what the model asked for is one call with it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +17,11 @@ from pytest_lmeval.errors import UsageError, not_one_of
 from pytest_lmeval.functions.example import as_json
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.metrics.parts.call import Call
+from pytest_lmeval.numbers import is_count
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion
 
-_REQUEST = "request"
+_REQUEST, _CALL = "request", "tool"
 _MODES = ("strict", "unordered", "subset", "superset")
 _WIDEST = 60
 # An assert shows at most 240 characters of a value, and the middle is what it leaves out.
@@ -54,32 +60,101 @@ def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -
     """
     if mode not in _MODES:
         raise UsageError(f"match: mode: {not_one_of(mode, _MODES)}")
-    made = [_call("calls: expected lm.calls", each) for each in _listed("calls: expected lm.calls", calls)]
+    made = [_call("calls: expected lm.calls", each) for each in _sequence("calls: expected lm.calls", calls)]
     wanted = [
         Call((each, None))
         if isinstance(each, str)
         else _call("expected: expected (name, arguments) pairs or names", each)
-        for each in _listed("expected", expected)
+        for each in _sequence("expected", expected)
     ]
     if mode == "superset" and not wanted:
         raise UsageError("match: superset: expected at least one call; any calls are a superset of none")
     problem = _out_of_order(made, wanted) if mode == "strict" else _unpaired(made, wanted, mode)
     text = problem or f"{len(made)} call{'' if len(made) == 1 else 's'} as expected ({mode})"
-    return finding(not problem, text, made)
+    return _finding(not problem, text, made)
 
 
-def shown_call(call: Call) -> str:
+def called(
+    trace: Iterable[Step], name: str, *, times: int | None = None, arguments: Mapping[str, Any] | None = None
+) -> Finding:
+    """Find whether the tool ``name`` was called: at least once, or exactly ``times`` times.
+
+    With ``arguments`` only calls count that have these, each with this value, whatever others they have besides.
+    Raises UsageError for a name that is no text, ``times`` below 0, arguments that are no JSON object, and where it
+    depends on whether a step carries out what the model asked for with other arguments.
+    """
+    _check_names([name])
+    wanted = None if arguments is None else _wanted(arguments)
+    if times is not None and not is_count(times):
+        raise UsageError(f"called: times: expected a whole number from 0, got {times!r:.60}")
+    what = name if arguments is None else f"{name}({_shown_arguments(arguments)})"
+
+    def decide(calls: Sequence[Call]) -> Finding:
+        found = [call for call in calls if call.name == name and (wanted is None or _has(call, wanted))]
+        holds = len(found) == times if times is not None else bool(found)
+        but = "" if holds or times is None else f", not {_often(times)}"
+        text = f"{what} was called {_often(len(found))}{but}" if found else f"{what} was not called{but}"
+        return _finding(holds, text, calls)
+
+    return _agreed(trace, decide)
+
+
+def never_called(trace: Iterable[Step], *names: str) -> Finding:
+    """Find whether none of the tools ``names`` was called.
+
+    Raises UsageError without a name.
+    """
+    _check_names(names)
+    calls = _Calls(trace).as_one
+    found = [name for name in names if any(call.name == name for call in calls)]
+    text = f"{_joined(found)} {_was(found)} called" if found else f"{_joined(names)} {_was(names)} not called"
+    return _finding(not found, text, calls)
+
+
+def in_order(trace: Iterable[Step], *names: str) -> Finding:
+    """Find whether the tools ``names`` were called one after the other in this order, others between them allowed.
+
+    A name that is there twice needs two calls. Raises UsageError without a name, and where it depends on whether a step
+    carries out what the model asked for with other arguments.
+    """
+    _check_names(names)
+
+    def decide(calls: Sequence[Call]) -> Finding:
+        rest = iter(calls)
+        missed = next((place for place, name in enumerate(names) if not any(call.name == name for call in rest)), None)
+        if missed is None:
+            return _finding(True, f"{_joined(names)} {_was(names)} called in this order", calls)
+        after = f" after {names[missed - 1]}" if missed else ""
+        return _finding(False, f"{names[missed]} was not called{after}", calls)
+
+    return _agreed(trace, decide)
+
+
+def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
+    """Find whether there are at most ``limit`` steps, or steps of a kind, such as ``request`` or ``tool``.
+
+    Raises UsageError for a limit below 0.
+    """
+    if not is_count(limit):
+        raise UsageError(f"max_steps: expected a whole number from 0, got {limit!r:.60}")
+    steps = [step for step in trace if kind is None or step.kind == kind]
+    what = "step" if kind is None else f"{kind} step"
+    text = f"{len(steps)} {what}{'' if len(steps) == 1 else 's'}, at most {limit} wanted"
+    return Finding(len(steps) <= limit, _cut(f"{text}: {', '.join(step.name or step.kind for step in steps)}"))
+
+
+def _shown_call(call: Call) -> str:
     """Return a call as reasons have it: ``search("q": "tea")``."""
-    return f"{call.name}({shown_arguments(call.arguments)})"
+    return f"{call.name}({_shown_arguments(call.arguments)})"
 
 
-def finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
+def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
     """Return what was found, with all that was called as the end of its reason."""
-    shown = f"calls: {', '.join(map(shown_call, calls))}" if calls else "no tool was called"
-    return Finding(holds, cut_text(f"{text}; {shown}"))
+    shown = f"calls: {', '.join(map(_shown_call, calls))}" if calls else "no tool was called"
+    return Finding(holds, _cut(f"{text}; {shown}"))
 
 
-def shown_arguments(value: object) -> str:
+def _shown_arguments(value: object) -> str:
     """Return the arguments of a call as reasons have them, a text as it is; what is long is cut."""
     given = value if isinstance(value, str) else "" if value is None else json.dumps(as_json(value)[0])
     if isinstance(value, Mapping):
@@ -87,13 +162,13 @@ def shown_arguments(value: object) -> str:
     return given if len(given) <= _WIDEST else f"{given[:_WIDEST]}..."
 
 
-def cut_text(text: str) -> str:
+def _cut(text: str) -> str:
     """Return what an assert shows of ``text``."""
     shown = printable(text, keep="")
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
 
 
-def _listed(wanted: str, given: Any) -> list[Any]:
+def _sequence(wanted: str, given: Any) -> list[Any]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise UsageError(f"match: {wanted}, got {given!r:.80}")
     return [*given]
@@ -135,4 +210,113 @@ def _fits(made: Call, wanted: Call) -> bool:
 
 
 def _shown(calls: Sequence[Call]) -> str:
-    return ", ".join(call.name if call[1] is None else shown_call(call) for call in calls)
+    return ", ".join(call.name if call[1] is None else _shown_call(call) for call in calls)
+
+
+class _Calls:
+    """The calls in a trace, each once, though the model asked for it and the application recorded a step of it.
+
+    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of what the model asked for and
+    a later step with other arguments. ``as_one`` takes them for one call each, ``apart`` for two.
+    """
+
+    def __init__(self, trace: Iterable[Step]) -> None:
+        found = [call for step in trace for call in _calls_of(step)]
+        self._calls = [call for call, _ in found]
+        self._steps = [number for number, (_, is_asked) in enumerate(found) if not is_asked]
+        self._asked: dict[str, list[int]] = {}
+        for number, (call, is_asked) in enumerate(found):
+            if is_asked:
+                self._asked.setdefault(call.name, []).append(number)
+        # From a step to what it carries out.
+        self._pairs: dict[int, int] = {}
+        self._pair(_is_same)
+        # Arguments that the application has filled in, and a step that does not tell its arguments.
+        self._pair(_is_within)
+        certain = dict(self._pairs)
+        self._pair(lambda asked, step: True)
+        in_doubt = sorted(self._pairs.keys() - certain)
+        self.doubtful = [(self._calls[self._pairs[step]], self._calls[step]) for step in in_doubt]
+        self.as_one = self._each_once(self._pairs)
+        self.apart = self._each_once(certain)
+
+    def _pair(self, fits: Callable[[Call, Call], bool]) -> None:
+        for number in self._steps:
+            step = self._calls[number]
+            left = self._asked.get(step.name, [])
+            asked = (each for each in left if each < number and fits(self._calls[each], step))
+            if number not in self._pairs and (found := next(asked, None)) is not None:
+                self._pairs[number] = found
+                left.remove(found)
+
+    def _each_once(self, pairs: Mapping[int, int]) -> list[Call]:
+        carried_out = set(pairs.values())
+        kept = [(number, call) for number, call in enumerate(self._calls) if number not in carried_out]
+        # A step that does not tell its arguments has those of what it carries out.
+        return [
+            self._calls[pairs[number]] if number in pairs and call.values is None else call for number, call in kept
+        ]
+
+
+def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
+    """Yield the calls of a step, and whether the model asked for them; else it is the application that called."""
+    if step.kind == _CALL:
+        # An empty text is a step without known arguments.
+        yield Call((step.name, None if step.input == "" else step.input)), False
+    yield from ((call, True) for call in asked_in(step))
+
+
+def _is_same(asked: Call, step: Call) -> bool:
+    one, other = asked.values, step.values
+    return asked.arguments == step.arguments if one is None or other is None else json_equal(one, other)
+
+
+def _is_within(asked: Call, step: Call) -> bool:
+    one, other = asked.values, step.values
+    return other is None or (one is not None and _has(step, one))
+
+
+def _agreed(trace: Iterable[Step], decide: Callable[[Sequence[Call]], Finding]) -> Finding:
+    calls = _Calls(trace)
+    found = decide(calls.as_one)
+    if calls.doubtful and bool(decide(calls.apart)) != bool(found):
+        asked, step = calls.doubtful[0]
+        raise UsageError(
+            f"the model asked for {_shown_call(asked)}, and a step says {_shown_call(step)}: one call or two?"
+            " Record the step with the arguments that the model gave, or under another name; or ask of the steps alone:"
+            " [step for step in lm.trace if step.kind == 'tool']"
+        )
+    return found
+
+
+def _check_names(names: Sequence[object]) -> None:
+    if not names:
+        raise UsageError("expected the name of a tool")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"expected the name of a tool, each as an argument of its own, got {name!r:.60}")
+
+
+def _wanted(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    # As the steps keep theirs: a tuple has become a list.
+    wanted = as_json(dict(arguments))[0] if isinstance(arguments, Mapping) else None
+    if not isinstance(wanted, Mapping):
+        raise UsageError(f"called: arguments: expected names and JSON values, got {arguments!r:.80}")
+    return wanted
+
+
+def _has(call: Call, wanted: Mapping[str, Any]) -> bool:
+    given = call.values
+    return given is not None and all(name in given and json_equal(given[name], value) for name, value in wanted.items())
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _was(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
+
+
+def _often(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_lmeval.errors import BadTaskFile
 from pytest_lmeval.formats.files import files_below
-from pytest_lmeval.functions.declare import NO_YIELD, EvalFunction, rows_of
+from pytest_lmeval.functions.declare import NO_YIELD, EvalFunction, rows_of, task_name
 from pytest_lmeval.functions.source import functions_in
 from pytest_lmeval.task import name_fault
 from pytest_lmeval.text import portable_path
@@ -114,7 +114,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
     task, data = known.get("name"), known.get("data")
     name = task if isinstance(task, str) else ""
     if "name" not in given and not call.args:
-        name = function.rpartition(".")[2].removeprefix("test_") or function
+        name = task_name(function.rpartition(".")[2])
     rows = None
     if data is not None:
         try:

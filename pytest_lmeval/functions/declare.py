@@ -32,6 +32,7 @@ _MARK = "__lm_eval__"
 _LISTS = (".json", ".yaml", ".yml")
 _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
+_SCORE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 NO_YIELD = "take the yield out, and write what comes after it into a fixture or a try/finally"
 
@@ -103,7 +104,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
     """
     if name is None:
         given = {key: value for key, value in locals().items() if key != "name"}
-        return lambda function: eval_task(default_name(function), **given)(function)
+        return lambda function: eval_task(task_name(getattr(function, "__name__", "test")), **given)(function)
     _check_text("name", name)
     if isinstance(data, Iterable) and not isinstance(data, str | Sequence | Mapping) and not callable(data):
         data = ReadOnce(data)
@@ -111,9 +112,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
         _check_text("score", score)
     scores: Mapping[str, Mapping[str, float]] = {}
     if isinstance(threshold, Mapping) or isinstance(min_score, Mapping):
-        from pytest_lmeval.functions.named import by_name
-
-        threshold, min_score, scores = by_name(name, score, threshold, min_score)
+        threshold, min_score, scores = _by_name(name, score, threshold, min_score)
     _check_numbers(name, {"threshold": threshold, "min_score": min_score}, timeout)
     if repeats is not None or passes is not None:
         own = {"repeats": repeats, "passes": passes}
@@ -152,10 +151,9 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
     return mark
 
 
-def default_name(function: object) -> str:
-    """Return the name of a task that is given none: that of its function, without ``test_``."""
-    name = str(getattr(function, "__name__", "") or "test")
-    return name.removeprefix("test_") or name
+def task_name(function: str) -> str:
+    """Return the default name of the task of a function: its name without ``test_``."""
+    return function.removeprefix("test_") or function
 
 
 class ReadOnce:
@@ -202,10 +200,45 @@ def _check_metadata(name: str, metadata: Mapping[str, Any]) -> None:
 
 def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | None) -> None:
     for what, share in shares.items():
-        if share is not None and not (is_number(share) and 0 <= share <= 1):
+        if share is not None and not _is_share(share):
             raise UsageError(f"eval_task({name!r}): {what}: expected a number from 0 to 1, got {share!r}")
     if timeout is not None and not (timeout == math.inf or (is_number(timeout) and timeout > 0)):
         raise UsageError(f"eval_task({name!r}): timeout: expected seconds above 0, got {timeout!r}")
+
+
+def _by_name(
+    task: str, decisive: str | None, threshold: Any, min_score: Any
+) -> tuple[Any, Any, Mapping[str, Mapping[str, float]]]:
+    """Return what two numbers or mappings say; raise UsageError for a mapping that is empty, and for a faulty name.
+
+    ``decisive`` is the name of the score that decides, if it is known.
+    """
+    given = {"threshold": threshold, "min_score": min_score}
+    scores: dict[str, dict[str, float]] = {}
+    for kind, numbers in given.items():
+        if isinstance(numbers, Mapping):
+            for name, number in _checked_names(task, kind, numbers).items():
+                scores.setdefault(name, {})[kind] = number
+            given[kind] = numbers.get(decisive)
+    return given["threshold"], given["min_score"], scores
+
+
+def _checked_names(task: str, kind: str, numbers: Mapping[Any, Any]) -> Mapping[str, float]:
+    if not numbers:
+        raise UsageError(f"eval_task({task!r}): {kind}: expected a number from 0 to 1, or names with such numbers")
+    for name, number in numbers.items():
+        if not (isinstance(name, str) and _SCORE_NAME.fullmatch(name)):
+            what = "expected the name of a score, of letters, digits, - and _"
+            raise UsageError(f"eval_task({task!r}): {kind}: {what}, got {name!r:.60}")
+        if not _is_share(number):
+            raise UsageError(
+                f"eval_task({task!r}): {kind}[{name!r}]: expected a number from 0 to 1, got {number!r:.60}"
+            )
+    return numbers
+
+
+def _is_share(number: object) -> bool:
+    return is_number(number) and 0 <= number <= 1
 
 
 def _check_function(name: str, function: Any, *, has_data: bool, threads: bool | None) -> None:

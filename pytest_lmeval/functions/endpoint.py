@@ -13,10 +13,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.errors import AdapterError, LmevalError, RequestRefused, ScoringError
-from pytest_lmeval.functions.clients.body import ClientRequest, Talks, refused
+from pytest_lmeval.errors import LmevalError, RequestRefused, ScoringError
+from pytest_lmeval.functions.clients.body import Talks, refused
 from pytest_lmeval.functions.clients.paths import ForwardPaths
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
@@ -25,9 +25,8 @@ from pytest_lmeval.text import printable
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from pytest_lmeval.functions.clients.forwarding import Forwarded
+    from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.clients.interfaces import Interface
-    from pytest_lmeval.types import Completion
 
 _CONFLICT = 409
 _GONE = 410
@@ -43,31 +42,11 @@ _HOW = (
 )
 
 
-class Answers(Protocol):
-    """What the requests of an example are handed to."""
-
-    @property
-    def takes_messages(self) -> bool:
-        """Whether clients may speak Anthropic's interface."""
-
-    async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; raise LmevalError without one."""
-
-    async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
-        """Return the reply of the adapter's server; raise LmevalError without one."""
-
-    def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
-        """Note a request that was refused, ``what`` being its method and path."""
-
-    def of_kept_client(self, owner: str) -> Answers:
-        """Return the same for requests of a client that the application keeps from the example ``owner``."""
-
-
 class _Example(NamedTuple):
     """An example that requests may belong to, what they are handed to, and what it has talked of."""
 
     state: ExampleState
-    answers: Answers
+    answers: Clients
     talks: Talks
 
 
@@ -115,7 +94,7 @@ class Endpoint:
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
                 self._loop.submit(_stop(self.server)).result(_PATIENCE_S)
 
-    def register(self, state: ExampleState, answers: Answers, *, has_turn: bool = False) -> str:
+    def register(self, state: ExampleState, answers: Clients, *, has_turn: bool = False) -> str:
         """Return a new token, for an example whose requests are handed to ``answers``.
 
         One that ``has_turn`` has its token in the environment: requests of kept clients are its own, until it ends.

@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import json
 import math
-import os
 import sys
 import threading
 import time
@@ -18,20 +17,18 @@ from contextvars import ContextVar
 from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError, ScoringError, UsageError
 from pytest_lmeval.functions.steps import Step, usage_of
 from pytest_lmeval.hashes import request_hash
-from pytest_lmeval.text import portable_path
+from pytest_lmeval.text import OURS, portable_path
 from pytest_lmeval.types import Completion, Generate, Message
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
 LARGEST = 1 << 20
 """The most characters that a step holds."""
-OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-"""The beginning of the paths of this package's modules."""
 
 
 class Watcher(Protocol):
@@ -142,20 +139,20 @@ class ExampleState:
         """Record a score; raise ScoringError for an invalid value, or a second value under the same name."""
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
-            self._refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
+            self.refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
         number = _number(value)
         if not math.isfinite(number) or not 0.0 <= number <= 1.0:
-            self._refuse(f"lm.score({name!r}): expected a bool or a number from 0 to 1, got {value!r:.60}")
+            self.refuse(f"lm.score({name!r}): expected a bool or a number from 0 to 1, got {value!r:.60}")
         if why != "":
             self._explain(str(name), why)
         with self._lock:
             before = self.scores.setdefault(str(name), number)
         if before != number:
-            self._refuse(f"lm.score({name!r}) is {number:g}, and was {before:g} before; a name has one score")
+            self.refuse(f"lm.score({name!r}) is {number:g}, and was {before:g} before; a name has one score")
 
     def _explain(self, name: str, why: object) -> None:
         if not isinstance(why, str):
-            self._refuse(f"lm.score({name!r}): why: expected a text, got {why!r:.60}")
+            self.refuse(f"lm.score({name!r}): why: expected a text, got {why!r:.60}")
         self.reasons[name] = self._small(why, f"lm.score({name!r:.60})")
 
     def note(self, name: str, value: object) -> None:
@@ -190,7 +187,7 @@ class ExampleState:
         what = f"lm.step({kind!r:.60}, {name!r:.60})"
         self.check_is_running(what)
         if not (isinstance(kind, str) and kind and isinstance(name, str)):
-            self._refuse(f"{what}: expected a kind and a name, both text")
+            self.refuse(f"{what}: expected a kind and a name, both text")
         step = Step(kind, name, self._small(input, what), self._small(output, what), self.now_ms)
         self.steps.append(step)
         return step
@@ -221,7 +218,8 @@ class ExampleState:
                 return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {fix}"
         return self.unanswered
 
-    def _refuse(self, message: str) -> None:
+    def refuse(self, message: str) -> NoReturn:
+        """Make the example an error; raise it as ScoringError at the caller's place."""
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
         raise error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.asker import Asker, Asking, answered
 from pytest_lmeval.functions.example import ExampleState, open_step, place
+from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.judging import question as judged
 from pytest_lmeval.judging.graded import about
 from pytest_lmeval.judging.prompt import judge_prompt
@@ -17,9 +18,6 @@ from pytest_lmeval.judging.rubric import Rubric
 from pytest_lmeval.judging.verdicts import one_of, one_of_with_reason
 from pytest_lmeval.leaderboard.explained import RUBRIC_HEAD
 from pytest_lmeval.types import Generate, Message
-
-if TYPE_CHECKING:
-    from pytest_lmeval.functions.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +109,7 @@ def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], I
 
 def _consult(state: ExampleState, judge: Asker, inquiry: Inquiry) -> Asking[Any]:
     question = inquiry.of(partial(Generate, task=state.task, id=state.id, repeat=state.repeat))
-    talk, steps = judged.dialogue(question), []
-    try:
-        messages = next(talk)
-        while True:
-            state.check_is_running(inquiry.method)
-            request = question.request(messages)
-            steps.append(open_judged(state, "judge", judge, request))
-            answer = yield from answered(state, steps[-1], judge, request)
-            messages = talk.send(answer.text)
-    except StopIteration as end:
-        found, unread = end.value
+    found, unread, steps = yield from dialogue(state, "judge", inquiry.method, judge, question)
     if unread:
         raise ScoringError(f"{inquiry.method}: {unread}")
     if inquiry.shown is not None:
@@ -129,8 +117,19 @@ def _consult(state: ExampleState, judge: Asker, inquiry: Inquiry) -> Asking[Any]
     return inquiry.result(found)
 
 
-def open_judged(state: ExampleState, kind: str, asker: Asker, request: Generate) -> Step:
-    """Return a new step for a request to another model than the one under test."""
-    step = open_step(state, kind, asker.name, request)
-    step.adapter_key = asker.key
-    return step
+def dialogue(
+    state: ExampleState, kind: str, method: str, asker: Asker, question: judged.Question
+) -> Asking[tuple[Any, str, list[Step]]]:
+    """Ask a question, again if the reply cannot be read; return what was read, a fault if it cannot be, and steps."""
+    talk, steps = judged.dialogue(question), list[Step]()
+    try:
+        messages = next(talk)
+        while True:
+            state.check_is_running(method)
+            request = question.request(messages)
+            steps.append(open_step(state, kind, asker.name, request))
+            steps[-1].adapter_key = asker.key
+            answer = yield from answered(state, steps[-1], asker, request)
+            messages = talk.send(answer.text)
+    except StopIteration as end:
+        return *end.value, steps

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, fields_of, messages_of
-from pytest_lmeval.functions.example import ExampleState, open_request, place
-from pytest_lmeval.functions.traced import Traced
+from pytest_lmeval.functions.example import ExampleState, as_json, cut, open_request, place
+from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
+    from pytest_lmeval.functions.calls import Finding
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
     from pytest_lmeval.functions.user import BlockingUser, User
+    from pytest_lmeval.metrics.parts.call import Call
 
 _YES_NO = ("yes", "no")
 _Given = ParamSpec("_Given")
@@ -47,7 +49,7 @@ class Services:
         return Clients(self.model, self.endpoint())
 
 
-class LmBase(Traced):
+class LmBase:
     """What an eval function records, whether it awaits or blocks."""
 
     def __init__(self, services: Services | None) -> None:
@@ -92,6 +94,42 @@ class LmBase(Traced):
         mapping or a sequence, is kept in the same way.
         """
         self._running.give(value)
+
+    def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
+        """Add a step to the example's trace, such as the call of a tool: ``step("tool", "search", {"q": q}, hits)``."""
+        return self._running.step(kind, name, input, output)
+
+    @contextmanager
+    def span(self, name: str, kind: str = "span") -> Iterator[Step]:
+        """Add a step that lasts as long as the ``with`` block; its ``output`` may be set within."""
+        state = self._running
+        step = state.step(kind, name, None, None)
+        try:
+            yield step
+        except BaseException as error:
+            step.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            step.ms = state.now_ms - step.start_ms
+            step.output = cut(as_json(step.output)[0])
+
+    @property
+    def trace(self) -> tuple[Step, ...]:
+        """The steps of the example so far, in the order in which they began."""
+        return tuple(self._running.steps)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls of tools that the model asked for so far, in order, each a pair of name and arguments."""
+        from pytest_lmeval.functions.calls import asked_in
+
+        return [call for step in self.trace for call in asked_in(step)]
+
+    def called(self, name: str, *, times: int | None = None, arguments: Mapping[str, Any] | None = None) -> Finding:
+        """Find whether a tool was called; see :func:`~pytest_lmeval.trajectory.called`."""
+        from pytest_lmeval.functions.calls import called
+
+        return called(self.trace, name, times=times, arguments=arguments)
 
     @contextmanager
     def may_fail(self) -> Iterator[None]:
@@ -276,7 +314,7 @@ class Lm(LmBase):
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
 
-        return User(self._running, self._services.user, Persona(persona, goal, max_turns), self._awaited)
+        return User(self, Persona(persona, goal, max_turns))
 
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
         self._running.keep(made)
@@ -306,7 +344,7 @@ class BlockingLm(LmBase):
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import BlockingUser
 
-        return BlockingUser(self._running, self._services.user, Persona(persona, goal, max_turns), self._waited)
+        return BlockingUser(self, Persona(persona, goal, max_turns))
 
     def _waited(self, work: Asking[_Result]) -> _Result:
         try:

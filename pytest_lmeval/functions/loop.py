@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from pytest_lmeval.functions.example import CURRENT, OURS, ExampleState
+from pytest_lmeval.functions.example import CURRENT, ExampleState
 from pytest_lmeval.functions.lost import watch_tasks
-from pytest_lmeval.text import portable_path
+from pytest_lmeval.text import OURS, portable_path
 
 _BEAT_S = 0.5
 _GRACE_S = 2.0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import traceback
 from collections.abc import Callable, Collection
 from typing import Any
 
 from pytest_lmeval.functions.example import CURRENT, ExampleState
-from pytest_lmeval.text import portable_path
+from pytest_lmeval.text import error_text, raised_in
 
 _LONGEST_REASON = 4000
 
@@ -74,13 +73,9 @@ def describe(error: BaseException) -> str:
     """Return an exception in one line, with the place in the project's code where it was raised."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [(code, line) for code, line in frames if "site-packages" not in code.co_filename]
-    if not own:
-        return shown[:_LONGEST_REASON]
-    code, line = own[-1]
-    return f"{shown[:_LONGEST_REASON]} ({portable_path(code.co_filename)}:{line} in {code.co_name})"
+    shown = error_text(error)[:_LONGEST_REASON]
+    place = raised_in(error, skips=lambda path: "site-packages" in path)
+    return f"{shown} ({place})" if place else shown
 
 
 def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> asyncio.Task[Any]:

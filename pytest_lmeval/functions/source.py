@@ -29,11 +29,7 @@ class FunctionHashes:
     """The hashes of a file's functions."""
 
     def __init__(self, data: bytes) -> None:
-        try:
-            tree: ast.Module | None = ast.parse(data)
-        except (SyntaxError, ValueError):  # of something that rewrites files on import
-            tree = None
-        self._nodes = {} if tree is None else dict(functions_in(tree))
+        self._nodes = _parsed(data)
         # Few files have such a call.
         self.may_talk = b".user(" in data
 
@@ -53,6 +49,13 @@ class FunctionHashes:
     def node(self, name: str) -> Node | None:
         """Return the tree of a function by its qualified name; None where it is not in the file."""
         return self._nodes.get(name)
+
+
+def _parsed(data: bytes) -> dict[str, Node]:
+    try:
+        return dict(functions_in(ast.parse(data)))
+    except (SyntaxError, ValueError, RecursionError):  # such as the source of a language that an import hook rewrites
+        return {}
 
 
 def functions_in(tree: Node, prefix: str = "") -> Iterator[tuple[str, _Function]]:
@@ -122,12 +125,9 @@ class TestSources:
     def _nodes_in(self, path: str) -> Mapping[str, Node]:
         if path not in self._files:
             try:
-                with open(path, "rb") as file:
-                    tree = ast.parse(file.read())
-            except (OSError, SyntaxError, ValueError, RecursionError):
+                self._files[path] = _parsed(Path(path).read_bytes())
+            except OSError:
                 self._files[path] = {}
-            else:
-                self._files[path] = dict(functions_in(tree))
         return self._files[path]
 
 

@@ -17,7 +17,7 @@ from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
-from pytest_lmeval.types import Example, ExampleAnswer, ExampleOutcome, ExampleResult, Request, Response, Score
+from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
 
 _LONGEST_REASON = 4000
 _INSTALLED = ("site-packages", "dist-packages")
@@ -143,30 +143,19 @@ def result_of(
     details[FUNCTION] = {"name": function, "sha256": task.code.get(function, "")}
     steps = outcomes[0].state.steps if len(outcomes) == 1 else [step for one in outcomes for step in one.state.steps]
     waits, cached = _waits(steps)
-    known, came = result.answer, result.outcome
-    # Not by `replace`, which takes several times as long. What a response would have said is empty.
-    answer = ExampleAnswer(
-        adapter=known.adapter,
-        adapter_key=known.adapter_key,
-        exchanges=known.exchanges,
-        ttft_ms=known.ttft_ms,
-        served_by=known.served_by,
+    return replace(
+        result,
+        # A response would have these.
+        outputs=(),
+        predictions=(),
+        thoughts=(),
+        cut_off=False,
         usage=total_usage(steps),
         latency_ms=round(sum(waits) / len(waits), 3) if len(waits) > 1 else waits[0] if waits else None,
         request_ms=tuple(waits) if len(waits) > 1 else (),
         cached=cached,
-    )
-    outcome = ExampleOutcome(
-        status=came.status,
-        score=came.score,
-        threshold=came.threshold,
-        unparsed=came.unparsed,
-        error=came.error,
         details=details,
-        metrics=came.metrics,
-        quarantine=came.quarantine,
     )
-    return ExampleResult(question=result.question, answer=answer, outcome=outcome)
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.persona import DONE, MAX_TURNS, NO_USER, Persona
-from pytest_lmeval.functions.asker import Asker, Asking, answered
-from pytest_lmeval.functions.example import ExampleState, place
-from pytest_lmeval.functions.judging import open_judged
+from pytest_lmeval.functions.asker import Asking
+from pytest_lmeval.functions.judging import dialogue
 from pytest_lmeval.judging import question as judged
 from pytest_lmeval.types import Generate
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase
 
 _NO_REPLY = "the body of the loop called no user.reply(...) for what the user said"
 
@@ -20,10 +21,11 @@ _NO_REPLY = "the body of the loop called no user.reply(...) for what the user sa
 class _SimulatedUser:
     """What the user said and was answered; ``ended`` is ``done`` or ``max_turns`` once the conversation has ended."""
 
-    def __init__(self, state: ExampleState, asker: Asker | None, persona: Persona) -> None:
+    def __init__(self, lm: LmBase, persona: Persona) -> None:
         self.ended = ""
-        self._state = state
-        self._asker = asker
+        self._lm = lm
+        self._state = state = lm._running
+        self._asker = lm._services.user
         self._persona = persona
         self._talk: list[tuple[str, str]] = []
         self._last: str | None = None
@@ -31,17 +33,17 @@ class _SimulatedUser:
         try:
             persona.check()
         except RecordRefused as refused:
-            self._refuse(f"lm.user: {refused.field}: {refused.detail}")
-        if asker is None:
-            self._refuse(f"lm.user: {NO_USER}")
+            self._state.refuse(f"lm.user: {refused.field}: {refused.detail}")
+        if self._asker is None:
+            self._state.refuse(f"lm.user: {NO_USER}")
 
     def reply(self, text: str) -> None:
         """Say what the application answered to what the user said: once for each."""
         self._state.check_is_running("user.reply(...)")
         if not isinstance(text, str):
-            self._refuse(f"user.reply: expected what the application answered, a text, got {text!r:.80}")
+            self._state.refuse(f"user.reply: expected what the application answered, a text, got {text!r:.80}")
         if self._last is None or self.ended:
-            self._refuse("user.reply: the user waits for no answer: it is called once for each message of its")
+            self._state.refuse("user.reply: the user waits for no answer: it is called once for each message of its")
         self._talk.append((self._last, str(text)))
         self._last, self._state.unanswered = None, ""
 
@@ -60,7 +62,7 @@ class _SimulatedUser:
         if self.ended:
             return None
         if self._last is not None:
-            self._refuse(_NO_REPLY)
+            self._state.refuse(_NO_REPLY)
         if len(self._talk) == self._persona.max_turns:
             self.ended = MAX_TURNS
             return None
@@ -77,40 +79,17 @@ class _SimulatedUser:
         assert asker is not None
         request = partial(Generate, task=state.task, id=state.id, repeat=state.repeat)
         question = self._persona.question("lm.user", self._talk, request)
-        talk = judged.dialogue(question)
-        try:
-            messages = next(talk)
-            while True:
-                state.check_is_running("lm.user")
-                asked = question.request(messages)
-                step = open_judged(state, "user", asker, asked)
-                answer = yield from answered(state, step, asker, asked)
-                messages = talk.send(answer.text)
-        except StopIteration as end:
-            found, unread = end.value
+        found, unread, _ = yield from dialogue(state, "user", "lm.user", asker, question)
         if unread:
-            self._refuse(f"lm.user: {unread.replace(judged.UNREAD, 'the reply of the user is no', 1)}")
+            self._state.refuse(f"lm.user: {unread.replace(judged.UNREAD, 'the reply of the user is no', 1)}")
         said: tuple[str, bool] = found
         return said
-
-    def _refuse(self, message: str) -> NoReturn:
-        error = ScoringError(f"{place()}: {message}")
-        self._state.fail(error)
-        raise error
 
 
 class User(_SimulatedUser):
     """The user of an ``async def`` function: ``async for said in user``."""
 
-    def __init__(
-        self,
-        state: ExampleState,
-        asker: Asker | None,
-        persona: Persona,
-        awaited: Callable[[object, Asking[str | None]], Coroutine[Any, Any, str | None]],
-    ) -> None:
-        super().__init__(state, asker, persona)
-        self._awaited = awaited
+    _lm: Lm
 
     def __iter__(self) -> NoReturn:
         raise TypeError("lm.user in an async def function: write async for said in user")
@@ -119,7 +98,7 @@ class User(_SimulatedUser):
         return self
 
     async def __anext__(self) -> str:
-        said = await self._awaited(None, self._next())
+        said = await self._lm._awaited(None, self._next())
         if said is None:
             raise StopAsyncIteration
         return said
@@ -128,21 +107,13 @@ class User(_SimulatedUser):
 class BlockingUser(_SimulatedUser):
     """The user of a ``def`` function: ``for said in user``."""
 
-    def __init__(
-        self,
-        state: ExampleState,
-        asker: Asker | None,
-        persona: Persona,
-        waited: Callable[[Asking[str | None]], str | None],
-    ) -> None:
-        super().__init__(state, asker, persona)
-        self._waited = waited
+    _lm: BlockingLm
 
     def __iter__(self) -> BlockingUser:
         return self
 
     def __next__(self) -> str:
-        said = self._waited(self._next())
+        said = self._lm._waited(self._next())
         if said is None:
             raise StopIteration
         return said

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_lmeval.errors import LmevalError, RecordRefused, ScoringError
-from pytest_lmeval.text import portable_path
+from pytest_lmeval.text import OURS, error_text, portable_path, raised_in
 
 _Result = TypeVar("_Result")
-_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
 def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -45,19 +43,8 @@ def described(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         column = f", column {error.offset}" if error.offset else ""
         return f"{type(error).__name__}: {error.msg} ({portable_path(error.filename)}:{error.lineno}{column})"
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    place = _place(error)
-    return f"{text} ({place})" if place else text
-
-
-def _place(error: BaseException) -> str:
-    """Return ``file:line in function`` of the innermost frame that is not this package's, or ``""``."""
-    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    foreign = [(code, line) for code, line in frames if not code.co_filename.startswith((_OURS, "<frozen "))]
-    if not foreign:
-        return ""
-    code, line = foreign[-1]
-    return f"{portable_path(code.co_filename)}:{line} in {code.co_name}"
+    place = raised_in(error, skips=lambda path: path.startswith((OURS, "<frozen ")))
+    return f"{error_text(error)} ({place})" if place else error_text(error)
 
 
 def line_in(error: BaseException, path: Path) -> int:

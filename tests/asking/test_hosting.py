@@ -233,7 +233,7 @@ def test_a_helper_that_dies_before_its_first_message_can_be_closed(monkeypatch: 
         spares = Spares([[]])
     (begun,) = spares._left
     begun.process.wait()
-    begun._send("more than it will read")
+    begun.send("more than it will read")
 
     (taken := spares.take()).close()
 

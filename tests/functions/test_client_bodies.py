@@ -108,7 +108,7 @@ def _with(value: Any, place: tuple[Any, ...], junk: Any) -> Any:
 
 OWNERS = {
     **dict.fromkeys(("json.loads(", "model_validate(", "validation_faults("), "models.py"),
-    **dict.fromkeys(("web.StreamResponse(", ".prepare("), "events.py"),
+    **dict.fromkeys(("web.StreamResponse(", ".prepare("), "interfaces.py"),
     "x-should-retry": "chat_reply.py",
 }
 

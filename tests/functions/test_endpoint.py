@@ -57,7 +57,7 @@ def endpoint() -> Iterator[Endpoint]:
     loop.close()
 
 
-def send(endpoint: Endpoint, heard: Heard, path: str = "chat/completions", method: str = "POST", **body: Any) -> Any:
+def send(endpoint: Endpoint, heard: Any, path: str = "chat/completions", method: str = "POST", **body: Any) -> Any:
     """Send a request of an example's; return status, body and whether it may be sent again."""
     token = endpoint.register(ExampleState("t", "a", 0, lambda state, said: None), heard)
     connection = http.client.HTTPConnection(endpoint.address or endpoint.root.removeprefix("http://"), timeout=60)
@@ -179,9 +179,8 @@ def test_as_many_ended_examples_are_known_as_are_kept(endpoint: Endpoint, monkey
     monkeypatch.setattr("pytest_lmeval.functions.endpoint._MOST_ENDED", 2)
     # What the other tests of the file left is known no more.
     monkeypatch.setattr(endpoint, "_ended", {})
-    tokens = [
-        endpoint.register(ExampleState("t", id, 0, lambda state, said: None), Heard(Completion("x"))) for id in "abc"
-    ]
+    heard: Any = Heard(Completion("x"))
+    tokens = [endpoint.register(ExampleState("t", id, 0, lambda state, said: None), heard) for id in "abc"]
     known = []
     for token in tokens:
         endpoint.forget(token)

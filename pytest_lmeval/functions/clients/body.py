@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.types import Message
 
+_PIECES = 8
 Talks = dict[str, tuple[Message, ...]]
 """The conversations of one example that a later request may go on with, by the id of the last reply."""
 
@@ -38,3 +39,10 @@ def refused(status: int, message: str) -> RequestRefused:
     error = RequestRefused(f"lm.base_url: {message}")
     error.status, error.said = status, {"message": message}
     return error
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a text in a few pieces."""
+    size = max(1, -(-len(text) // _PIECES))
+    for start in range(0, len(text), size):
+        yield text[start : start + size]

@@ -10,9 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, BudgetSpent
-from pytest_lmeval.functions.clients.body import ClientRequest
-from pytest_lmeval.functions.clients.events import pieces
-from pytest_lmeval.types import Completion
+from pytest_lmeval.functions.clients.body import ClientRequest, pieces
+from pytest_lmeval.types import Completion, Message
 
 _REFUSAL = "refusal"
 # What clients make exceptions of, by status; what is not here is invalid_request_error or, from 500 on, server_error.
@@ -49,7 +48,11 @@ def status_of(error: Exception) -> int:
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
     """Return the chat completion with an answer."""
-    message = {"role": "assistant", **_message_of(answer), **_calls(answer)}
+    message = {**Message("assistant", answer.text, answer.tool_calls).to_json(), "refusal": None}
+    if answer.finish_reason == _REFUSAL:
+        message |= {"content": None, "refusal": answer.text}
+    if answer.thoughts:
+        message["reasoning_content"] = answer.thoughts
     return {
         "id": f"chatcmpl-{secrets.token_hex(12)}",
         "object": "chat.completion",
@@ -77,22 +80,6 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from ({name: piece} for piece in pieces(message.get(name) or ""))
     if "tool_calls" in message:
         yield {"tool_calls": [{"index": number, **call} for number, call in enumerate(message["tool_calls"])]}
-
-
-def _message_of(answer: Completion) -> dict[str, Any]:
-    """Return the text where servers have it: the answer, or a refusal, and the thoughts before it."""
-    refuses = answer.finish_reason == _REFUSAL
-    message: dict[str, Any] = {"content": None, "refusal": answer.text} if refuses else {"content": answer.text}
-    message.setdefault("refusal", None)
-    return {**message, "reasoning_content": answer.thoughts} if answer.thoughts else message
-
-
-def _calls(answer: Completion) -> dict[str, Any]:
-    calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in answer.tool_calls
-    ]
-    return {"tool_calls": calls} if calls else {}
 
 
 def _reason(answer: Completion) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,6 @@ from pytest_lmeval.functions.clients import (
     responses_request,
 )
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks
-from pytest_lmeval.functions.clients.events import stream
 from pytest_lmeval.types import Completion, Message
 
 KNOWN = ("/chat/completions", "/responses")
@@ -43,9 +43,17 @@ class Interface:
     async def reply(self, request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
         """Send an answer that is there: in one piece, or as events with its text in a few pieces."""
         whole = self.document(answer, asked)
-        if asked.streams:
-            return await stream(request, self.events(whole, asked), self.last)
-        return web.json_response(whole)
+        if not asked.streams:
+            return web.json_response(whole)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        await response.prepare(request)
+        for event in self.events(whole, asked):
+            name = f"event: {event['type']}\n" if "type" in event else ""
+            await response.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+        if self.last:
+            await response.write(self.last)
+        await response.write_eof()
+        return response
 
 
 _CHAT = Interface(

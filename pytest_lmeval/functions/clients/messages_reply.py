@@ -9,9 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from pytest_lmeval.functions.clients.body import ClientRequest
+from pytest_lmeval.functions.clients.body import ClientRequest, pieces
 from pytest_lmeval.functions.clients.chat_reply import fault_of, refusal
-from pytest_lmeval.functions.clients.events import pieces
 from pytest_lmeval.types import Completion, ToolCall
 
 _REASONS = {"": "end_turn", "stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_lmeval.functions.clients.body import ClientRequest
-from pytest_lmeval.functions.clients.events import pieces
+from pytest_lmeval.functions.clients.body import ClientRequest, pieces
 from pytest_lmeval.types import Completion
 
 _REFUSAL = "refusal"

@@ -1,6 +1,6 @@
-"""Evals are tests: language-model tasks as pytest items, or, from here, without pytest at all.
+"""Run language-model evals as pytest tests, or without pytest from Python.
 
-Everything public is importable from this package and loaded when it is first used.
+Public names are importable from this package and loaded on first use.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import ToolCall as ToolCall
 
 else:
-    # A type checker that saw it would take any name for one of the package.
+    # Hidden from type checkers, which would accept any name as one of the package.
     def __getattr__(name: str) -> Any:
-        # Importing the package must stay cheap: the plugin is imported by every pytest run in the environment.
+        # The plugin is imported by every pytest run in the environment, so this import must be cheap.
         for module, names in _HOMES.items():
             if name in names:
                 from importlib import import_module

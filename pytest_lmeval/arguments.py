@@ -1,6 +1,6 @@
-"""Texts from a command line or an ini file to values: the same for pytest's options and for the commands.
+"""Parse values from a command line or an ini file, for pytest's options and the commands.
 
-Each function raises argparse.ArgumentTypeError that says what was expected.
+Each function raises argparse.ArgumentTypeError that says what it expected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MaxErrors:
 
 
 def given(text: str) -> str:
-    """Take a text that is not empty: a variable that was to name a file may be, and would leave the option out."""
+    """Return a text that is not blank, unlike an unset variable that was meant to name a file."""
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a value, got an empty text")
     return text
@@ -61,12 +61,12 @@ def number(
 
 
 def whole(low: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers from ``low`` on."""
+    """Return a parser of whole numbers >= ``low``."""
     return number(low, whole=True)
 
 
 def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
-    """Return a parser of ``NAME=VALUE``, where ``allowed`` says which numbers the value may be."""
+    """Return a parser of ``NAME=VALUE``; ``allowed`` describes the values."""
 
     def parse(text: str) -> tuple[str, float]:
         name, _, value = text.rpartition("=")
@@ -79,18 +79,18 @@ def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
 
 
 level = number(above=0, below=1)
-"""Parse how often a test may be wrong: a number above 0 and below 1."""
+"""Parse the error rate of a test: a number above 0 and below 1."""
 share = number(0, below=1)
-"""Parse a number from 0 up to, and without, 1."""
+"""Parse a number >= 0 and < 1."""
 positive = number(above=0)
 named_share = named(Number(0, 1))
 """Parse ``NAME=VALUE`` with a value from 0 to 1."""
 named_amount = named(Number(0))
-"""Parse ``NAME=VALUE`` with a finite value from 0 on."""
+"""Parse ``NAME=VALUE`` with a finite value >= 0."""
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Parse ``I/N``, the I-th of N parts, counted from 1."""
+    """Parse ``I/N``: part I of N, counted from 1."""
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")
@@ -98,12 +98,12 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def key_value(text: str) -> tuple[str, Any]:
-    """Parse ``KEY=VALUE``; the value is read as TOML, and is text where it is not TOML."""
+    """Parse ``KEY=VALUE``; a value that is not valid TOML is text."""
     import tomllib
 
     key, equals, value = text.partition("=")
     if not equals or not key.isidentifier():
-        # Without what was given: it may be a secret.
+        # The text is not shown: it may be a secret.
         raise argparse.ArgumentTypeError("expected KEY=VALUE with a KEY of letters, digits and _, such as base_url=...")
     try:
         return key, tomllib.loads(f"value = {value}")["value"]
@@ -112,7 +112,7 @@ def key_value(text: str) -> tuple[str, Any]:
 
 
 def labelled_key_value(text: str) -> tuple[str, Any]:
-    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; the label stays before the key."""
+    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; keep the label before the key."""
     name, equals, rest = text.partition("=")
     label, colon, key = name.rpartition(":")
     parsed, value = key_value(f"{key}{equals}{rest}")
@@ -120,16 +120,16 @@ def labelled_key_value(text: str) -> tuple[str, Any]:
 
 
 WORTH_A_PROCESS = 32
-"""From so many requests in flight on, a client has a process of its own.
+"""The concurrency from which a client gets a process of its own.
 
-With fewer, messages to another process cost more than it does to share an interpreter with the items.
+Below it, messages between processes cost more than sharing an interpreter with the items.
 """
 THINK_TAGS = ("<think>", "</think>")
-"""What most reasoning models write around their thoughts."""
+"""The tags most reasoning models write around their thoughts."""
 
 
 def think_tags(text: str) -> tuple[str, str] | None:
-    """Parse ``OPEN,CLOSE``, what a model writes around its thoughts; ``none`` is None."""
+    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts; return None for ``none``."""
     if text == "none":
         return None
     start, _, end = text.partition(",")

@@ -1,4 +1,4 @@
-"""JSON values: written as one line of ASCII, and compared."""
+"""Write JSON values as one line of ASCII, and compare them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 def compact_encoder(
     *, allow_nan: bool = False, sort_keys: bool = False, default: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], str]:
-    """Return a function that does what ``json.dumps`` does without blanks, for values that do not hold themselves."""
+    """Return a function like ``json.dumps`` without blanks, for values that do not contain themselves."""
     options = {"allow_nan": allow_nan, "sort_keys": sort_keys, "check_circular": False}
     return json.JSONEncoder(separators=(",", ":"), default=default, **options).encode
 
 
 encode = compact_encoder()
-"""Writes a value that a page or a file is given; NaN is refused."""
+"""Write a value for a page or a file; reject NaN."""
 
 
 def json_equal(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal: 1 and 1.0 are, 1 and true are not; the order of keys is nothing."""
+    """Tell whether two JSON values are equal: 1 equals 1.0 but not true; the order of keys is ignored."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -31,7 +31,7 @@ def json_equal(one: Any, other: Any) -> bool:
 
 
 def json_key(value: Any) -> str:
-    """Return a text that two JSON values share exactly where they are equal."""
+    """Return a text that is the same for equal JSON values, and only for them."""
     return json.dumps(_without_fractions(value), sort_keys=True)
 
 

@@ -3,21 +3,21 @@
 ::
 
     LmevalError
-    ├── UsageError            the caller asked for something that cannot be done (exit 2, or 4 under pytest)
-    │   └── UnknownName       a name that no registry entry has; lists the choices
-    ├── BadTaskFile           a task file that holds no usable task, or bad records
+    ├── UsageError            the caller asked for the impossible (exit 2, or 4 under pytest)
+    │   └── UnknownName       a name that is not registered; lists the choices
+    ├── BadTaskFile           a task file without a usable task, or with bad records
     ├── RecordRefused         one record that breaks a rule of its dialect
     ├── AdapterError          the model or its adapter gave no usable response
     │   ├── AdapterTimeout    ... in time
-    │   ├── TransientError    ... this time; asking again may help
-    │   ├── RequestRefused    ... to this very request; others may be answered
+    │   ├── TransientError    ... this time; a retry may help
+    │   ├── RequestRefused    ... to this request; others may be answered
     │   └── AdapterDown       ... to any request: the run ends
-    ├── BudgetSpent           asking on would pass the limit on what a run may cost
+    ├── BudgetSpent           another request might exceed the run's cost limit
     ├── ScoringError          a metric gave something that is not a score
-    └── SandboxError          the sandbox itself failed, whatever the program did
+    └── SandboxError          the sandbox itself failed
 
-``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one
-example. None of them ever becomes a number.
+``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one example.
+None of them ever becomes a number.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _LONGEST_DETAIL = 1000
 class LmevalError(Exception):
     """Base of every exception this package raises on purpose.
 
-    ``exchanges`` are what was asked and answered for an example before what this says ended it, if anything was.
+    ``exchanges`` are the requests and responses of an example before this error, if any.
     """
 
     exchanges: tuple[Any, ...] = ()
 
 
 class UsageError(LmevalError):
-    """The caller asked for something that cannot be done; the message says what would do."""
+    """The caller asked for something impossible; the message says what works instead."""
 
 
 class UnknownName(UsageError):
@@ -55,20 +55,20 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, choices: Iterable[str], remedy: str = "") -> None:
         known = sorted(choices)
-        # Of a name with a remedy of its own the nearest other is not what was meant.
+        # A name with its own remedy was not meant as the nearest other one.
         near = f"; {remedy}" if remedy else nearest(name, known)
         super().__init__(f"unknown {kind} {name!r}{near} (choices: {', '.join(known)})")
 
 
 class BadTaskFile(LmevalError):
-    """A task file that cannot be run; the message has one ``path:line: rule field: detail`` per fault."""
+    """A task file that cannot run; the message has one ``path:line: rule field: detail`` per fault."""
 
 
 class RecordRefused(LmevalError):
     """A record that breaks a rule of its dialect."""
 
     def __init__(self, rule: str, field: str, detail: str) -> None:
-        # These hold a record's own text; a megabyte of it helps nobody.
+        # They hold the record's own text, which may be megabytes long.
         self.rule = rule
         self.field = field[:_LONGEST_DETAIL]
         self.detail = detail[:_LONGEST_DETAIL]
@@ -78,10 +78,9 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised, or returned something that is not a response.
 
-    ``cause`` is what errors of the same cause have in common, where their texts differ. ``retries`` are the attempts
-    before the one that ended so. ``status`` is the HTTP status that a server answered with, 0 where none did, and
-    ``said`` what its error object held: message, type, code, param. ``together`` is how many requests the call had
-    that raised it, 0 where none did.
+    ``cause`` is shared by errors of the same cause whose texts differ. ``retries`` are the attempts before the final
+    one. ``status`` is the HTTP status of the server's reply, 0 without a reply; ``said`` is its error object: message,
+    type, code, param. ``together`` is the number of requests in the call that raised it, 0 if no call did.
     """
 
     cause = ""
@@ -96,9 +95,9 @@ class AdapterTimeout(AdapterError):
 
 
 class TransientError(AdapterError):
-    """No usable response this time, as from a server that is busy: the engine asks again.
+    """No usable response this time, as from a busy server; the engine retries.
 
-    ``retry_after`` is the time in seconds that the other side asked for, if it did.
+    ``retry_after`` is the delay in seconds that the server asked for, if any.
     """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -107,15 +106,15 @@ class TransientError(AdapterError):
 
 
 class RequestRefused(AdapterError):
-    """No response to this very request, as from a content filter."""
+    """The server refused this one request, as a content filter does."""
 
 
 class AdapterDown(AdapterError):
-    """The adapter answers nothing any more; the message says why, and what to check."""
+    """The adapter no longer answers; the message says why and what to check."""
 
 
 class BudgetSpent(LmevalError):
-    """Another request might pass the limit on what a run may cost."""
+    """Another request might exceed the run's cost limit."""
 
 
 class ScoringError(LmevalError):
@@ -123,7 +122,7 @@ class ScoringError(LmevalError):
 
 
 class SandboxError(LmevalError):
-    """The sandbox could not run a program at all: nothing is known about the program."""
+    """The sandbox could not run a program; nothing is known about the program."""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
@@ -133,7 +132,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 
 def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest choice, and without one ``otherwise`` before all of them.
+    """Return ``"; did you mean 'x'?"`` for the nearest choice, else ``otherwise`` and all choices.
 
     >>> nearest("hat", ["cat", "dog"]), nearest("ox", ["cat", "dog"]), nearest("ox", ["cat", "dog"], "there is")
     ("; did you mean 'cat'?", '', '; there is cat, dog')
@@ -145,6 +144,6 @@ def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
 
 
 def not_one_of(value: object, choices: Iterable[str]) -> str:
-    """Return that ``value`` is none of the choices, all of them, and which of them is near."""
+    """Return a message that ``value`` is not a choice, with all choices and the nearest."""
     known = list(choices)
     return f"{value!r:.80} is not one of {', '.join(known)}{nearest(str(value), known)}"

@@ -1,7 +1,7 @@
 """``dataclasses.dataclass`` for classes with slots, at a third of its time.
 
-``dataclasses`` compiles six methods for a frozen class, and every start of a run would wait for those of each class.
-Here ``__init__`` alone is compiled; the other methods are closures, and do the same.
+``dataclasses`` compiles six methods for each frozen class, at every start of a run. This module compiles ``__init__``
+alone; the other methods are closures that behave the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _Methods = dict[str, Callable[..., Any] | None]
 
 
 def _dataclass(**options: bool) -> Callable[[type], type]:
-    """Return a decorator that does what ``dataclasses.dataclass`` does; quickly, if the class is to have slots."""
+    """Return a decorator like ``dataclasses.dataclass``, fast for classes with slots."""
 
     def make(kind: type) -> type:
         is_derived = any("__dataclass_fields__" in vars(base) for base in kind.__mro__[1:])
         if is_derived or not options.get("slots"):
             return dataclasses.dataclass(**options)(kind)
-        # Where there is no docstring, dataclasses makes one of the signature, which takes as long as all the rest.
+        # Without a docstring, dataclasses writes one from the signature, which takes as long as all the rest.
         kind.__doc__ = kind.__doc__ or kind.__name__
         bare = options | {"init": False, "repr": False, "eq": False, "frozen": False}
         made: Any = dataclasses.dataclass(**bare)(kind)
@@ -61,7 +61,7 @@ def _methods(kind: Any, fields: tuple[Field[Any], ...]) -> _Methods:
 
 
 def _add(kind: type, name: str, method: Callable[..., Any] | None) -> None:
-    # A class with __eq__ and without __hash__ has None for it.
+    # A class with __eq__ but without __hash__ has __hash__ = None.
     if vars(kind).get(name) is None:
         if method is not None:
             method.__name__, method.__qualname__ = name, f"{kind.__qualname__}.{name}"
@@ -69,7 +69,7 @@ def _add(kind: type, name: str, method: Callable[..., Any] | None) -> None:
 
 
 class _Factory:
-    """The default of a parameter whose value is made anew in each call."""
+    """The default of a parameter with a factory."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -133,7 +133,7 @@ def _comparing(compared: list[str]) -> _Methods:
 
 
 def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    # Of one name attrgetter returns the value itself, and it takes at least one.
+    # attrgetter returns a bare value for one name, and needs at least one.
     return attrgetter(*names) if len(names) > 1 else lambda one: tuple(getattr(one, name) for name in names)
 
 

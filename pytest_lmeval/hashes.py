@@ -1,4 +1,4 @@
-"""Hashes that tell requests and examples apart: what decides whether an answer, or a score, is one to the same."""
+"""Hash requests and examples, to decide whether an earlier answer or score still applies."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ from pytest_lmeval.types import Generate, LogLikelihood, Message, Request, value
 
 
 def request_hash(requests: Sequence[Request]) -> str:
-    """Return a SHA-256 over what the model is asked, but for which example and how often."""
+    """Return a SHA-256 of the content of requests, without example and repeat."""
     content = [_asked_text(request) for request in requests]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
 
 
 def numbered(requests: Sequence[Request]) -> list[Request]:
-    """Return ``requests``, each with how many equal ones of its repeat come before it."""
+    """Return requests numbered among the equal ones of their repeat."""
     seen: Counter[tuple[int, str]] = Counter()
     return [with_ordinal(request, seen) if isinstance(request, Generate) else request for request in requests]
 
 
 def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
-    """Return ``request`` with how many equal ones of its repeat were ``seen``, and count it."""
+    """Return ``request`` with its number among equal requests of its repeat; count it in ``seen``."""
     key = request.repeat, request_hash([request])
     seen[key] += 1
     return replace(request, nth=seen[key] - 1) if seen[key] > 1 else request
 
 
 def judge_key(judge: str, request: Generate) -> str:
-    """Return a SHA-256 over which judge is asked, and what, but not on behalf of which example."""
+    """Return a SHA-256 of a judge and its request, without the example."""
     content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
     return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
-    """Return a prompt as hashes take it: text, or role and content of each message, and its calls by name."""
+    """Return a prompt as it is hashed: text, or role, content and calls of each message."""
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 
 
 def content_hash_of(
     prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> str:
-    """Return the content hash of an example with these parts; ``metric`` is the registry's name."""
+    """Return the content hash of an example; ``metric`` is its registered name."""
     return hashes_of(prompt, targets, metric, post_process, scoring)[0]
 
 
 def hashes_of(
     prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Return the content hash of an example with these parts, and that of all of them but the prompt."""
+    """Return the content hash of an example, and its hash without the prompt."""
     scored = _dump([targets, metric, post_process, scoring])
-    # The first is of the list of all five: what decides the score, most of it as a rule, is put into JSON once.
+    # The content hash is that of the list of all five; what decides the score is encoded once.
     content = f"[{_dump(prompt)},{scored[1:]}"
     return hashlib.sha256(content.encode("ascii")).hexdigest(), hashlib.sha256(scored.encode("ascii")).hexdigest()
 
 
 def scoring_hash_of(targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]) -> str:
-    """Return the hash of what decides the score of an example with these parts, whatever it asks."""
+    """Return the hash of everything that decides the score of an example, without its prompt."""
     content = [targets, metric, post_process, scoring]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
@@ -77,11 +77,11 @@ def _asked_text(request: Request) -> list[Any]:
 
 
 def _message(message: Message) -> list[Any]:
-    # The ids of calls are a server's own, and new in every run.
+    # A server makes new ids for calls in every run.
     calls = [[call.name, values_or_text(call)] for call in message.tool_calls]
     return [message.role, message.content, *([calls] if calls else [])]
 
 
 _dump = compact_encoder(allow_nan=True, sort_keys=True, default=str)
 NOTHING_ASKED = request_hash(())
-"""The hash of no request."""
+"""The hash of an empty list of requests."""

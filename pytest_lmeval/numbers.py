@@ -1,4 +1,4 @@
-"""Numbers from outside: whether a value is one, and which an option takes."""
+"""Check and parse numbers from outside."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pytest_lmeval.frozen import dataclass
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell whether ``value`` is a finite number; true and false do not count."""
+    """Tell whether ``value`` is a finite number; booleans are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether ``value`` is an integer; true and false do not count."""
+    """Tell whether ``value`` is an integer; booleans are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether ``value`` is an integer from 0 on; true and false do not count."""
+    """Tell whether ``value`` is an integer >= 0; booleans are not."""
     return is_whole(value) and value >= 0
 
 
@@ -31,7 +31,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 
 def beside(value: float, least: float, style: str = ".4f") -> str:
-    """Return a score as it is shown beside ``least``: in full where it would look as if it reached that, and does not.
+    """Format a score for display beside ``least``: in full if rounding would hide that it is below.
 
     >>> beside(0.79996, 0.8), beside(0.75, 0.8)
     ('0.79996', '0.7500')
@@ -42,9 +42,9 @@ def beside(value: float, least: float, style: str = ".4f") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The finite numbers from ``low`` to ``high``, ``above`` one and ``below`` another, that an option takes.
+    """The finite numbers an option accepts: ``low`` to ``high``, ``above`` and ``below`` exclusive.
 
-    ``str`` says which, to be read behind "expected". Whole ones fit into 64 bits.
+    ``str`` describes them, to follow "expected". Whole numbers fit into 64 bits.
 
     >>> print(Number(0, 1), Number(above=0), Number(above=0, below=1), Number(1, whole=True), sep="; ")
     a number from 0 to 1; a number > 0; a number > 0 and < 1; a whole number >= 1
@@ -69,13 +69,13 @@ class Number:
         return kind and self.low <= value <= self.high and self.above < value < self.below
 
     def check(self, value: Any) -> Any:
-        """Return ``value`` where it is one of these numbers; raise ValueError of what was expected."""
+        """Return ``value``; raise ValueError with the description of these numbers if it is not one."""
         if not self.allows(value):
             raise ValueError(str(self))
         return value
 
     def parse(self, text: str) -> Any:
-        """Return the number that ``text`` is; raise ValueError that says what was expected and given."""
+        """Return ``text`` as a number; raise ValueError with what was expected and given."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:
@@ -85,7 +85,7 @@ class Number:
         return number
 
     def of_option(self, name: str, given: object) -> Any:
-        """Return the number that an ini option is ``given``; raise UsageError that begins with its ``name``."""
+        """Return the value ``given`` to an ini option; raise UsageError that begins with its ``name``."""
         try:
             return self.parse(str(given))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""How the modules of this package are found: as they are, and not as pytest rewrites those of a plugin."""
+"""Keep pytest from rewriting the asserts of this package's modules."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class _Own:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        """Return how a module of this package is imported; None for every other."""
+        """Return the spec of a module of this package, None for any other."""
         return PathFinder.find_spec(name, path, target) if name.startswith("pytest_lmeval.") else None
 
 
 def find_first() -> None:
-    """Have the modules of this package found ahead of pytest, if it is there.
+    """Find the modules of this package ahead of pytest's import hook, if pytest is loaded.
 
-    pytest rewrites their asserts as it does those of tests. For that it reads and hashes the source of each module in
-    every run, and compiles all of them where it may not write down what it made of them.
+    pytest rewrites the asserts of a plugin as it does those of tests: it reads and hashes each source in every run, and
+    compiles all of them if it cannot write bytecode.
     """
     if "_pytest.assertion.rewrite" in sys.modules and sys.meta_path[0] is not _Own:
         sys.meta_path[:] = [_Own, *(finder for finder in sys.meta_path if finder is not _Own)]
 
 
-# Here, as the plugin imports this module before all others.
+# Done on import: the plugin imports this module before all others.
 find_first()

@@ -133,7 +133,7 @@ def error_text(error: BaseException) -> str:
 
 
 def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
-    """Return ``file:line in function`` of the innermost frame, without files that ``skips``; empty without one."""
+    """Return ``file:line in function`` of the innermost frame whose file it does not skip, or ``""``."""
     # Positions alone: lines and variables of a frame may hold secrets.
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     for code, line in reversed(frames):

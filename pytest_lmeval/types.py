@@ -1,6 +1,6 @@
-"""The nouns: what a task is made of, what goes to a model, what comes back, and what it was worth.
+"""The core types: examples, requests, responses, scores and results.
 
-Every one is a frozen value. An example goes through them in this order::
+Each is a frozen value. An example passes through them in this order::
 
     Example -> Generate | LogLikelihood -> Completion | LogProb -> Score -> ExampleResult
 """
@@ -20,35 +20,35 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import printable
 
 OVERALL = "overall"
-"""What the score over all tasks is called; no task is."""
+"""The name of the score over all tasks; no task may have it."""
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
 UNSCORED = frozenset({"error", "timeout"})
-"""The statuses of examples that could not be scored; their tests fail, but for those ``--lm-max-errors`` allows."""
+"""Statuses of unscored examples; their tests fail, except those ``--lm-max-errors`` allows."""
 FAILED = UNSCORED | {"failed"}
-"""The statuses with which the test of an example fails, whatever the gate."""
+"""Statuses that fail the test of an example under every gate."""
 WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
-"""The statuses of results whose ``score`` is None."""
+"""Statuses of results whose ``score`` is None."""
 
 
 _set = object.__setattr__
 
 
 class _Nothing(dict[str, Any]):
-    """An empty dict that stays empty, so that all values that need one may share it."""
+    """An empty dict that cannot be changed, so that values can share it."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("this mapping is shared by values that are frozen: make a new one")
+        raise TypeError("this mapping is shared by frozen values: make a new one")
 
     __setitem__ = __ior__ = setdefault = update = _refuse
 
 
 NOTHING: Mapping[str, Any] = _Nothing()
-"""The empty mapping of every value that has nothing to say: 64 bytes for each of them otherwise."""
+"""The shared empty mapping: saves 64 bytes per value."""
 
 
 @dataclass(frozen=True, slots=True)
 class FewShot:
-    """One worked example that is shown to the model ahead of the prompt."""
+    """A worked example shown to the model before the prompt."""
 
     prompt: str
     completion: str
@@ -58,8 +58,8 @@ class FewShot:
 class ExamplePolicy:
     """Settings of one example for the run: gate, repeats and selection.
 
-    ``cluster`` names what the example shares with others, such as a text they all ask about. ``passes`` of its
-    ``repeats`` have to pass; None leaves either to the run. ``threshold`` is None if the metric's applies.
+    ``cluster`` groups examples that share something, such as the text they ask about. ``passes`` of the ``repeats``
+    must pass; None leaves either to the run. If ``threshold`` is None, the metric's applies.
     """
 
     cluster: str = ""
@@ -73,11 +73,11 @@ class ExamplePolicy:
 
 NO_POLICY = ExamplePolicy(quarantine=NOTHING)
 POLICY_KEYS = tuple(each.name for each in fields_of(ExamplePolicy))
-"""The keys of ``metadata``, or ``extras``, that the run reads of every example, in any format."""
+"""The keys of ``metadata`` (or ``extras``) that the run reads in every format."""
 
 
 def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
-    """Return the policy that ``metadata`` sets; ignore values of the wrong type, but for repeats, which are checked."""
+    """Return the policy in ``metadata``; ignore values of the wrong type, except repeats, which are checked."""
     if metadata.keys().isdisjoint(POLICY_KEYS):
         return NO_POLICY
     quarantine, tags, threshold = map(metadata.get, ("quarantine", "tags", "threshold"))
@@ -96,11 +96,11 @@ def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
 class Example:
     """One record of a task.
 
-    ``metric`` is the file's own word for it. ``metadata`` is whatever else decides the score or describes the
+    ``metric`` is spelled as in the file. ``metadata`` holds everything else that decides the score or describes the
     example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. ``messages`` is the
-    whole conversation, few-shots included, of a task that asks in messages; ``prompt`` then is what a reader is shown.
-    ``place`` counts the rows of data before this one, from 0, where several examples are of one line. ``policy`` is
-    read from ``metadata`` as the example is made.
+    whole conversation, few-shots included, of a task that asks in messages; ``prompt`` is then the text for readers.
+    ``place`` counts the preceding rows of data, from 0, if several examples share a line. ``policy`` is read from
+    ``metadata`` when the example is made.
     """
 
     id: str
@@ -122,7 +122,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """One bad record of a task file: where it is, the rule it breaks and the field at fault."""
+    """A bad record of a task file: its place, the rule it breaks and the field at fault."""
 
     line_number: int
     task_id: str | None
@@ -131,15 +131,15 @@ class RecordError:
     detail: str
 
     def at(self, path: object) -> str:
-        """Return the one-line form that every report of a bad record uses."""
-        # A field may be named by the record itself: nothing in it may start a line of its own.
+        """Return the line that reports the bad record."""
+        # The record may name its own field; the name must not start a new line.
         return printable(f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}", keep="")
 
 
 class ToolCall(NamedTuple):
-    """A call of a tool that a model asks for; ``arguments`` is the JSON text that it wrote, valid or not.
+    """A tool call by a model; ``arguments`` is the JSON text it wrote, valid or not.
 
-    ``id`` is what the answer to the call refers to. That of a server differs from run to run: nothing is decided by it.
+    ``id`` links the call to its answer. A server's ids differ from run to run, so nothing depends on them.
     """
 
     id: str
@@ -148,12 +148,12 @@ class ToolCall(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None where the model wrote no JSON object. Nothing and ``null`` are no arguments."""
+        """The arguments by name; None if the text is no JSON object. Blank text and ``null`` mean no arguments."""
         if not self.arguments.strip():
             return {}
         try:
             found = json.loads(self.arguments)
-            _encode_sorted(found)  # numbers that JSON does not have
+            _encode_sorted(found)  # rejects numbers that JSON does not have
         except (ValueError, RecursionError):
             return None
         return {} if found is None else found if isinstance(found, dict) else None
@@ -167,9 +167,9 @@ def values_or_text(call: ToolCall) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+    """A message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
-    ``tool_calls`` are those of an assistant; ``tool_call_id`` of a tool's message says which of them it answers.
+    ``tool_calls`` are those of an assistant; ``tool_call_id`` of a tool's message names the call it answers.
     """
 
     role: str
@@ -178,7 +178,7 @@ class Message:
     tool_call_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message as chat interfaces have it."""
+        """Return the message in the format of chat interfaces."""
         fields: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             fields["tool_calls"] = [
@@ -191,24 +191,24 @@ class Message:
 
 
 class Joined(tuple[Message, ...]):
-    """A conversation whose text is that of :func:`formatters.joined`: its messages bring their own line ends."""
+    """A conversation that :func:`formatters.joined` makes into text: messages bring their own line ends."""
 
     __slots__ = ()
 
 
 class Wish(dict[str, Any]):
-    """The value of an option of a request that is left out if the adapter, or its server, does not take it."""
+    """An option of a request that is dropped if the adapter or its server does not accept it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask for a completion of ``prompt``, text or a conversation, on behalf of example ``id`` of ``task``.
+    """Ask for a completion of ``prompt``, text or a conversation, for example ``id`` of ``task``.
 
-    ``repeat`` numbers the independent responses to one prompt, from 0. ``options`` are what one request has in
-    place of the adapter's options, such as ``temperature``; an adapter says which it takes in its ``request_options``.
-    ``tools`` are the functions that the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema.
-    ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the one to call; empty leaves it to the server.
-    ``nth`` counts, where answers are cached, the equal requests of the same repeat that came before.
+    ``repeat`` numbers the independent responses to one prompt, from 0. ``options`` override the adapter's options for
+    this request, such as ``temperature``; an adapter lists those it accepts in its ``request_options``. ``tools`` are
+    the functions the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema. ``tool_choice`` is
+    ``auto``, ``none``, ``required`` or the name of the tool to call; empty leaves it to the server. With a cache,
+    ``nth`` counts the equal requests of the same repeat before this one.
     """
 
     prompt: str | tuple[Message, ...]
@@ -224,9 +224,9 @@ class Generate:
 
     @property
     def text(self) -> str:
-        """The prompt as one string; of a conversation the contents, by :func:`formatters.concatenation`.
+        """The prompt as one string: a conversation by :func:`formatters.concatenation`.
 
-        Those of :class:`Joined` by :func:`formatters.joined`.
+        A :class:`Joined` conversation by :func:`formatters.joined`.
         """
         if isinstance(self.prompt, str):
             return self.prompt
@@ -237,10 +237,10 @@ class Generate:
 class LogLikelihood:
     """Ask how probable ``continuation`` is after ``context``.
 
-    ``messages`` is the conversation that ``context`` is the text of, empty if it is no conversation: an adapter with a
-    chat template writes the messages by it and leaves ``context`` alone. ``rolling`` asks for a whole text without a
-    context: one longer than the model reads at once is read in windows, each token once. ``moves_blanks``: blanks at
-    the end of the context are read, and counted, as the beginning of the continuation.
+    ``messages`` is the conversation whose text is ``context``, empty without one: an adapter with a chat template
+    formats the messages and ignores ``context``. ``rolling`` scores a whole text without a context; a text longer than
+    the model's window is read in windows, each token once. With ``moves_blanks``, trailing blanks of the context are
+    scored as the beginning of the continuation.
     """
 
     context: str
@@ -254,17 +254,16 @@ class LogLikelihood:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Completion:
-    """What a model wrote, and what the adapter knows of how.
+    """A model's answer and its metadata.
 
-    ``latency_ms`` is the time of this request alone, ``ttft_ms`` that until its first token. ``logprobs`` are the
-    natural log-probabilities of its tokens. ``confidence`` is how probable the model says that its answer is right, in
-    [0, 1]. Numbers of tokens are the server's own; ``cost`` is in the currency of the prices that the adapter was
-    given. ``thoughts`` are what a reasoning model wrote before its answer: they are never scored, nor sent back.
-    ``reasoning_tokens`` are those of ``completion_tokens`` that went into them. ``tool_calls`` are the calls that the
-    model asks for. ``exchanges`` are, where one response took several requests, all of them in order, this one's last.
-    ``cached`` says that it was asked for in another run: nothing was paid for it now, and no time taken.
-    ``retries`` are the attempts before this one; whoever asks the adapter counts them. ``served_by`` is what the server
-    itself says of the model that answered. ``asides`` are, of a talk with a simulated user, the records of its replies.
+    ``latency_ms`` is the time of this request alone, ``ttft_ms`` the time to its first token. ``logprobs`` are the
+    natural log-probabilities of its tokens. ``confidence`` is the model's own probability that its answer is right, in
+    [0, 1]. Token counts are the server's own; ``cost`` is in the currency of the adapter's prices. ``thoughts`` are
+    what a reasoning model wrote before its answer: they are never scored or sent back. ``reasoning_tokens`` are the
+    part of ``completion_tokens`` spent on them. ``tool_calls`` are the calls the model asks for. If one response took
+    several requests, ``exchanges`` are all of them in order, this one's last. ``cached`` answers come from another run
+    and cost no money or time. ``retries`` are the attempts before this one, counted by the engine. ``served_by`` is the
+    server's own name for the model that answered. ``asides`` are the records of a simulated user's replies.
     """
 
     text: str
@@ -292,12 +291,12 @@ class Completion:
 
     @property
     def has_no_answer(self) -> bool:
-        """Whether the model thought, and then neither said nor called anything."""
+        """True if the model thought, but neither wrote nor called anything."""
         return bool(self.thoughts) and not self.text and not self.tool_calls
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the answer is cut off: at the limit of tokens, or before it began."""
+        """True if the answer is cut off, at the token limit or before it began."""
         if self.exchanges:
             return any(
                 each.response.finish_reason == "length" or each.response.has_no_answer for each in self.exchanges
@@ -308,12 +307,12 @@ class Completion:
     def output(self) -> str:
         """The response as ledger, replay and digest have it.
 
-        That is the text, or, of one with tool calls, the compact JSON of text and calls. What took several requests is
-        the JSON array of their outputs.
+        That is the text, or the compact JSON of text and calls if there are tool calls. Several requests give the JSON
+        array of their outputs.
         """
         if self.exchanges:
             return _encode([each.response.output for each in self.exchanges])
-        # A text that looks like the JSON of calls must not be read as that.
+        # A text that looks like the JSON of calls must not be parsed as such.
         if self.tool_calls or _calls_in(self.text) is not None:
             calls = [{"name": call.name, "arguments": values_or_text(call)} for call in self.tool_calls]
             return _encode_sorted({"text": self.text, "tool_calls": calls})
@@ -321,9 +320,9 @@ class Completion:
 
     @classmethod
     def of_output(cls, output: str, *, number: int = 0, **fields: Any) -> Completion:
-        """Return the completion of which ``output`` is the output; the calls get ids of their own.
+        """Return the completion with this ``output``; its calls get new ids.
 
-        Those of answers to one example are told apart by the answer's ``number``, from 0.
+        ``number``, from 0, distinguishes the calls of several answers to one example.
         """
         found = _calls_in(output, number)
         if found is None:
@@ -336,7 +335,7 @@ class Completion:
 class LogProb:
     """Natural log-probability of a continuation: in total, per token, and whether it is the greedy one.
 
-    ``ids`` identify the continuation's tokens themselves, one entry for each of ``tokens``, where the adapter can.
+    ``ids`` identify the continuation's tokens, one per entry of ``tokens``, if the adapter provides them.
     """
 
     total: float
@@ -350,7 +349,7 @@ class LogProb:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One of several requests for an example, and the response to it."""
+    """One of several requests for an example, and its response."""
 
     request: Generate
     response: Completion
@@ -362,14 +361,14 @@ Response = Completion | LogProb
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one prediction was worth, in [0, 1], and what a reader wants to know about how it came about.
+    """The score of one prediction, in [0, 1], with details for readers.
 
-    ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` says that the post-process rule found
-    nothing to extract: counted apart from a wrong answer. ``metrics`` are further scores of the same prediction by
-    the name of their metric, each in [0, 1]. ``excluded`` is why the task itself leaves the example out of its scores.
-    ``measured`` says that only the task's aggregations score the example: ``value`` is then not looked at. ``usage``
-    sums up what scoring itself used of a model, under the names of :class:`ExampleResult`. ``thresholds`` are those
-    that further scores must reach, too, by the names that they have in ``metrics``.
+    ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` means that the post-process rule found
+    nothing to extract, which is counted apart from a wrong answer. ``metrics`` are further scores of the prediction by
+    metric, each in [0, 1]. ``excluded`` is the reason why the task excludes the example from its scores. If
+    ``measured``, only the task's aggregations score the example and ``value`` is ignored. ``usage`` sums up the model
+    usage of scoring, under the names of :class:`ExampleResult`. ``thresholds`` are the minimum values of further
+    scores, by their names in ``metrics``.
     """
 
     value: float
@@ -389,15 +388,15 @@ MetricFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A per-example metric with the threshold its examples must reach unless something else is said.
+    """A per-example metric with the default threshold of its examples.
 
-    A metric that runs code takes the sandbox as a fourth argument. ``extras`` are the keys of a record's ``extras``
-    that it reads. ``package`` is what it imports when it scores and not every installation has, ``install`` what pip
-    installs to get it. ``needs_targets`` is False where a record may be without. A metric that ``takes_calls`` gets the
-    output as it is in the ledger, tool calls included, and its examples are asked with ``extras.tools``. ``check``
-    raises RecordRefused for targets and extras that no answer could be scored by. ``binary`` says that it gives 1 or 0
-    and nothing between: ``extras.not`` may turn it round, as it may one that ``asks_judge``. That one takes as a fourth
-    argument what asks the run's judge.
+    With ``needs_sandbox``, the function takes the sandbox as a fourth argument. ``extras`` are the keys of a record's
+    ``extras`` that it reads. ``package`` is an optional dependency that it imports when it scores, ``install`` the pip
+    requirement for it. If ``needs_targets`` is False, a record may have no targets. A metric that ``takes_calls`` gets
+    the output as the ledger has it, tool calls included, and its examples are asked with ``extras.tools``. ``check``
+    raises RecordRefused for targets and extras that can score no answer. A ``binary`` metric gives 1 or 0 only:
+    ``extras.not`` may negate it. So it may one that ``asks_judge``, which takes a function that asks the run's judge as
+    a fourth argument.
     """
 
     name: str
@@ -415,24 +414,24 @@ class Metric:
 
 
 COST_UNKNOWN = "cost_unknown"
-"""In the usage of an example: how many of its requests do not tell their cost, where others of it do."""
+"""Key in the usage of an example: the number of its requests without a known cost, if others have one."""
 
 
 def read_as_own(kind: type, group: str, of: type) -> None:
-    """Make every field of the class ``of``, which the field ``group`` of ``kind`` holds, an attribute of ``kind``."""
+    """Make every field of the class ``of``, held by the field ``group`` of ``kind``, a property of ``kind``."""
     for each in fields_of(of):
         setattr(kind, each.name, property(attrgetter(f"{group}.{each.name}")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleQuestion:
-    """Which example a result is of, and what it asked.
+    """Identifies the example of a result and its prompt.
 
-    ``hash`` is the content hash, ``scoring_hash`` that of all in it but the prompt, ``request`` that of what the model
-    was asked. ``cluster`` names what the example shares with others, such as a text they all ask about; ``must_pass``
-    says that the run fails if this example fails. ``line`` is the example's in its file, from 1; ``place`` counts the
-    rows of the task's data before it, from 0, where its line does not say in which order they are. ``item`` is the name
-    of the example's test item where that is not simply made of its id. ``tags`` are the words it can be chosen by.
+    ``hash`` is the content hash, ``scoring_hash`` the same without the prompt, ``request`` the hash of the requests to
+    the model. ``cluster`` groups examples that share something, such as the text they ask about; the run fails if a
+    ``must_pass`` example fails. ``line`` is the line in its file, from 1; ``place`` counts the preceding rows of the
+    task's data, from 0, if the line does not give their order. ``item`` is the name of the example's test item unless
+    it follows from its id. ``tags`` are the words that select it.
     """
 
     task: str
@@ -455,17 +454,16 @@ class ExampleQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleAnswer:
-    """What the model answered, and what that took.
+    """The model's answer, with its time and usage.
 
-    ``outputs`` hold one text per repeat, ``thoughts`` those before each of them, and are empty without any;
-    ``cut_off`` says that an output is cut off at the limit of tokens, or that none came after thoughts. ``exchanges``
-    are the records of all requests for an example that took several a response; see
-    :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up ``prompt_tokens``, ``completion_tokens`` and ``cost``, as
-    far as known, COST_UNKNOWN where only some requests tell theirs. ``request_ms`` are the times of its requests where
-    there are several, ``ttft_ms`` those until a first token. ``cached`` counts the answers that came out of the cache:
-    they cost nothing, and times are of the others. ``served_by`` counts the answers by what servers said of the model
-    that gave them. ``adapter_key`` distinguishes a project's own adapter from others of its name: its answers are not
-    used again in their place.
+    ``outputs`` hold one text per repeat, ``thoughts`` the thoughts before each, empty if there are none; ``cut_off``
+    means that an output ends at the token limit, or is missing after thoughts. ``exchanges`` are the records of all
+    requests if a response took several; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known
+    ``prompt_tokens``, ``completion_tokens`` and ``cost``, and COST_UNKNOWN if only some requests report a cost.
+    ``request_ms`` are the times of several requests, ``ttft_ms`` their times to a first token. ``cached`` counts the
+    answers from the cache: they cost nothing, and times are of the others. ``served_by`` counts the answers by the
+    server's name for the model. ``adapter_key`` distinguishes a project's own adapter from others of its name, whose
+    answers it must not reuse.
     """
 
     outputs: tuple[str, ...] = ()
@@ -484,13 +482,12 @@ class ExampleAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleOutcome:
-    """What the answer was worth.
+    """The score and status of the answer.
 
-    ``score`` is None exactly when the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
-    aggregations score it (``measured``): it then counts as scored, and ``threshold`` does not apply. ``predictions``
-    hold one text per repeat. ``metrics`` are the means of the further scores, and empty where the metric is the only
-    one. ``quarantine`` says ``until`` when, and for what ``reason``, the example is ``quarantined``: whatever came of
-    it decides nothing.
+    ``score`` is None exactly if the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
+    aggregations score it (``measured``): then it counts as scored, and ``threshold`` does not apply. ``predictions``
+    hold one text per repeat. ``metrics`` are the means of the further scores, empty without any. ``quarantine``
+    holds ``until`` and ``reason`` of a ``quarantined`` example, whose result decides nothing.
     """
 
     status: Status
@@ -506,8 +503,8 @@ class ExampleOutcome:
 
 if TYPE_CHECKING:
 
-    class _Fields(ExampleQuestion, ExampleAnswer, ExampleOutcome):  # type: ignore[misc]  # none is ever made
-        """The fields of all groups, as a type checker sees those of a result."""
+    class _Fields(ExampleQuestion, ExampleAnswer, ExampleOutcome):  # type: ignore[misc]  # never instantiated
+        """The fields of all groups, for type checkers."""
 
 else:
     _Fields = object
@@ -517,8 +514,9 @@ else:
 class ExampleResult(_Fields):
     """Everything a run knows about one example; one ledger line.
 
-    Each field of a group is one of the result, too: ``result.score`` is ``result.outcome.score``. A result is made of
-    groups or of fields, in the order of RESULT_FIELDS or by name; :func:`dataclasses.replace` takes either.
+    Each field of a group is also an attribute of the result: ``result.score`` is ``result.outcome.score``. Make a
+    result from groups or from fields, in the order of RESULT_FIELDS or by name; :func:`dataclasses.replace` takes
+    either.
     """
 
     question: ExampleQuestion
@@ -533,7 +531,7 @@ class ExampleResult(_Fields):
         outcome: ExampleOutcome | None = None,
         **fields: Any,
     ) -> None:
-        # Not by `None in (question, ...)`, which would compare each group field by field.
+        # `None in (question, ...)` would compare each group field by field.
         if values or fields or question is None or answer is None or outcome is None:
             fields.update(zip(RESULT_FIELDS, values, strict=False))
             given = (question, answer, outcome)
@@ -544,33 +542,33 @@ class ExampleResult(_Fields):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The milliseconds of each request that is known to have been asked."""
+        """The milliseconds of each request that the model answered."""
         ms = self.answer.latency_ms
         return self.answer.request_ms or (() if ms is None else (ms,))
 
     @property
     def decides(self) -> bool:
-        """Whether the result counts for scores: it is not in quarantine."""
+        """True if the result counts for scores: it is not in quarantine."""
         return self.outcome.status != "quarantined"
 
     @property
     def is_scored(self) -> bool:
-        """Whether the example counts as scored: it has a score that decides, or is ``measured``."""
+        """True if the example counts as scored: it has a score that decides, or is ``measured``."""
         status = self.outcome.status
         return (self.outcome.score is not None and status != "quarantined") or status == "measured"
 
     @property
     def is_failed(self) -> bool:
-        """Whether the example's test fails."""
+        """True if the example's test fails."""
         return self.status in FAILED
 
     @property
     def is_error(self) -> bool:
-        """Whether the example could not be scored: it ended in an error or a timeout."""
+        """True if the example ended in an error or a timeout."""
         return self.outcome.status in UNSCORED
 
     def to_json(self) -> str:
-        """Return the result as one line of ASCII JSON, whatever text the model wrote."""
+        """Return the result as one line of ASCII JSON."""
         values = _question_values(self.question) + _answer_values(self.answer) + _outcome_values(self.outcome)
         fields = dict(zip(RESULT_FIELDS, _as_in_a_line(values), strict=True))
         for name in _IF_ANY:
@@ -605,9 +603,9 @@ RESULT_FIELDS = (
     *("cluster", "must_pass", "line", "metrics", "item", "thoughts", "cut_off", "exchanges", "scoring_hash"),
     *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key", "place", "tags"),
 )
-"""The fields of a result in the order in which a ledger's line has them."""
+"""The fields of a result in the order of a ledger line."""
 _IF_ANY: Mapping[str, Any] = {"place": 0, "tags": ()}
-"""Fields that a ledger's line has only where they say something, and what they are elsewhere."""
+"""Fields that a ledger line omits if they have these values."""
 _question_values, _answer_values, _outcome_values = (attrgetter(*names) for names in _NAMES)
 _question_items, _answer_items, _outcome_items = (itemgetter(*names) for names in _NAMES)
 _as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_OUTCOME).index(name) for name in RESULT_FIELDS])
@@ -616,7 +614,7 @@ for _group, _kind in _GROUPS.items():
 
 
 def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of each group of a result; raise TypeError for one that there is not."""
+    """Return the fields of each group of a result; raise TypeError for an unknown field."""
     groups: list[dict[str, Any]] = [{} for _ in _GROUPS]
     for name, value in fields.items():
         if name not in _GROUP_OF:
@@ -628,12 +626,12 @@ def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
     if group is None or not fields:
         return kind(**fields) if group is None else group
-    # Not by `replace`: a group that was read from a ledger may be of a class of its own.
+    # `replace` keeps the class of a group, which is a special one if read from a ledger.
     return kind(**{**{each.name: getattr(group, each.name) for each in fields_of(kind)}, **fields})
 
 
 def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return text and calls of an output that is the JSON of both, else None."""
+    """Return the text and calls of an output that is the JSON of both, else None."""
     if not output.startswith("{") or '"tool_calls"' not in output:
         return None
     try:
@@ -647,7 +645,7 @@ def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] 
         if not isinstance(call, dict) or call.keys() != {"name", "arguments"} or not isinstance(call["name"], str):
             return None
         given = call["arguments"]
-        # Nine letters and digits: some servers take no others.
+        # Some servers accept only nine letters and digits.
         id = f"call{answer:03}{len(calls):02}"
         calls.append(ToolCall(id, call["name"], given if isinstance(given, str) else _encode_sorted(given)))
     return found["text"], tuple(calls)

@@ -1,1 +1,1 @@
-"""From requests to responses, and from responses to results: batches, faults, thresholds, the ledger."""
+"""Send requests to adapters: batches, windows, retries, limits, the cache."""

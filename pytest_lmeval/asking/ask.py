@@ -1,4 +1,4 @@
-"""One batch of requests to one batch of responses, whatever kind of adapter answers and however it misbehaves."""
+"""Ask an adapter of any kind one batch of requests; turn every fault into an error of its requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_lmeval.text import OURS, error_text, raised_in
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
 Answer = Response | AdapterError | BudgetSpent
-# What servers say of an answer whose making failed on the way; the text then is a part of one.
+# Finish reasons of an answer that failed on the way; its text is incomplete.
 _BROKEN_OFF = frozenset({"error", "abort"})
 
 
@@ -28,10 +28,10 @@ def ask(
     passthrough: tuple[type[BaseException], ...] = (),
     think_tags: tuple[str, str] | None = THINK_TAGS,
 ) -> list[Answer]:
-    """Return one answer per request, in order; whatever cannot be used is an AdapterError in its place.
+    """Return one answer per request, in order; an unusable one is an AdapterError.
 
-    ``passthrough`` are the exceptions that mean to stop the run, not the batch. ``think_tags`` are around the thoughts
-    at the beginning of a text; None leaves texts as they are.
+    ``passthrough`` are exceptions that stop the run, not the batch. ``think_tags`` enclose the thoughts at the
+    beginning of a text; None leaves texts unchanged.
     """
     answers: dict[int, Answer] = {}
     for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):
@@ -64,9 +64,9 @@ def _ask_kind(
 
 
 def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
-    """Return what an exception of the adapter means for the requests it was raised for.
+    """Return the error of the requests for which the adapter raised an exception.
 
-    It is raised on where it means to stop the run. SystemExit out of a client library is not such a one.
+    Exceptions that stop the run are raised again; SystemExit from a client library does not stop it.
     """
     if isinstance(error, (KeyboardInterrupt, GeneratorExit, *passthrough)):
         raise error
@@ -80,7 +80,7 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     place = raised_in(error, skips=lambda path: path.startswith(OURS))
     where = f" ({place})" if place else ""
     found = kind(f"adapter {adapter_name(adapter)} raised {error_text(error)}{where}{_hint(error)}")
-    # As the exceptions of OpenAI's and similar clients have it.
+    # The attribute of exceptions of OpenAI's and similar clients.
     status = getattr(error, "status_code", None)
     found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
     return found
@@ -117,13 +117,13 @@ def _check_returned(returned: Any, batch: Sequence[Request], adapter: Any, each_
 def _no_list(returned: object, requests: int) -> str:
     hint = ""
     if inspect.iscoroutine(returned):
-        returned.close()  # or Python warns that nobody awaited it
+        returned.close()  # or Python warns that it was never awaited
         hint = "; an async adapter has `async def complete(self, request)`"
     return f"{type(returned).__name__} for {requests} request(s); expected a list{hint}"
 
 
 def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:
-    """Return ``answer`` with a latency if it is a response to ``request``, else the error that says what it is."""
+    """Return ``answer`` with a latency if it is a response to ``request``, else an error that describes it."""
     if isinstance(answer, AdapterError):
         return answer
     kind = LogProb if isinstance(request, LogLikelihood) else Completion
@@ -145,15 +145,15 @@ def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float)
 
 def _kind_of(answer: Any) -> str:
     name = type(answer).__name__
-    # Somebody else's class may have a name of ours.
+    # A class of another package may have the same name.
     is_another = name in ("Completion", "LogProb") and not isinstance(answer, Completion | LogProb)
     return f"{type(answer).__module__}.{name}" if is_another else name
 
 
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
-    """Return a completion with the thoughts at the beginning of its text taken off, beside those that a field has.
+    """Return a completion with the thoughts at the beginning of its text moved to ``thoughts``.
 
-    The one place for that: whatever an adapter answers, a judge's and a recording's among them, comes through here.
+    Every answer passes through here: of models, of judges and from recordings.
     """
     if not isinstance(answer, Completion):
         return answer
@@ -161,13 +161,13 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
         return replace(answer, text="")
     if tags is None:
         return answer
-    # The server has separated the thoughts already: the text is the answer.
+    # The server has already separated the thoughts: the text is the answer.
     opened = not answer.thoughts and _opens_thoughts(request, tags[0])
-    # Nearly every text has neither tag.
+    # Fast path: nearly every text has neither tag.
     if not opened and tags[1] not in answer.text and tags[0] not in answer.text:
         return answer
     found = split_thoughts(answer.text, tags, opened=opened)
-    # The probabilities of the tokens are those of the thoughts, too.
+    # The log-probabilities cover the thoughts, too.
     return (
         answer
         if found is None
@@ -176,7 +176,7 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
 
 
 def _both(reported: str, found: str) -> str:
-    """Return the thoughts that a field has and those of the text; some servers give the same in both."""
+    """Join the thoughts of the field and of the text, which some servers repeat."""
     parts = [reported, found] if reported.strip() != found.strip() else [reported]
     return "\n".join([part for part in parts if part.strip()]) or found
 
@@ -189,7 +189,7 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
-    """Return ``answer`` with how often it was tried before; an error says it, too."""
+    """Return ``answer`` with the number of attempts; an error's message has it, too."""
     if isinstance(answer, Completion | LogProb):
         return answer if attempts == 1 else replace(answer, retries=attempts - 1)
     if isinstance(answer, AdapterDown | BudgetSpent):
@@ -202,14 +202,14 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
 
 
 def _hint(error: BaseException) -> str:
-    """Return what the method of an adapter is given, where it has taken a request for a text."""
+    """Return a hint if the adapter's method took a request for a text."""
     taken = error.obj if isinstance(error, AttributeError) else None
-    # What does not fit a TypeError has only in its text, by the name of its type.
+    # A TypeError has only the name of the type, in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
     if named or isinstance(taken, Generate | LogLikelihood):
-        return "; it is given a request, and request.text is its text"
+        return "; it receives a request; the text is request.text"
     is_batch = isinstance(error, AttributeError) and isinstance(taken, list) and hasattr(str, str(error.name))
-    return "; generate is given a list of prompts, and returns a list of answers" if is_batch else ""
+    return "; generate receives a list of prompts and returns a list of answers" if is_batch else ""
 
 
 _REQUEST_TYPES = re.compile(r"\b(Generate|LogLikelihood)\b")

@@ -1,4 +1,4 @@
-"""One request to an async adapter: attempts, each with its time, waits between them, and what comes of it."""
+"""Ask an async adapter one request: attempts with a time limit, waits between them, the outcome."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A request that has a slot: ``task`` works on it, until it is late and another task goes on with it.
+    """A request in a slot: ``task`` works on it; if it is late, another task takes over.
 
-    ``sent`` is its part of the budget, None without one.
+    ``sent`` is its part of the budget, None without a budget.
     """
 
     job: Job
@@ -39,15 +39,15 @@ class Asked:
 
     @property
     def request(self) -> Request:
-        """The request itself."""
+        """The request to ask."""
         return self.job.requests[self.number]
 
 
 class Attempts:
-    """Asks requests, each in a task of its own; one timer watches over all attempts that are under way.
+    """Asks requests, each in a task of its own; one timer watches all attempts.
 
-    ``on_late`` is called with a request whose attempt takes too long, and with the answer of that attempt: its task is
-    cancelled, but may not end. To be used in one event loop.
+    ``on_late`` is called with a request whose attempt timed out, and the answer of that attempt: its task is cancelled,
+    but may not end. Use it in one event loop.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class Attempts:
         self._awaits_logprobs = facts.awaits_logprobs
         self._rates = RateLimit(facts, policy.share, partial(self._sleep, what=OWN))
         self._limit_s = policy.timeout_s
-        if tell(adapter, "time_limit_s", policy.timeout_s):  # it knows when the time of a request begins
+        if tell(adapter, "time_limit_s", policy.timeout_s):  # the adapter knows when a request begins
             self._limit_s = math.inf
         else:
             tell(adapter, "cancelled_after_s", policy.timeout_s)
-        # All have the same time, so that the first to begin is the first to be late.
+        # All have the same time limit, so the first to begin is the first to be late.
         self._ends: dict[Asked, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def answer(self, asked: Asked, before: Answer | None) -> Answer:
-        """Return what becomes of a request; ``before`` is the answer of its attempt before, if there was one."""
+        """Return the answer to a request; ``before`` is that of its previous attempt, if any."""
         if self._outage.ended is not None:
             return self._outage.ended
         if isinstance(asked.request, LogLikelihood) and not self._awaits_logprobs:
@@ -84,12 +84,12 @@ class Attempts:
         return self._noted(asked, await self._ask(asked, before))
 
     def cancelled(self, asked: Asked) -> Answer:
-        """Return what becomes of a request whose adapter cancelled the task that asks it."""
+        """Return the answer to a request whose task the adapter cancelled."""
         self._ends.pop(asked, None)
         return self._noted(asked, unusable(self._adapter, asyncio.CancelledError()))
 
     def job_of(self, task: asyncio.Task[Any] | None) -> Job | None:
-        """Return the job of the attempt that ``task`` is at; None for other tasks."""
+        """Return the job whose attempt ``task`` runs; None for other tasks."""
         return next((asked.job for asked in list(self._ends) if asked.task is task), None)
 
     def _noted(self, asked: Asked, answer: Answer) -> Answer:
@@ -121,7 +121,7 @@ class Attempts:
         self._watch(asked)
         returned, error = await outcome(self._adapter, request)
         if asked.task is not task:
-            raise asyncio.CancelledError  # it was cancelled, and took no notice
+            raise asyncio.CancelledError  # it ignored its cancellation
         del self._ends[asked]
         if error is not None:
             return unusable(self._adapter, error, self._policy.passthrough)
@@ -153,7 +153,7 @@ def _too_late(limit_s: float) -> AdapterTimeout:
 
 
 async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> Answer:
-    # A thread of its own, and a daemon: the default executor's would keep the process from ending.
+    # A daemon thread of its own: the default executor would keep the process alive.
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
 
@@ -174,7 +174,7 @@ async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> An
 
 
 async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
-    """Return what an async adapter returned for a request, or what it raised."""
+    """Return what an async adapter returned for a request, and what it raised."""
     answer: Any = None
     try:
         if isinstance(request, LogLikelihood):

@@ -1,4 +1,4 @@
-"""Batch adapters: one thread asks one batch after the other, ahead of the scoring."""
+"""Ask batch adapters: one thread sends one batch after another, ahead of the scoring."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BatchTransport:
         self._budget = budget
         self._sent: Sent | None = None
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        # It begins with the first error.
+        # Created at the first error.
         self._outage: Outage | None = None
         self._works = False
         self._wait: Wait | None = None
@@ -45,26 +45,26 @@ class BatchTransport:
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
         if self._thread is None:
-            # A daemon: a call that never returns must not keep the process from ending.
+            # A daemon: a call that never returns must not keep the process alive.
             self._thread = threading.Thread(target=self._run, name="lmeval-batches", daemon=True)
             self._thread.start()
         for job in jobs:
             self._queue.put(job)
 
     def is_stuck(self) -> bool:
-        """Tell whether the current call has outlived its time."""
+        """Return True if the current call has exceeded its time."""
         since = self._calling_since
         return since is not None and time.monotonic() - since > self._policy.timeout_s * self._calling_for
 
     @property
     def wait(self) -> Wait | None:
-        """What the next call waits for, if it does."""
+        """The wait before the next call, if any."""
         return self._wait
 
     def abandon(self) -> list[Job]:
-        """Answer the stuck call's job with timeouts and leave the call alone; return the jobs that were not begun."""
+        """Answer the stuck call's job with timeouts and abandon the call; return the jobs not begun."""
         self._stopped = True
-        # The job first: the call may return at any moment, and the thread take the next.
+        # Read the job first: the call may return at any moment, and the thread take the next.
         current = self._current
         self._drop_sent()
         waiting = self._drain()
@@ -74,13 +74,13 @@ class BatchTransport:
         return waiting
 
     def close(self) -> None:
-        """Let the thread end after the call it is in; do not wait for it."""
+        """End the thread after its current call, without waiting for it."""
         self._stopped = True
         self._drain()
         self._queue.put(None)
 
     def _drop_sent(self) -> None:
-        """Count the stuck call as in flight no more: nothing will be known of it."""
+        """Count the stuck call as in flight no more: its outcome stays unknown."""
         if self._sent is not None:
             self._sent.settle()
 
@@ -101,15 +101,15 @@ class BatchTransport:
             self._current = job
             try:
                 answers = self._answers(job.requests)
-            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+            except BaseException as error:  # meant to stop the run: it must reach the thread that runs the items
                 self._inbox.fail(job, error)
             else:
                 self._inbox.deliver(job, answers)
             self._current = None
 
     def _answers(self, requests: Sequence[Request]) -> list[Answer]:
-        # Of log-likelihoods everything that the batch's examples ask goes together: the options of an example begin
-        # alike, and an adapter may read that once.
+        # Log-likelihoods of a batch's examples go together: the options of an example share their beginning, which an
+        # adapter may read once.
         size = self._policy.batch_size if any(isinstance(one, Generate) for one in requests) else len(requests)
         answers: list[Answer] = []
         for first in range(0, len(requests), max(1, size)):
@@ -119,7 +119,7 @@ class BatchTransport:
         return answers
 
     def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
-        """Ask ``requests`` once the budget has room for ``room``; nothing if the run ends before."""
+        """Ask ``requests`` once the budget has room for ``room`` requests; return nothing if the run ends before."""
         if self._budget is None:
             return self._ask_together(requests)
         woken = threading.Event()
@@ -164,7 +164,7 @@ class BatchTransport:
         return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
 
     def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
-        """Return the final answers: those to requests whose call raised come from asking each by itself."""
+        """Return the final answers, asking each request alone whose call raised."""
         spoilt = [number for number, answer in enumerate(answers) if is_of_several(answer)]
         others = [number for number in range(len(answers)) if number not in spoilt]
         noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
@@ -187,7 +187,7 @@ class BatchTransport:
         outage = self._outage
         if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) != 1:
             return [outage.note(answer) for answer in answers]
-        # A call whose answers cannot be used is one error, however many requests were in it.
+        # A call with unusable answers is one error, however many requests it had.
         return [outage.note(answers[0])] * len(answers)
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
@@ -200,10 +200,10 @@ class BatchTransport:
 
 
 def is_of_several(answer: Answer) -> bool:
-    """Tell whether ``answer`` is what a call for several requests raised, which one of them alone may have caused.
+    """Return True if ``answer`` is the error of a call for several requests, which one of them may have caused.
 
-    Without asking each again, which examples are errors would depend on how they fell into batches. A timeout would be
-    waited for once more for each of them.
+    These are asked again one by one, so that errors do not depend on how examples fell into batches. Timeouts are not:
+    each would wait once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

@@ -1,4 +1,4 @@
-"""What one adapter has answered before, as far as that may be used again."""
+"""Reuse the answers of an adapter from earlier runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MODES = ("use", "read-only", "refresh", "sampled")
 class CacheSettings:
     """The folder of the cache, and one of MODES.
 
-    ``use`` and ``sampled`` answer from it what it holds and keep what it does not; only ``sampled`` does so at a
-    temperature other than 0, each example and repeat by itself. ``read-only`` asks no model. ``refresh`` asks, and
-    keeps.
+    ``use`` and ``sampled`` answer from the cache and keep new answers; only ``sampled`` does so at a temperature other
+    than 0, for each example and repeat separately. ``read-only`` asks no model. ``refresh`` asks, and keeps the
+    answers.
     """
 
     folder: Path
@@ -35,9 +35,9 @@ class CacheSettings:
 
 
 class Cache:
-    """The cache of one process's part of a run; counts what it saved. Safe to use from several threads.
+    """The cache of one process of a run; counts what it saved. Thread-safe.
 
-    ``reading`` is how texts are read: think tags. What ``scrubber`` knows is taken off what is kept.
+    ``reading`` describes how texts are read: think tags. ``scrubber`` removes secrets from kept answers.
     """
 
     def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
@@ -52,7 +52,7 @@ class Cache:
         self._counting = threading.Lock()
 
     def of(self, adapter: Any) -> CachedAnswers | None:
-        """Return the cached answers of ``adapter``; None of one whose answers are not the request's alone."""
+        """Return the cached answers of ``adapter``; None if its answers depend on more than the request."""
         if not AdapterFacts.of(adapter).cacheable:
             return None
         identity = identity_of(adapter)
@@ -61,19 +61,19 @@ class Cache:
         return CachedAnswers(self, adapter, identity) if identity.is_sure or self.settings.mode == "read-only" else None
 
     def take(self, kept: Kept) -> None:
-        """Count an answer that is used."""
+        """Count a used answer."""
         with self._counting:
             self.hits += 1
             self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
             self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
 
     def miss(self) -> None:
-        """Count an answer that it does not hold."""
+        """Count a missing answer."""
         with self._counting:
             self.misses += 1
 
     def facts(self) -> dict[str, object]:
-        """Return what the manifest says of the cache; numbers are of this process."""
+        """Return the cache's entry of the manifest, with numbers of this process."""
         facts: dict[str, object] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
         others = {
@@ -86,7 +86,10 @@ class Cache:
 
 
 class CachedAnswers:
-    """Finds and keeps the answers of one adapter, by what it is and by the request."""
+    """Finds and keeps the answers of one adapter, by its identity and the request.
+
+    Without a sure identity, which only ``read-only`` allows, every request is an error.
+    """
 
     def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:
         self._cache = cache
@@ -97,7 +100,7 @@ class CachedAnswers:
         self._temperature = options_of(adapter).get("temperature", 0)
 
     def find(self, request: Request) -> Answer | None:
-        """Return the answer to use; an AdapterError where none may be asked for; None where one is to be asked for."""
+        """Return a cached answer, an AdapterError if the mode forbids asking, or None to ask."""
         if self._mode == "refresh" or (self._mode == "use" and self._is_sampled(request)):
             return None
         if not self._is_sure:
@@ -105,12 +108,12 @@ class CachedAnswers:
             return AdapterError(
                 f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
             )
-        # What is read only may have been kept in either way.
+        # Either mode may have kept a read-only answer.
         modes = ("sampled", "use") if self._mode == "read-only" else (self._mode,)
         kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
         if kept is not None:
             self._cache.take(kept)
-            # Nothing was paid for it now. What it took in tokens, and was worth, is as it was.
+            # It costs nothing now; its token counts stay.
             return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
         self._cache.miss()
         if self._mode == "read-only":
@@ -118,7 +121,7 @@ class CachedAnswers:
         return None
 
     def keep(self, request: Request, answer: Answer) -> None:
-        """Keep an answer that was asked for, if it is one and may be used again."""
+        """Keep a new answer, unless it is an error or must not be reused."""
         if isinstance(answer, LmevalError) or (self._mode != "sampled" and self._is_sampled(request)):
             return
         kept = self._cache.scrubber.scrub_answer(answer)
@@ -126,7 +129,7 @@ class CachedAnswers:
 
     def _kept(self, request: Request, mode: str) -> Kept | None:
         found = self._cache.store.get(self._key(request, mode))
-        # Whoever can write to the file can put anything in it.
+        # The file may hold anything: check what it returns.
         is_answer = found is not None and isinstance(found.answer, Completion) == isinstance(request, Generate)
         return found if is_answer else None
 
@@ -135,7 +138,7 @@ class CachedAnswers:
         repeat, nth = getattr(request, "repeat", 0), getattr(request, "nth", 0)
         digest.update(f"{type(request).__name__} {repeat} {nth} {request_hash([request])}".encode("ascii"))
         if mode == "sampled":
-            # What was drawn for one example says nothing of another that asks the same.
+            # A sample for one example must not serve another with the same request.
             digest.update(f"\0{request.task}\0{request.id}".encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
@@ -146,4 +149,4 @@ class CachedAnswers:
 
 
 def _whose(request: Request) -> str:
-    return f"{request.task}: {request.id}" if request.task or request.id else "a judge's question"
+    return f"{request.task}: {request.id}" if request.task or request.id else "a request to a judge"

@@ -1,4 +1,4 @@
-"""Answers one example at a time, from requests that were sent long before."""
+"""Answer one example at a time, from requests sent in advance."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.rounds import Conversation, Rounds
 
 RequestsOf = Callable[[Any], Sequence[Request]]
-"""From a key to its requests."""
+"""Return the requests of a key."""
 Ahead = Callable[[], Hashable | None]
-"""The key that will be wanted after those it gave before; None: nothing more is known at present."""
+"""Return the next key that will be needed; None if it is unknown at present."""
 _LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a run knows about the keys that an engine asks for; all of it is optional.
+    """Optional callbacks of a run, by the keys that an engine asks for.
 
-    ``recall`` returns the answers to the requests of a key that need not be asked, None where it has not all of them.
-    ``converse`` returns the conversation that a request of a key begins, None where it begins none.
-    ``on_wait`` is called with the engine now and then while :meth:`Engine.respond` has nothing to return yet.
-    ``start`` returns a helper process that was begun ahead, or a new one; without it one is started when it is needed.
+    ``recall`` returns known answers to the requests of a key, None unless it has all. ``converse`` returns the
+    conversation that a request of a key begins, None if it begins none. ``on_wait`` is called with the engine at
+    intervals while :meth:`Engine.respond` waits. ``start`` returns a helper process that was started early, or a new
+    one; without it the engine starts one on demand.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
@@ -51,7 +51,7 @@ _NO_HOOKS = Hooks()
 
 
 class Arrived(NamedTuple):
-    """The answers to all requests of a key that was not handed out yet; ``is_new``: each was asked for, once."""
+    """The answers to all requests of a key not yet handed out; ``is_new``: all were asked for just now, once."""
 
     key: Any
     requests: Sequence[Request]
@@ -62,14 +62,13 @@ class Arrived(NamedTuple):
 class Engine:
     """Asks the adapter ahead of the examples, which are scored one by one.
 
-    ``plan`` says once which keys belong together and in what order they will be wanted. From the first ``respond``
-    on, a window of requests is kept on its way: for a batch adapter the batch after the current one, for one with a
-    ``request_window`` the window after the current one, for an async adapter four times its concurrency. What the
-    engine holds stays within the window: ``jobs``, by key, are what was sent and not yet handed out. ``together`` is
-    how many requests are worth gathering before they are sent. ``stopped`` says why nothing more should be asked. The
-    response to a request that begins a conversation comes after the last of its requests.
-    Engines of one run share its ``budget``; without one, that of the policy's limit is made, if it has a limit.
-    Answers that ``hooks.recall`` or ``cache`` knows are not asked for.
+    ``plan`` declares which keys belong together and their order. From the first ``respond`` on, the engine keeps a
+    window of requests in flight: for a batch adapter the batch after the current one, for one with a ``request_window``
+    the window after the current one, for an async adapter four times its concurrency. The engine holds no more than the
+    window: ``jobs``, by key, are sent and not yet handed out. It gathers ``together`` requests before it sends them.
+    ``stopped`` says why it should ask no more. The response to a request that begins a conversation arrives after the
+    last of its requests. Engines of one run share its ``budget``; without one, the policy's limit makes one. Answers
+    known to ``hooks.recall`` or ``cache`` are not asked for.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Engine:
         self.together = self._window if self.streams else policy.batch_size
         if not self.streams and facts.request_window is not None:
             self.together = facts.request_window
-            # While one window is asked, the next is made ready; it is not begun for a few requests.
+            # The next window is prepared while one is asked, but not for a few requests.
             self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()
         new_transport = partial(_transport, adapter, facts, policy, self._inbox, hooks.start, budget)
@@ -113,16 +112,16 @@ class Engine:
         self._rounds: Rounds | None = None
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
-        """Say which keys to ask together, and where to learn what comes next. A key outside the plan is asked alone."""
+        """Declare which keys to ask together, and how to learn the next key; ask other keys alone."""
         self._planned = {key: (key,) if self.streams else batch for batch in batches for key in batch}
         self._ahead = ahead
 
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
-        """Return the responses to the requests of ``key``; raise the AdapterError of the first that has none.
+        """Return the responses to the requests of ``key``; raise the first AdapterError among them.
 
-        Raise BudgetSpent where asking could pass the run's limit on cost, AdapterDown where no request will be
-        answered any more: ``stopped`` says so from then on. ``requests_of`` is called in this thread for
-        every key that is sent; where it raises, only that key suffers.
+        Raise BudgetSpent if asking could exceed the run's cost limit, AdapterDown if no request will be answered any
+        more; from then on ``stopped`` is set. ``requests_of`` is called in this thread for every key that is sent; if
+        it raises, only that key fails.
         """
         jobs = [] if key in self.jobs else [self._job(key, requests_of)]
         self._fill_window(requests_of, jobs)
@@ -138,10 +137,10 @@ class Engine:
         return responses
 
     def ask(self, jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
-        """Ask ``jobs``, in one message, outside of the plan and the window; may be called from any thread.
+        """Ask ``jobs`` in one message, outside the plan and the window; thread-safe.
 
-        ``on_answer`` is called once with each, in a thread of the transport's: it must not wait. Whoever asks calls
-        :meth:`look_after` now and then while an answer is wanted.
+        ``on_answer`` is called once per job in a thread of the transport, and must not block. Call :meth:`look_after`
+        at intervals while waiting for an answer.
         """
 
         def noting(job: Job) -> None:
@@ -153,11 +152,11 @@ class Engine:
         self._sender.send(jobs)
 
     def look_after(self) -> None:
-        """Replace the transport where it hangs: what it is stuck in is answered with AdapterTimeout."""
+        """Replace the transport if it hangs, answering the requests it is stuck in with AdapterTimeout."""
         self._sender.look_after()
 
     def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
-        """Ask ``keys`` ahead of their time, as many as the window has room for."""
+        """Ask ``keys`` early, as many as fit into the window."""
         new = [key for key in keys if key not in self.jobs][: max(0, self._window - len(self.jobs))]
         jobs = []
         for start in range(0, len(new), self._largest_unit):
@@ -168,7 +167,7 @@ class Engine:
             self._send(jobs)
 
     def arrived(self) -> Iterator[Arrived]:
-        """Yield the keys that were answered whole and not yet handed out; may be called from any thread."""
+        """Yield fully answered keys not yet handed out; thread-safe."""
         for key, job in self.jobs.copy().items():
             span = job.spans[key]
             answers = () if job.answers is None or job.failure is not None else job.answers[span]
@@ -178,22 +177,22 @@ class Engine:
                 yield Arrived(key, job.requests[span], responses, is_new)
 
     def forget(self, key: Hashable) -> None:
-        """Hand ``key`` out to nobody: it is not wanted any more."""
+        """Drop ``key``, which is no longer needed."""
         self.jobs.pop(key, None)
 
     def close(self) -> None:
-        """Stop asking; what is under way is dropped."""
+        """Stop asking; drop the requests in flight."""
         if self._rounds is not None:
             self._rounds.close()
         self._sender.close()
 
     @property
     def wait(self) -> Wait | None:
-        """What all that is being asked waits for, if it does: a rate limit, or to be asked again."""
+        """The wait of all requests in flight, for a rate limit or a retry, if all of them wait."""
         return self._sender.wait
 
     def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:
-        # What the limit forbids ahead of its turn stops nothing yet: the examples before it have their answers.
+        # A limit reached ahead of its turn stops nothing yet: earlier examples have their answers.
         for answer in answers:
             if isinstance(answer, ends):
                 self.stopped = self.stopped or str(answer)
@@ -216,7 +215,7 @@ class Engine:
             except Exception as error:
                 wrong = AdapterError(f"rendering raised {type(error).__name__}: {error}")
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(wrong,))
-            except BaseException as error:  # such as a skip: of this member, when its turn comes
+            except BaseException as error:  # such as a skip of this member, raised at its turn
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(), failure=error)
         self.jobs.update(dict.fromkeys(job.spans, job))
         self.jobs.update(failed)
@@ -227,8 +226,8 @@ class Engine:
         return job
 
     def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
-        """Send ``jobs``, and what the window has room for."""
-        # For many at a time: every message to another thread or process costs a switch.
+        """Send ``jobs``, and more keys as far as the window has room."""
+        # Many at a time: every message to another thread or process costs a switch.
         has_room = len(self.jobs) <= self._window - self._refill
         while has_room and len(self.jobs) < self._window:
             if len(jobs) * self._largest_unit >= self.together:
@@ -268,7 +267,7 @@ class Engine:
 
 
 def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) -> dict[int, Conversation]:
-    """Return the conversations that requests of ``job`` begin, by the request's number."""
+    """Return the conversations that requests of ``job`` begin, by number."""
     return {
         number: talk
         for key, span in job.spans.items()
@@ -291,7 +290,7 @@ def _transport(
         from pytest_lmeval.asking.windows import WindowTransport
 
         return WindowTransport(adapter, policy, inbox, facts.request_window, budget)
-    # What is to be sent next is decided by what others cost, which this process knows.
+    # The cost of other requests decides what to send next, and only this process knows it.
     if budget is None and policy.concurrency >= WORTH_A_PROCESS and facts.hostable:
         from pytest_lmeval.asking.hosting import HelperProcess, HostedTransport
 

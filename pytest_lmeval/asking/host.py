@@ -1,4 +1,4 @@
-"""The helper process of :mod:`.hosting`: jobs in on stdin, answers out on a pipe, pickled both ways."""
+"""Run the helper process of :mod:`.hosting`: jobs arrive on stdin, answers leave on a pipe, both pickled."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Serve until stdin ends, as it does when the parent is gone, or has no more use for this process."""
+    """Serve until stdin ends because the parent is gone or closed it."""
     _import(_next())
-    # Meanwhile the parent may have imported what has put folders on its path.
+    # The parent may have extended its path meanwhile.
     sys.path[:] = _next()
     outbox = _Outbox(int(sys.argv[1]))
     adapter, policy = _next()
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _next() -> Any:
-    """Return what the parent has sent next; end the process where it sends nothing more."""
+    """Return the parent's next message; end the process when stdin ends."""
     stdin = cast("BufferedReader", sys.stdin.buffer)
     if not stdin.peek(1):
         os._exit(0)
@@ -48,16 +48,16 @@ def _next() -> Any:
 
 
 def _import(modules: Sequence[str]) -> None:
-    # The adapter imports them again, and says what is wrong.
+    # The adapter imports them again and reports any fault.
     with contextlib.suppress(Exception):
         for module in modules:
             importlib.import_module(module)
 
 
 class _Outbox(Inbox):
-    """Collects answers for two milliseconds at a time: the parent is woken for many at once.
+    """Sends answers collected over two milliseconds, so that the parent wakes once for many.
 
-    An empty message now and then shows the parent that the loop is alive.
+    An empty message at intervals shows the parent that the loop is alive.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -67,23 +67,23 @@ class _Outbox(Inbox):
         self._stream = os.fdopen(descriptor, "wb")
 
     def start(self, transport: AsyncTransport) -> None:
-        """Begin to send."""
+        """Start sending."""
         threading.Thread(target=self._flush_forever, args=(transport,), daemon=True).start()
 
     def register(self, number: int, requests: list[Any]) -> Job:
-        """Return the job for what the parent calls ``number``."""
+        """Return the job with the parent's ``number``."""
         job = Job(requests=requests)
         self._numbers[job] = number
         return job
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Put the answers of a job among those that go out next."""
+        """Queue the answers of a job for the next message."""
         number = self._numbers.pop(job, None)
         if number is not None:
             self._ready.put((number, list(answers)))
 
     def fail(self, job: Job, failure: BaseException) -> None:
-        """Answer a job with what ended it."""
+        """Answer a job with the failure that ended it."""
         self.deliver(job, [AdapterError(f"{type(failure).__name__}: {failure}")] * len(job.requests))
 
     def _flush_forever(self, transport: AsyncTransport) -> None:
@@ -107,6 +107,6 @@ class _Outbox(Inbox):
 def _pickled(ready: list[tuple[int, Sequence[Answer]]], wait: Wait | None) -> bytes:
     try:
         return pickle.dumps((ready, wait), protocol=pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # an answer that cannot travel
-        lost = AdapterError(f"an answer cannot be sent on: {type(error).__name__}: {error}")
+    except Exception as error:  # an answer that cannot be pickled
+        lost = AdapterError(f"an answer cannot be pickled: {type(error).__name__}: {error}")
         return pickle.dumps(([(number, [lost] * len(answers)) for number, answers in ready], wait))

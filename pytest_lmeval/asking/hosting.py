@@ -1,4 +1,4 @@
-"""Async adapters in a process of their own: the client and the items no longer share one interpreter lock."""
+"""Run async adapters in a helper process, so that client and items do not share an interpreter lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
 _GRACE_S = 5.0
-# Ctrl-C reaches the whole process group; the parent decides what becomes of this process.
+# Ctrl-C reaches the whole process group; the parent decides when this process ends.
 _BOOT = """
 import pickle, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -30,7 +30,11 @@ _OF_A_TEST = "PYTEST_CURRENT_TEST"
 
 
 class HelperProcess:
-    """A process that waits for the adapter that it is to ask, and imports ``modules`` until it has one."""
+    """A process that asks a model; until it gets an adapter, it imports ``modules``.
+
+    ``jobs`` are unanswered, by number; ``received`` is the time of its last message, ``wait`` the wait of all its
+    requests.
+    """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self._surroundings = _surroundings()
@@ -53,26 +57,26 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it is alive and has the variables and the working folder that a new process would have."""
+        """True if it is alive, with the variables and the working folder of a new process."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
-        """Have it ask ``adapter``; jobs may follow."""
-        # Exceptions that stop a run are the caller's; in the helper there is nothing for them to stop.
+        """Give it the adapter; jobs may follow."""
+        # Exceptions that stop a run belong to the parent.
         self.received = time.monotonic()
         self.send(sys.path, (adapter, replace(policy, passthrough=())))
 
     def close(self) -> None:
         """Kill the process and close its pipes."""
         self.process.kill()
-        # What it has not read is still to be sent.
+        # Closing flushes what it has not read.
         with contextlib.suppress(OSError):
             self.stdin.close()
         self.process.wait()
         self.answers.close()
 
     def send(self, *values: object) -> None:
-        """Send values, each as a message; if the process has just died, the thread that reads from it finds out."""
+        """Send each value as a message; if the process has just died, its reading thread notices."""
         with contextlib.suppress(OSError):
             for value in values:
                 self.stdin.write(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
@@ -80,20 +84,20 @@ class HelperProcess:
 
 
 class Spares:
-    """Helper processes that are begun before it is known which engines need one, each with ``modules`` of its own.
+    """Helper processes started before any engine needs one, each with ``modules`` of its own.
 
-    ``close`` ends those that no engine took. After the first one that cannot be started no other is.
+    ``close`` ends the unused ones. If one cannot be started, no further one is.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
         self._left: list[HelperProcess] = []
-        # One that cannot be started fails when it is needed, and the run says so.
+        # Starting it again on demand will fail, and the run report it.
         with contextlib.suppress(OSError):
             for each in modules:
                 self._left.append(HelperProcess(each))
 
     def take(self) -> HelperProcess:
-        """Return one of them, or a new one where none is left that is fit for use."""
+        """Return one of them, or a new one if none is usable."""
         while spare := self._pop():
             if spare.is_fit:
                 return spare
@@ -101,12 +105,12 @@ class Spares:
         return HelperProcess()
 
     def close(self) -> None:
-        """End what is left."""
+        """End the unused ones."""
         while spare := self._pop():
             spare.close()
 
     def _pop(self) -> HelperProcess | None:
-        # Engines may take theirs in several threads.
+        # Engines may call this from several threads.
         try:
             return self._left.pop(0)
         except IndexError:
@@ -117,15 +121,15 @@ def _surroundings() -> tuple[dict[str, str], str]:
     variables = {name: value for name, value in os.environ.items() if name != _OF_A_TEST}
     try:
         return variables, os.getcwd()
-    except OSError:  # such as that of a folder that was removed
+    except OSError:  # the folder was removed
         return variables, ""
 
 
 class HostedTransport:
-    """Sends jobs to a helper process that runs the event loop, and takes the answers from it.
+    """Sends jobs to a helper process that runs the event loop, and receives the answers.
 
-    Worth its start where many requests are in flight. The adapter must survive pickling. ``start`` returns a new
-    helper process, or one that was begun ahead.
+    Worth its start with many requests in flight. The adapter must be picklable. ``start`` returns a helper process, new
+    or started early.
     """
 
     def __init__(
@@ -139,7 +143,7 @@ class HostedTransport:
         self._helper: HelperProcess | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Send jobs, all in one message; a helper that died is replaced."""
+        """Send jobs in one message; replace a helper that died."""
         if self._helper is None or self._helper.process.poll() is not None:
             self._helper = self._start()
         numbered = []
@@ -150,7 +154,7 @@ class HostedTransport:
         self._helper.send(numbered)
 
     def is_stuck(self) -> bool:
-        """Return whether the helper has unanswered jobs and has sent no message for too long."""
+        """Return True if the helper has unanswered jobs and has been silent for too long."""
         helper = self._helper
         if helper is None or not helper.jobs:
             return False
@@ -158,11 +162,11 @@ class HostedTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """What all requests in the helper's hands wait for, if they do."""
+        """The wait of all requests in the helper, if all of them wait."""
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:
-        """End the helper and answer all it owed with AdapterTimeout: which of it was begun only the helper knew."""
+        """End the helper and answer all its jobs with AdapterTimeout: only the helper knew which were begun."""
         if self._helper is not None:
             timeout = AdapterTimeout("the helper process that asks the model hangs")
             for job in list(self._helper.jobs.values()):
@@ -171,7 +175,7 @@ class HostedTransport:
         return []
 
     def close(self) -> None:
-        """Let the helper end, and make sure that it does."""
+        """Let the helper end; kill it if it does not."""
         if self._helper is None:
             return
         process = self._helper.process
@@ -189,7 +193,7 @@ class HostedTransport:
         return helper
 
     def _read(self, helper: HelperProcess) -> None:
-        # Whatever goes wrong in here, what the helper owes has to be answered, or a run would wait for ever.
+        # Answer the helper's jobs after any failure here, or the run would wait forever.
         with contextlib.suppress(Exception):
             while True:
                 arrived, helper.wait = pickle.load(helper.answers)

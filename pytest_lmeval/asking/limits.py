@@ -1,4 +1,4 @@
-"""When to stop asking: the budget is spent, every request fails, the server is gone, or it asks the client to wait."""
+"""Stop asking when the budget is spent, every request fails, the server is gone, or it demands a long wait."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.ask import Answer
 
 REPEATS_AT_FIRST = 5
-"""Equal errors in a row that end the run before any request was answered."""
+"""Consecutive equal errors that end a run before its first answer."""
 REPEATS_UNUSABLE = 2
-"""Calls in a row that return what can hold no answer, and so end a run before any request was answered."""
+"""Consecutive calls without any usable answer that end a run before its first answer."""
 REPEATS_LATER = 20
-"""Requests in a row that could not connect to the server, and so end a run in which requests were answered."""
-# How the HTTP adapter says it: its errors carry no exception of the client's, whose frames would hold headers.
+"""Consecutive requests without a connection that end a run after its first answer."""
+# The message of the HTTP adapter: its errors drop the client's exception, whose frames would hold headers.
 _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error: ")
 
 
 class Budget:
-    """Lets requests leave the queue only if all in flight could cost the maximum seen and stay within ``limit``.
+    """Sends requests only if all in flight, at the highest cost so far, stay within ``limit``.
 
-    What is queued does not count, and learns what others cost before it is sent: what is ``spent`` passes the limit by
-    the requests in flight when they cost more than any before, and by nothing else. Until the first cost is known, one
-    request, or one batch, is in flight at a time. A run without a limit has no budget. Safe between threads.
+    Queued requests do not count; they learn the cost of others before they are sent. So ``spent`` exceeds the limit
+    only by requests in flight that cost more than any before. Until the first cost is known, one request or batch is in
+    flight at a time. A run without a limit has no budget. Thread-safe.
     """
 
     def __init__(self, limit: float) -> None:
@@ -51,21 +51,21 @@ class Budget:
         self._max_cost_seen: float | None = None
         self._in_flight = 0
         self._stopped = ""
-        # A dict keeps the order, and a caller that waits twice is there once.
+        # A dict keeps the order and drops duplicates.
         self._waiting: dict[Callable[[], None], None] = {}
         self._open: dict[Sent, None] = {}
         self._lock = threading.RLock()
 
     @property
     def is_passed(self) -> bool:
-        """Whether more was spent than may be."""
+        """True if the limit is exceeded."""
         return not is_at_least(self._limit, self.spent)
 
     def take(self, requests: int, room: int, wake: Callable[[], None]) -> Sent | BudgetSpent | None:
-        """Return so many ``requests`` as sent if there is room for ``room``; else have ``wake`` called once, later.
+        """Return ``requests`` as sent if there is room for ``room``; else return None and call ``wake`` once, later.
 
-        ``room`` counts all that is useless without the others. ``wake`` is called when the answer may be another one.
-        BudgetSpent means that it never will be, for this caller and all others: nothing is in flight.
+        ``room`` counts all requests that are useless without the others. ``wake`` is called when the answer may have
+        changed. BudgetSpent is final, for all callers: nothing is in flight.
         """
         with self._lock:
             if not self._stopped and self._has(room):
@@ -79,9 +79,9 @@ class Budget:
             return BudgetSpent(self._stopped)
 
     def settle(self, sent: Sent, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Count what came of ``sent``, once; return the answers, with BudgetSpent in place of those without a cost.
+        """Settle ``sent`` once; return the answers, with BudgetSpent in place of those without a cost.
 
-        Of a run that was ended there are fewer answers.
+        An ended run has fewer answers.
         """
         with self._lock:
             if sent not in self._open:
@@ -95,7 +95,7 @@ class Budget:
         return found
 
     def drop(self, wake: Callable[[], None]) -> None:
-        """Count nothing as in flight any more of what was sent by who waits with ``wake``."""
+        """Settle, without answers, all that was sent with ``wake``."""
         for sent in self._open.copy():
             if sent.wake == wake:
                 self.settle(sent)
@@ -107,7 +107,7 @@ class Budget:
 
     def _why(self) -> str:
         if self._limit <= 0:
-            return "stopped by --lm-max-cost: the run that is resumed has spent it"
+            return "stopped by --lm-max-cost: the resumed run has already spent it"
         spent = f"{self.spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {self._max_cost_seen:.6g}"
         return f"stopped by --lm-max-cost: {spent}"
 
@@ -116,10 +116,10 @@ class Budget:
             return answer
         cost = answer.cost if isinstance(answer, Completion) else None
         if cost is None:
-            self._stopped = "stopped by --lm-max-cost: the adapter does not tell what a request costs"
+            self._stopped = "stopped by --lm-max-cost: the adapter does not report what a request costs"
             return BudgetSpent(self._stopped)
         self.spent += cost
-        # Without tokens it is such as a list of models: it says nothing of what others cost.
+        # A request without tokens, such as a list of models, says nothing about the cost of others.
         if cost or not isinstance(answer, Completion) or answer.prompt_tokens:
             self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
         return answer
@@ -127,30 +127,30 @@ class Budget:
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """Requests that were sent and are not paid for yet; they count as in flight until they are settled."""
+    """Requests in flight, until they are settled."""
 
     budget: Budget
     requests: int
     wake: Callable[[], None]
 
     def settle(self, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Count what came of them, which may be nothing, and return what :meth:`Budget.settle` does."""
+        """Settle them, see :meth:`Budget.settle`; there may be no answers."""
         return self.budget.settle(self, answers)
 
 
 class Unreachable(AdapterError):
-    """What became of a request whose adapter could not connect at all."""
+    """A request whose adapter could not connect."""
 
 
 class Unusable(AdapterError):
-    """What became of requests whose adapter returned what can hold no answer, whatever they ask."""
+    """Requests whose adapter returned something that cannot hold answers to any request."""
 
 
 class Outage:
-    """Decides from what became of requests whether further ones are worth asking; not safe between threads.
+    """Decides from the outcome of requests whether to ask more; not thread-safe.
 
-    A request counts once, after its retries. ``works`` says that one was answered before. ``ended`` is the answer to
-    all further requests, once there is one. What it decides reaches the run as an answer, :class:`AdapterDown`.
+    A request counts once, after its retries. ``works`` means that one was answered before. ``ended``, once set, is the
+    answer to all further requests. The run receives the decision as an answer, :class:`AdapterDown`.
     """
 
     def __init__(self, adapter: Any, *, works: bool = False) -> None:
@@ -162,13 +162,13 @@ class Outage:
         self.ended: AdapterDown | None = None
 
     def room(self) -> int | None:
-        """Return how many requests may be in flight: one at first, then no more than can end the run; None for all."""
+        """Return how many requests may be in flight: one at first, then as many as can end the run; None for all."""
         if self._works or self.ended or (self._has_notes and not self._repeats):
             return None
         return REPEATS_AT_FIRST - self._repeats if self._has_notes else 1
 
     def note(self, answer: Any) -> Any:
-        """Take what became of a request into account; return it, or what ends the run in its place."""
+        """Take an answer into account; return it, or the error that ends the run."""
         self._has_notes = True
         if self.ended is None:
             self.ended = self._end(answer)
@@ -215,7 +215,7 @@ class Outage:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Tell whether ``error``, or what it was raised from, is a refused connection or a host name nobody knows."""
+    """Tell whether ``error``, or its cause, is a refused connection or an unknown host name."""
     if isinstance(error, Unreachable) or _HTTP_CLIENT.match(str(error)):
         return True
     seen: set[int] = set()

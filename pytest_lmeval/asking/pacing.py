@@ -1,4 +1,4 @@
-"""How fast an event loop may ask: the first request goes alone, and a server may allow only so many a minute."""
+"""Pace the requests of an event loop: the first one goes alone, and rate limits apply."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BURST_S = 2.0
 _CHARACTERS_PER_TOKEN = 4
 _ASSUMED_COMPLETION_TOKENS = 256
 ALONE_S = 5.0
-"""How long the others wait at most."""
+"""The longest time the other requests wait."""
 
 
 class Waits:
-    """The waits of the ``in_hand`` requests that are being asked; may be read from another thread."""
+    """The waits of the ``in_hand`` requests in progress; readable from any thread."""
 
     def __init__(self) -> None:
         self.in_hand = 0
@@ -27,7 +27,7 @@ class Waits:
 
     @contextmanager
     def waiting(self, seconds: float, what: str) -> Iterator[None]:
-        """Note that a request in hand waits for ``what``."""
+        """Record that a request waits for ``what``."""
         key = object()
         self._waits[key] = Wait(time.monotonic() + seconds, what)
         try:
@@ -37,18 +37,16 @@ class Waits:
 
     @property
     def current(self) -> Wait | None:
-        """The wait that ends first, where all requests in hand wait; None where one of them gets on."""
+        """The wait that ends first if all requests wait, else None."""
         waits = list(self._waits.values())
         return min(waits) if waits and len(waits) >= self.in_hand else None
 
 
 class Opening:
-    """Sends the first request alone: what is wrong with all of them is found out with one.
+    """Sends the first request alone, so that a fault common to all shows after one request.
 
-    Lets as many requests be in flight as ``room`` says, until it says None, and for ``ALONE_S`` seconds at most, after
-    which it calls ``on_open``. Where it ``is_open``, it is known already that there is a model that answers.
-
-    To be used in one event loop.
+    Allows ``room()`` requests in flight until it returns None, for ``ALONE_S`` seconds at most; then calls ``on_open``.
+    If ``is_open``, a model is known to answer. Use it in one event loop.
     """
 
     def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:
@@ -58,7 +56,7 @@ class Opening:
         self._timer: asyncio.TimerHandle | None = None
 
     def has_room(self, in_flight: int) -> bool:
-        """Tell whether a request may go beside so many others."""
+        """Return True if a request may start beside ``in_flight`` others."""
         if self._is_open:
             return True
         room = self._room()
@@ -77,10 +75,10 @@ class Opening:
 
 
 class RateLimit:
-    """Lets requests through at the adapter's ``requests_per_minute`` and ``tokens_per_minute``, if it has them.
+    """Lets requests through at the adapter's ``requests_per_minute`` and ``tokens_per_minute``.
 
-    Each of ``share`` processes takes its part. Tokens are estimated before, and settled after, each request. ``sleep``
-    is how it waits. Where it has neither, nothing ``limits`` requests.
+    Each of ``share`` processes has its part. Tokens are estimated before each request and corrected after it. ``sleep``
+    waits. Without either limit, ``limits`` is False.
     """
 
     def __init__(self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -90,21 +88,21 @@ class RateLimit:
         self._tokens = _Bucket((facts.tokens_per_minute or 0.0) / 60 / share)
 
     async def acquire(self, request: Request) -> None:
-        """Wait until ``request`` may go."""
+        """Wait until ``request`` may start."""
         for bucket, amount in ((self._requests, 1.0), (self._tokens, _estimate(request))):
             wait = bucket.take(amount)
             if wait > 0:
                 await self._sleep(wait)
 
     def settle(self, request: Generate, completion: Completion) -> None:
-        """Give back, or take in addition, what the estimate was off by."""
+        """Correct the estimate of tokens."""
         used = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
         if used:
             self._tokens.take(used - _estimate(request))
 
 
 class _Bucket:
-    """Fills at ``rate`` a second; taking more than it holds is a debt, and the time to wait until it is paid."""
+    """A token bucket filling at ``rate`` per second; an overdraft is a time to wait."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate

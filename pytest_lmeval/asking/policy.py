@@ -1,4 +1,4 @@
-"""How a run asks: how much at once and together, how long, how often again, and what it waits for."""
+"""The settings of how a run asks: batches, concurrency, time limits, retries and waits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0
-"""What a server may ask to wait; where it asks for more, the run ends."""
+"""The longest wait a server may demand, in seconds; beyond it the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The limits of one process's asking.
+    """The limits of one process's requests.
 
-    ``timeout_s`` holds for one attempt at one request; a batch call has as many times that as it has requests.
-    ``retries`` are the attempts after the first. ``concurrency`` and ``max_cost`` are the process's own part of those
-    of the run, and ``share`` is how many processes it has. ``passthrough`` are exceptions that mean to stop the run.
-    ``think_tags`` are around the thoughts at the beginning of a text; None leaves every text as it is.
+    ``timeout_s`` limits one attempt at one request; a batch call has a multiple by its number of requests. ``retries``
+    are the attempts after the first. ``concurrency`` and ``max_cost`` are this process's part of the run's, and
+    ``share`` is the number of processes. ``passthrough`` are exceptions that stop the run. ``think_tags`` enclose the
+    thoughts at the beginning of a text; None leaves texts unchanged.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -37,9 +37,9 @@ class Policy:
 
 
 def backoff_s(attempt: int, retry_after: float | None) -> float:
-    """Return how long to wait after failed attempt number ``attempt`` (from 0), in seconds.
+    """Return the delay after failed attempt number ``attempt`` (from 0), in seconds.
 
-    What the other side asked for, or else a doubling time, half of it random so that many clients spread out.
+    ``retry_after`` if given, else exponential backoff, half of it random so that clients spread out.
     """
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
@@ -47,7 +47,7 @@ def backoff_s(attempt: int, retry_after: float | None) -> float:
 
 
 def is_too_long(retry_after: float | None) -> bool:
-    """Tell whether a wait that was asked for is one that no run waits."""
+    """Tell whether a server demands a longer wait than runs accept."""
     return retry_after is not None and retry_after > LONGEST_WAIT_S
 
 
@@ -57,12 +57,12 @@ AGAIN = "before asking again"
 
 
 class Wait(NamedTuple):
-    """Until when, by the monotonic clock, and what for."""
+    """The end of a wait, by the monotonic clock, and its reason."""
 
     until: float
     what: str
 
     @property
     def seconds(self) -> float:
-        """How long it will take from now."""
+        """The remaining time."""
         return max(0.0, self.until - time.monotonic())

@@ -1,7 +1,7 @@
-"""Examples that take several requests for a response: what is asked next depends on the answers so far.
+"""Ask examples that take several requests per response, each depending on the answers so far.
 
-The requests of one job that can be asked at the same time make a round: for a batch adapter the next turn of all
-examples of the batch, for an async adapter, whose jobs are single examples, the next turn of each at once.
+Requests of a job that can be asked together make a round: for a batch adapter the next turn of all examples of the
+batch, for an async adapter, whose jobs are single examples, the next turn of one example.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 
 class Player(Protocol):
-    """The model that plays a user: whom to ask, what it said before, and what is recorded of a reply."""
+    """The model that plays a user, with its recorded replies."""
 
     @property
     def engine(self) -> Engine: ...
 
     def taken(self, request: Generate) -> Generate:
-        """Return a request as far as the model takes it."""
+        """Return a request with the options the model accepts."""
 
     def recalled(self, request: Generate) -> str | None:
-        """Return what an earlier run has of its reply."""
+        """Return its reply in an earlier run, None without one."""
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, object]:
-        """Return what the details of the result have of a reply."""
+        """Return the record of a reply for the details of the result."""
 
 
 class Conversation:
-    """One response to an example under way: what was asked and answered, and ``request``, what to ask now.
+    """One response in progress: what was asked and answered, and the next ``request``.
 
-    ``request`` is None at the end, and while ``aside`` is what ``player``, who plays the user, is to be asked first.
-    What ``recall`` holds the answer to is not asked again; ``note`` is called with each other answer. ``follow_up`` is
-    None for what is a single request: its answer is the response.
+    ``request`` is None at the end, and while ``aside`` is to be asked of ``player``, who plays the user. Answers known
+    to ``recall`` are not asked again; ``note`` is called with every other answer. Without ``follow_up`` it is a single
+    request, whose answer is the response.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Conversation:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to ask."""
+        """True if a request or an aside is to be asked."""
         return self.request is not None or self.aside is not None
 
     def take_aside(self, answer: Answer) -> None:
-        """Go on with what the user said."""
+        """Continue with the user's reply."""
         aside, self.aside = self.aside, None
         assert aside is not None
         assert self.player is not None
@@ -87,22 +87,24 @@ class Conversation:
             self._follow(lambda: aside.take(answer.text))
             self._take_known()
         else:
-            self.fail(answer if isinstance(answer, LmevalError) else AdapterError("a user says completions only"))
+            self.fail(
+                answer if isinstance(answer, LmevalError) else AdapterError("the reply of a user must be a completion")
+            )
 
     def take(self, answer: Answer) -> None:
-        """Go on with the answer to ``request``."""
+        """Continue with the answer to ``request``."""
         self._take(answer, is_new=True)
         self._take_known()
 
     def fail(self, error: LmevalError) -> None:
-        """End here."""
-        # Many requests may share one error, and each has exchanges of its own.
+        """End with an error."""
+        # Several requests may share one error; each has exchanges of its own.
         self._error = copy.copy(error)
         self._error.exchanges = tuple(self._exchanges)
         self.request = None
 
     def answer(self) -> Answer | LmevalError:
-        """Return the response, or the error in its place, with the answered requests in its ``exchanges``."""
+        """Return the response, or an error whose ``exchanges`` are the answered requests."""
         if self._error is not None:
             return self._error
         assert self._answer is not None
@@ -121,10 +123,10 @@ class Conversation:
                 self._note(exchange)
             self._follow(partial(self._follow_up, self._exchanges))
         else:
-            self.fail(AdapterError("only completions can be followed up"))
+            self.fail(AdapterError("only completions can have follow-ups"))
 
     def _follow(self, step: Callable[[], Generate | Aside | None]) -> None:
-        """Take ``step``, and those after it for which the user need not be asked."""
+        """Run ``step``, and further ones as long as the user's replies are known."""
         self.request = None
         try:
             following = step()
@@ -136,13 +138,13 @@ class Conversation:
         except LmevalError as error:
             self.fail(AdapterError(str(error)))
         except Exception as error:  # a task's own code
-            self.fail(AdapterError(f"what to ask next raised {type(error).__name__}: {error}"))
+            self.fail(AdapterError(f"the follow-up raised {type(error).__name__}: {error}"))
         else:
             if self.request is None:
                 self._end()
 
     def _known_aside(self, aside: Aside) -> Generate | Aside | None:
-        """Return what follows an aside whose reply is known; else note that it is to be asked."""
+        """Return the next step after a known reply; else set ``aside`` and return None."""
         assert self.player is not None
         known = self.player.recalled(aside.request)
         if known is None:
@@ -169,16 +171,16 @@ class Conversation:
 
 
 def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
-    """Give ``job`` the conversations that its requests have ``begun``, by number; the others are talks of one round."""
+    """Give ``job`` its conversations, by number; its other requests are conversations of one round."""
     job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
     for number, answer in job.known.items():
         job.talks[number].take(answer)
 
 
 class Rounds:
-    """Asks the rounds of jobs with conversations; what goes on is worked out in a thread of its own.
+    """Asks the rounds of jobs with conversations; a thread of its own works out each next round.
 
-    ``submit`` queues jobs with whatever transport there is.
+    ``submit`` queues jobs with a transport.
     """
 
     def __init__(self, submit: Callable[[Sequence[Job]], None], inbox: Inbox) -> None:
@@ -189,7 +191,7 @@ class Rounds:
         self._others: set[Engine] = set()
 
     def close(self) -> None:
-        """Go on with nothing more."""
+        """Stop after the current round."""
         self._arrived.put(None)
 
     def ask(self, job: Job) -> None:
@@ -209,7 +211,7 @@ class Rounds:
         self._submit([Job(requests, on_answer=lambda asked: self._arrived.put((job, open_now, asked)))])
 
     def _ask_aside(self, job: Job, talks: list[Conversation]) -> None:
-        """Have the users of ``talks`` asked; the others of the job wait."""
+        """Ask the simulated users of ``talks``; the other conversations of the job wait."""
         player = talks[0].player
         assert player is not None
         self._others.add(player.engine)
@@ -217,7 +219,7 @@ class Rounds:
         player.engine.ask([Job(requests)], lambda asked: self._arrived.put((job, talks, asked)))
 
     def look_after(self) -> None:
-        """Replace the transports of those who play users where they hang."""
+        """Replace hanging transports of simulated users."""
         for engine in [*self._others]:
             engine.look_after()
 

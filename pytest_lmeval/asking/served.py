@@ -1,4 +1,4 @@
-"""An adapter that is asked from another process: it makes the calls, and the run decides what to ask again."""
+"""Serve an adapter to another process, which decides on retries."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pytest_lmeval.types import LogLikelihood, Request
 
 
 class Served:
-    """The adapter that ``spec`` names, made with ``options`` for the project in that folder, on ``node``.
+    """The adapter ``spec``, made with ``options`` for a project folder, on ``node``.
 
-    Raise UsageError where it cannot be made. A batch adapter gets one batch at a time, in the order in which they came.
+    Raise UsageError if it cannot be made. A batch adapter gets one batch at a time, in order of arrival.
     """
 
     def __init__(self, spec: str, options: Mapping[str, object], project: str | None, node: str) -> None:
@@ -41,7 +41,7 @@ class Served:
         self.facts = _facts(self._adapter, node)
 
     async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
-        """Return one answer per request, in order; thoughts are left in texts."""
+        """Return one answer per request, in order; leave thoughts in texts."""
         tell(self._adapter, "think_tags", think_tags)
         if self.facts.streams:
             return list(await asyncio.gather(*map(self._answer_one, requests)))
@@ -50,7 +50,7 @@ class Served:
     async def close(self) -> None:
         """Close the adapter."""
         for name in ("close", "aclose"):
-            with suppress(Exception):  # it is over, and its process is about to end
+            with suppress(Exception):  # its process is about to end
                 if (end := method(self._adapter, name)) is not None and (done := end()) is not None:
                     await done
 
@@ -72,7 +72,7 @@ class Served:
             asked = [requests[place] for place in places]
             found = ask(self._adapter, asked, think_tags=None)
             for place, answer in zip(places, found, strict=True):
-                # One of them may have spoilt the call for all.
+                # One request may have failed the call for all.
                 alone = is_of_several(answer)
                 answers[place] = ask(self._adapter, [requests[place]], think_tags=None)[0] if alone else answer
         unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window left the request out")
@@ -97,7 +97,7 @@ def _facts(adapter: Any, node: str) -> ReplicaFacts:
     return ReplicaFacts(
         name=adapter_name(adapter),
         identity=identity,
-        # What the ledger knows a model by.
+        # The ledger's key of a model.
         fingerprint=member(adapter, "fingerprint") or "" if is_ours(adapter) else identity.key,
         manifest=member(adapter, "manifest") or {},
         attributes=members(adapter, ATTRIBUTES),

@@ -1,4 +1,4 @@
-"""Async adapters: an event loop in a thread of its own keeps many requests in flight."""
+"""Ask async adapters: an event loop in a thread of its own keeps many requests in flight."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _CANCELS = "does the adapter, or code that it calls, cancel all tasks of its loo
 
 
 class AsyncTransport:
-    """Asks an async adapter: ``concurrency`` requests in flight, retries and rate limits in the same loop.
+    """Asks an async adapter: ``concurrency`` requests in flight, retries and rate limits in one loop.
 
-    Each request has a task of its own. One that is late is cancelled, and does not keep its slot even where the adapter
-    ignores that: another task goes on with the request.
+    Each request has a task of its own. A late task is cancelled; even if the adapter ignores that, another task takes
+    over its slot and its request.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
@@ -53,7 +53,7 @@ class AsyncTransport:
         self._thread: threading.Thread | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; the loop is woken once for all of them."""
+        """Queue jobs; wake the loop once for all."""
         self._open.update((job, JobProgress(len(job.requests))) for job in jobs)
         if self._loop is None and not self._start():
             return
@@ -61,22 +61,22 @@ class AsyncTransport:
         self._loop.call_soon_threadsafe(self._enqueue, jobs)
 
     def is_silent(self) -> bool:
-        """Tell whether the loop has stopped to turn, as it does while an adapter blocks it."""
+        """Return True if the loop has stopped turning because an adapter blocks it."""
         return self._thread is not None and time.monotonic() - self._heartbeat > 2 * _HEARTBEAT_S
 
     def is_stuck(self) -> bool:
-        """Tell whether the loop itself hangs: a request that merely takes long is ended by the loop."""
+        """Return True if the loop itself hangs; the loop ends slow requests by itself."""
         return self._thread is not None and time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
 
     @property
     def wait(self) -> Wait | None:
-        """What all requests in hand wait for, if they do."""
+        """The wait of all requests, if all of them wait."""
         return self._waits.current
 
     def abandon(self) -> list[Job]:
-        """Answer the job that blocks the loop with a timeout and leave the loop alone; return all others.
+        """Answer the job that blocks the loop with a timeout, abandon the loop and return all other jobs.
 
-        If that job is not known, every job in flight is answered with the timeout.
+        If that job is unknown, every job in flight gets the timeout.
         """
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
         self._abandoned = True
@@ -91,7 +91,7 @@ class AsyncTransport:
         return [job for job, _ in jobs if job not in blamed]
 
     def close(self) -> None:
-        """Cancel what is in flight, close the adapter in its own loop, and end the thread."""
+        """Cancel the requests in flight, close the adapter in its own loop, and end the thread."""
         if self._loop is None or self._thread is None or self.is_stuck():
             return
         self._is_closing = True
@@ -101,10 +101,10 @@ class AsyncTransport:
         self._thread.join(timeout=_GRACE_S)
 
     def _start(self) -> bool:
-        """Start the loop; where it cannot be made, answer what is in hand with that, and return False."""
+        """Start the loop; if it cannot be made, answer all jobs with the error and return False."""
         try:
             self._loop = asyncio.new_event_loop()
-        except Exception as error:  # each loop has a pair of sockets, and a plugin may have forbidden them
+        except Exception as error:  # a loop needs a pair of sockets, which a plugin may forbid
             reason = printable(f"{type(error).__name__}: {error}", keep="")
             self._answer_all(AdapterDown(f"adapter {adapter_name(self._adapter)}: no event loop can be made: {reason}"))
             return False
@@ -121,21 +121,21 @@ class AsyncTransport:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Begin with what is waiting, in the order in which it came, as far as there are slots."""
+        """Start waiting requests in order, as far as there are slots."""
         waits = self._waits
         while self._waiting and waits.in_hand < self._policy.concurrency and self._opening.has_room(waits.in_hand):
-            if self._abandoned or self._is_closing:  # too late: another one has what was waiting
+            if self._abandoned or self._is_closing:  # another transport has the waiting jobs
                 return
             job, number = self._waiting[0]
             progress = self._open.get(job)
             sent: Sent | BudgetSpent | None = None
             if progress is not None and self._budget is not None:
-                # The rest of the job is useless without it.
+                # The rest of the job is useless without this request.
                 sent = self._budget.take(1, len(job.requests) - number, self._wake)
                 if sent is None:
-                    return  # to go on once there is room
+                    return  # continues once there is room
             self._waiting.popleft()
-            if progress is None:  # answered, as the run has ended
+            if progress is None:  # already answered: the run has ended
                 continue
             if isinstance(sent, BudgetSpent):
                 progress.answers[number] = sent
@@ -159,7 +159,7 @@ class AsyncTransport:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
-                # Raised in a task that the adapter started; its requests go on.
+                # Raised in a task that the adapter started; its requests continue.
                 continue
         tasks = asyncio.all_tasks(loop) | {guard}
         for task in tasks:
@@ -168,7 +168,7 @@ class AsyncTransport:
             loop.run_until_complete(asyncio.wait(tasks, timeout=_LAST_WORDS_S))
             if (aclose := method(self._adapter, "aclose")) is not None:
                 loop.run_until_complete(asyncio.wait_for(aclose(), _GRACE_S))
-        except BaseException as error:  # nothing is lost by it but the model's own tidiness
+        except BaseException as error:  # harmless: only the model's cleanup failed
             logging.getLogger(__name__).warning(
                 "closing the adapter raised %s", printable(f"{type(error).__name__}: {error}", keep="")
             )
@@ -188,7 +188,7 @@ class AsyncTransport:
             self._inbox.deliver(job, [end] * len(job.requests))
 
     async def _stand_guard(self) -> None:
-        """Learn of it where all tasks of the loop are cancelled: what is in flight would not be answered."""
+        """Detect the cancellation of all tasks of the loop, which would leave requests unanswered."""
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
@@ -212,7 +212,7 @@ class AsyncTransport:
             if self._is_closing or self._missed is not None:
                 raise
             progress.answers[asked.number] = self._attempts.cancelled(asked)
-        except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+        except BaseException as error:  # meant to stop the run: it must reach the thread that runs the items
             if self._abandoned or self._is_closing:
                 raise
             self._inbox.fail(asked.job, error)
@@ -223,11 +223,11 @@ class AsyncTransport:
             raise
 
     def _end(self, asked: Asked) -> None:
-        """Hand over the answers of a job whose last request this was, and go on."""
+        """Deliver the answers of a job after its last request, and continue."""
         progress, number = asked.progress, asked.number
         if asked.sent is not None:
             answer = progress.answers[number]
-            # Without an answer the run is to end.
+            # Without an answer, the run is ending.
             settled = asked.sent.settle([] if answer is None else [answer])
             progress.answers[number] = settled[0] if settled else None
         self._take_off(asked.job, progress)
@@ -240,14 +240,14 @@ class AsyncTransport:
             self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     def _wake(self) -> None:
-        """Go on if requests may have room now; called from any thread."""
+        """Continue if requests may have room now; thread-safe."""
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
+            with contextlib.suppress(RuntimeError):  # the run is over and its loop closed
                 self._loop.call_soon_threadsafe(self._go_on)
 
 
 async def _take_back_cancellation() -> None:
-    """Go on with this task, which was cancelled, once the guard knows of it if all tasks were."""
+    """Undo the cancellation of this task, once the guard has noticed if all tasks were cancelled."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass

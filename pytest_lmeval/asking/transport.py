@@ -1,4 +1,4 @@
-"""Work on its way to the adapter, and the way back."""
+"""Carry jobs to an adapter and answers back."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Requests that are asked together; ``spans`` says which belong to which key.
+    """Requests asked together; ``spans`` maps each key to its requests.
 
-    ``failure`` is what stops the run. ``on_answer`` is called once with the job that has its answers, or its failure,
-    in a thread of the transport's, and is None afterwards: whoever waits for the job waits for that, too.
-    ``talks`` are, where a request of the job may be followed by others, one conversation for each request.
-    ``known`` are the answers, by place, that need not be asked for.
+    ``failure`` is an exception that stops the run. ``on_answer`` is called once with the answered or failed job, in a
+    thread of the transport, and is None afterwards: waiting for the job includes it. ``talks`` holds one conversation
+    per request if any may have follow-ups. ``known`` are answers, by place, that need not be asked for.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -37,7 +36,7 @@ class Job:
     known: dict[int, Answer] = field(default_factory=dict)
 
     def add(self, key: Hashable, requests: Sequence[Request], held: Sequence[Answer] | None = None) -> None:
-        """Ask ``requests`` on behalf of ``key``, but for those whose answers are in ``held``."""
+        """Add the requests of ``key``, with the answers in ``held`` if these are complete."""
         first = len(self.requests)
         if held is not None and len(held) == len(requests):
             self.known.update(enumerate(held, start=first))
@@ -46,7 +45,7 @@ class Job:
 
 
 class JobProgress:
-    """How far a job is: its answers by number, None while they are out, and how many are ``left``."""
+    """The progress of a job: its answers by number, None if missing, and how many are ``left``."""
 
     __slots__ = ("answers", "begun", "left")
 
@@ -56,20 +55,20 @@ class JobProgress:
         self.begun = False
 
     def put(self, number: int, answer: Answer) -> None:
-        """Take one of the answers."""
+        """Store an answer."""
         self.answers[number] = answer
         self.left -= 1
 
 
 class Inbox:
-    """Where one thread waits for the job it wants, and is woken for no other."""
+    """Lets one thread wait for its job, without being woken for others."""
 
     def __init__(self) -> None:
         self._awaited: Job | None = None
         self._arrived = threading.Event()
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Hand over the answers of a job; later ones for the same job are ignored."""
+        """Deliver the answers of a job; ignore later ones for the same job."""
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:
@@ -81,13 +80,13 @@ class Inbox:
             self._arrived.set()
 
     def fail(self, job: Job, failure: BaseException) -> None:
-        """Hand over what stops the run."""
+        """Deliver an exception that stops the run."""
         job.failure = failure
         self.deliver(job, ())
 
     def wait(self, job: Job, timeout_s: float) -> bool:
-        """Wait for the answers of ``job``; return whether they are there."""
-        # In this order: answers that arrive after the look at them find ``_awaited`` set.
+        """Wait for the answers of ``job``; return True if they have arrived."""
+        # The order matters: answers that arrive after the check find ``_awaited`` set.
         self._arrived.clear()
         self._awaited = job
         if job.answers is None or job.on_answer is not None:
@@ -97,29 +96,29 @@ class Inbox:
 
 
 class Transport(Protocol):
-    """How jobs get to an adapter and back, in a thread that is not the caller's."""
+    """Carries jobs to an adapter and back, in a thread of its own."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
 
     def is_stuck(self) -> bool:
-        """Tell whether it will not get on any more."""
+        """Return True if it hangs."""
 
     def abandon(self) -> list[Job]:
-        """Answer the jobs that it is stuck in with AdapterTimeout; return those that were not begun."""
+        """Answer the jobs it is stuck in with AdapterTimeout; return those not begun."""
 
     @property
     def wait(self) -> Wait | None:
-        """What all requests in hand wait for, if they do."""
+        """The wait of all requests, if all of them wait."""
 
     def close(self) -> None:
         """Stop."""
 
 
 class Sender:
-    """Sends jobs by a transport, and replaces it where it hangs; what ``cache`` or a job itself knows is not sent.
+    """Sends jobs by a transport, and replaces it if it hangs; skips answers known to ``cache`` or the job.
 
-    Safe to use from several threads: eval functions ask from their own, and conversations go on in one.
+    Thread-safe: eval functions and conversations send from threads of their own.
     """
 
     def __init__(self, new_transport: Callable[[], Transport], inbox: Inbox, cache: CachedAnswers | None) -> None:
@@ -131,11 +130,11 @@ class Sender:
 
     @property
     def wait(self) -> Wait | None:
-        """What all requests in hand wait for, if they do."""
+        """The wait of all requests, if all of them wait."""
         return self._transport.wait
 
     def send(self, jobs: Sequence[Job]) -> None:
-        """Send what of the jobs is not known already."""
+        """Send the requests of the jobs without known answers."""
         rest = []
         for job in jobs:
             left = job if self._cache is None and not job.known else self._unknown(job)
@@ -146,10 +145,10 @@ class Sender:
                 self._transport.submit(rest)
 
     def look_after(self) -> None:
-        """Replace the transport where it hangs."""
+        """Replace the transport if it hangs."""
         if not self._transport.is_stuck():
             return
-        # Of several threads that wait for an answer, one replaces it. A thread that sends may hang in the transport.
+        # One of the waiting threads replaces it. A sending thread may hang in the transport.
         with self._replacing:
             if self._transport.is_stuck():
                 waiting = self._transport.abandon()
@@ -162,7 +161,7 @@ class Sender:
         self._transport.close()
 
     def _unknown(self, job: Job) -> Job | None:
-        """Return the job that is left to ask: a part of ``job``, or none, and then it is answered."""
+        """Return a job of the requests left to ask; if all are known, answer ``job`` and return None."""
         if self._cache is not None:
             for place, request in enumerate(job.requests):
                 if place not in job.known and (answer := self._cache.find(request)) is not None:
@@ -174,7 +173,7 @@ class Sender:
         return Job([job.requests[place] for place in places], on_answer=partial(self._join, job, places))
 
     def _join(self, job: Job, places: Sequence[int], asked: Job) -> None:
-        """Answer ``job`` with what was known and what was asked for, which is kept."""
+        """Answer ``job`` with known and new answers; keep the new ones."""
         if asked.failure is not None:
             self._inbox.fail(job, asked.failure)
             return
@@ -183,5 +182,5 @@ class Sender:
             for place, answer in found.items():
                 self._cache.keep(job.requests[place], answer)
         answers = {**job.known, **found}
-        # Of a run that was ended there are fewer.
+        # An ended run has fewer answers.
         self._inbox.deliver(job, [answers[place] for place in range(len(job.requests)) if place in answers])

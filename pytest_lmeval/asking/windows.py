@@ -1,4 +1,4 @@
-"""Batch adapters that want to know many requests at a time, and may say which of them go together."""
+"""Ask batch adapters a window of requests at a time, in batches that the adapter may plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.limits import Budget
 
 _Place = tuple[Job, int]
-"""A request: its job, and which one of the job's it is."""
+"""A request: its job and its number in the job."""
 
 
 class WindowTransport(BatchTransport):
-    """Takes what is waiting, up to ``size`` requests, and asks it in batches that the adapter plans.
+    """Takes waiting requests, up to ``size``, and asks them in batches planned by the adapter.
 
-    Jobs are answered as the last of their requests is. An adapter without ``plan_window`` gets all in one call.
+    A job is answered with the last of its requests. An adapter without ``plan_window`` gets all in one call.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int, budget: Budget | None = None) -> None:
@@ -36,12 +36,12 @@ class WindowTransport(BatchTransport):
         self._lock = threading.Lock()
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs: those that are queued together are in one window, if it has room for them."""
+        """Queue jobs; jobs queued together share a window if it has room."""
         with self._lock:
             super().submit(jobs)
 
     def abandon(self) -> list[Job]:
-        """Answer the jobs of the stuck call with timeouts where they lack answers; return those that were not begun."""
+        """Answer the missing requests of the stuck call with timeouts; return the jobs not begun."""
         self._stopped = True
         self._drop_sent()
         with self._lock:
@@ -60,17 +60,17 @@ class WindowTransport(BatchTransport):
             self._open = {job: JobProgress(len(job.requests)) for job in jobs}
             try:
                 self._ask_window([(job, number) for job in jobs for number in range(len(job.requests))])
-            except BaseException as error:  # meant to stop the run: it has to reach the thread that runs the items
+            except BaseException as error:  # meant to stop the run: it must reach the thread that runs the items
                 for job in list(self._open):
                     self._inbox.fail(job, error)
 
     def _next(self) -> list[Job] | None:
-        """Return what is waiting, as far as the window has room; None at the end."""
+        """Return the waiting jobs that fit into the window; None at the end."""
         job = self._queue.get()
         if job is None:
             return None
         jobs, requests = [job], len(job.requests)
-        with self._lock:  # what is being queued belongs to it
+        with self._lock:  # jobs being queued belong to it
             while requests < self._size and not self._queue.empty():
                 job = self._queue.get_nowait()
                 if job is None:
@@ -93,7 +93,7 @@ class WindowTransport(BatchTransport):
 
     def _take(self, batch: Sequence[_Place], answers: Iterable[Answer]) -> None:
         with self._lock:
-            if self._stopped:  # others have been handed what is open
+            if self._stopped:  # another transport has the open jobs
                 return
             self._asking = ()
             for (job, number), answer in zip(batch, answers, strict=True):
@@ -104,7 +104,7 @@ class WindowTransport(BatchTransport):
             self._inbox.deliver(job, [answer for answer in found if answer is not None])
 
     def _batches(self, places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
-        """Yield the requests as they are to be asked; where the adapter's plan cannot be used, they are errors."""
+        """Yield batches of requests; if the adapter's plan is unusable, answer them with an error."""
         if method(self._adapter, "plan_window") is None or not places:
             yield from [places] if places else []
             return
@@ -127,7 +127,7 @@ class WindowTransport(BatchTransport):
 def planned_calls(
     adapter: Any, requests: list[Request], passthrough: tuple[type[BaseException], ...] = ()
 ) -> list[list[int]] | AdapterError:
-    """Return which requests an adapter wants in a call, by their places, or the error of a plan that is unusable."""
+    """Return the adapter's plan, the places of requests by call, or the error of an unusable plan."""
     try:
         found = [list(batch) for batch in adapter.plan_window(requests)]
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""From an eval function to an engine, one request at a time, and back: each is a step of its example."""
+"""Send the requests of eval functions to an engine, each as a step of its example."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOOK_S = 0.25
 _GATHER_S = 0.005
 Prompt = str | Sequence[Message | Mapping[str, Any]]
 Note = Callable[[str, str, Exchange], None]
-"""Is called with the task and the id of an example, and what was asked in it and answered."""
+"""Called with the task and id of an example, and a request with its answer."""
 Outcome = Answer | BaseException
 _Result = TypeVar("_Result")
 _OF_TOOLS = ("name", "description", "parameters")
@@ -39,12 +39,12 @@ class _Seat(threading.Event):
 
 
 class Asker:
-    """Asks a model on behalf of examples, within the run's limits: of coroutines in ``loop``, and of threads.
+    """Asks a model for examples, within the run's limits: for coroutines in ``loop``, and for threads.
 
-    What ``known`` holds an answer to is not asked, once for each time that it was; ``note`` is called with every other
-    answer, in the thread of whoever asked. Requests of one turn of the loop are sent in one message, as are those of
-    threads that come while another thread sends; those for a batch adapter are gathered, for 5 ms or until there are as
-    many as a batch has, unless nobody else can ask.
+    An answer in ``known`` is used once per request; ``note`` is called with every other answer, in the asking thread.
+    Requests of one turn of the loop are sent in one message, as are those of threads that arrive while another thread
+    sends. Requests for a batch adapter are gathered for 5 ms or until the batch is full, unless no other example can
+    ask.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Asker:
         self._loop = loop
         self._known = known
         self._note = note
-        # Guards the three below.
+        # Guards the next three.
         self._lock = threading.Lock()
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
@@ -66,29 +66,29 @@ class Asker:
         self.facts = AdapterFacts.of(engine.adapter)
 
     def passes(self, model: str) -> bool:
-        """Tell whether the model that a client named is asked, and not the adapter's own."""
-        # A recording may hold answers of several models, and knows by the request whose they are.
+        """Return True if the model that a client names is asked, rather than the adapter's own."""
+        # A recording may hold answers of several models, and finds them by the request.
         facts = self.facts
         return bool(model) and (facts.model_by_request or model in (facts.recorded_models or ()))
 
     def answering(self, model: str) -> str:
-        """Return the name of who answers a request whose options name ``model``; "" names none."""
+        """Return the name of the model that answers a request for ``model``, "" if it names none."""
         recorded = self.facts.recorded_models
         is_there = recorded is None or model in recorded
         return model if model and is_there else self.name
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
-        """Return the answer to a request; raise AdapterError without one, BudgetSpent where the limit forbids it.
+        """Return the answer to a request; raise AdapterError without one, BudgetSpent if the limit forbids it.
 
-        Options that the adapter does not take are an error, unless ``sent`` is what it is asked instead of the
-        request: see :meth:`taken`. May be awaited in any event loop.
+        Options that the adapter does not accept are an error, unless ``sent`` replaces the request: see :meth:`taken`.
+        May be awaited in any event loop.
         """
         if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)
         return await asyncio.wrap_future(self._loop.submit(self._ask(request, sent)))
 
     def taken(self, request: Generate) -> tuple[Generate, set[str]]:
-        """Return a request as far as the adapter takes it, and the names of what it does not take."""
+        """Return a request as far as the adapter accepts it, and the names of what it does not."""
         if ANY_OPTION in self.facts.request_options:
             return request, set()
         options = {name: value for name, value in request.options.items() if name in self.facts.request_options}
@@ -97,7 +97,7 @@ class Asker:
         return replace(request, options=options, tools=tools), left_out | (request.options.keys() - options.keys())
 
     def ask_blocking(self, request: Generate) -> Completion:
-        """Do as :meth:`ask` and wait; for any thread but the loop's."""
+        """Do as :meth:`ask` and wait, in any thread but the loop's."""
         known, request, sent = self._prepared(request)
         if known is not None:
             return known
@@ -118,15 +118,15 @@ class Asker:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         if (first := self._gather(future, sent)) is not None:
-            # At least one turn: every message to another thread or process costs more than a request does.
+            # Wait at least one turn: every message to another thread or process costs more than a request.
             loop.call_later(0 if self.engine.streams else _GATHER_S, self._send, first)
         return self._finished(request, await future)
 
     def _prepared(
         self, request: Generate, sent: Generate | None = None
     ) -> tuple[Completion | None, Generate, Generate]:
-        """Return the answer if it is known, the request by the name that its answer is kept under, and what to send."""
-        # An example may ask from several threads.
+        """Return a known answer, the request as its answer is stored, and the request to send."""
+        # Threads of an example share these.
         with self._lock:
             example = (request.task, request.id)
             if self.engine.caches:
@@ -142,7 +142,7 @@ class Asker:
         return None, request, request if sent is None else sent
 
     def _with_options_taken(self, request: Generate) -> Generate:
-        """Return a request without the wishes that the adapter does not take; raise AdapterError for other options."""
+        """Drop the optional options that the adapter does not accept; raise AdapterError for others."""
         own = self.facts.request_options
         sent = without_wishes(request, own)
         if refused := sent.options.keys() - own:
@@ -151,7 +151,7 @@ class Asker:
         return sent
 
     def _finished(self, request: Generate, outcome: Outcome | None) -> Completion:
-        """Note an answer and return it; raise what there is instead."""
+        """Record an answer and return it; raise any other outcome."""
         if isinstance(outcome, BaseException):
             raise outcome
         assert isinstance(outcome, Completion)
@@ -166,13 +166,10 @@ class Asker:
             self.engine.look_after()
 
     def _gather(self, waiting: asyncio.Future[Outcome] | _Seat, request: Generate) -> Job | None:
-        """Put a request among those that are sent next; return its job if it is the first, and has to be sent in time.
-
-        Where they are as many as are worth it they are sent.
-        """
+        """Queue a request, send a full batch; return the job if the caller must send it in time."""
         with self._lock:
             is_first = not self._gathered
-            # Its answers are found by those who wait for them.
+            # The waiting threads find its answers.
             if is_first or self.engine.streams:
                 job = Job([request], {waiting: slice(0, 1)})
                 self._gathered.append(job)
@@ -185,20 +182,20 @@ class Asker:
         return job if is_first and not is_full else None
 
     def _send(self, first: Job | None = None) -> None:
-        """Send what is gathered; with ``first`` only if that is still its first job."""
+        """Send the queued requests; with ``first`` only if that is still their first job."""
         with self._lock:
             if not self._gathered or first not in (None, self._gathered[0]):
                 return
             gathered, self._gathered = self._gathered, []
         try:
             self.engine.ask(gathered, self._arrive)
-        except Exception as error:  # they are several people's: each has to learn of it
+        except Exception as error:  # several callers share them: each must get the error
             for job in gathered:
                 job.failure = error
                 self._arrive(job)
 
     def _send_all(self) -> None:
-        """Send what is gathered; what other threads add meanwhile is sent by the one that sends."""
+        """Send the queued requests, and those that other threads add meanwhile."""
         while self._gathered and self._sending.acquire(blocking=False):
             try:
                 self._send()
@@ -206,7 +203,7 @@ class Asker:
                 self._sending.release()
 
     def _send_in_time(self, first: Job, seat: _Seat) -> None:
-        """Send what is gathered with ``first`` once others had the time to ask, if there are any."""
+        """Send the queued requests after giving other examples, if any, time to ask."""
         try:
             state = CURRENT.get()
             if state is None or not state.is_alone:
@@ -215,24 +212,24 @@ class Asker:
             self._send(first)
 
     def _arrive(self, job: Job) -> None:
-        # In a thread of the engine's.
+        # Runs in a thread of the engine.
         with self._lock:
             waiting: dict[Any, slice] = job.spans
             job.spans = {}
         outcomes = (job.answers or ()) if job.failure is None else [job.failure] * len(waiting)
-        # Of a run that was ended there are fewer.
+        # An ended run has fewer outcomes.
         for one, outcome in zip(waiting, outcomes, strict=False):
             if isinstance(one, _Seat):
                 one.outcome = outcome
                 one.set()
             else:
                 self._arrived.append((one, outcome))
-        # One message wakes the loop for all that arrives until it turns.
+        # One message wakes the loop for all outcomes until it turns.
         if self._arrived and not self._is_woken:
             self._is_woken = True
             try:
                 self._loop.events.call_soon_threadsafe(self._hand_out)
-            except RuntimeError:  # the loop is closed, and the run is over
+            except RuntimeError:  # the run is over and its loop closed
                 self._arrived.clear()
 
     def _hand_out(self) -> None:
@@ -244,11 +241,11 @@ class Asker:
 
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]
-"""Work that yields whom to ask what, and is sent the answer: ``lm`` awaits or waits for it."""
+"""Work that yields an asker and a request, and receives the answer; ``lm`` awaits it or blocks."""
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
-    """Have the request of a step asked, and note in it what came of that."""
+    """Ask the request of a step, and record its outcome in the step."""
     try:
         answer = yield asker, request
     except BaseException as error:
@@ -258,7 +255,7 @@ def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -
 
 
 def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
-    """Return a prompt as requests have it; raise UsageError for what is neither text nor messages."""
+    """Return a prompt for a request; raise UsageError if it is neither text nor messages."""
     if isinstance(prompt, str):
         return str(prompt)
     if not isinstance(prompt, Sequence) or not prompt:
@@ -267,7 +264,7 @@ def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
 
 
 def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of :class:`Generate` for the arguments of ``lm.ask``; raise UsageError for invalid tools."""
+    """Return the fields of :class:`Generate` for arguments of ``lm.ask``; raise UsageError for invalid tools."""
     tools, choice, stop = given["tools"], given["tool_choice"], given["stop"]
     return {
         "tools": tools_of(tools, choice) if tools or choice else (),
@@ -299,8 +296,8 @@ def _call(given: object) -> ToolCall:
 
 
 def tools_of(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    """Return checked tools; raise UsageError for a value that is not a tool, or a choice that names no tool."""
-    # Most examples are asked without.
+    """Return checked tools; raise UsageError for an invalid tool, or a choice that names no tool."""
+    # Imported here: most requests have no tools.
     from pytest_lmeval.formats.tools import check_choice
     from pytest_lmeval.formats.tools import tools_of as read
 

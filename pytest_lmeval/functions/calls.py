@@ -1,8 +1,8 @@
-"""Questions about what an example did: which tools it called, how often, in which order, and in how many steps.
+"""Find out which tools an example called, how often, in which order, and in how many steps.
 
-Each function takes ``lm.trace`` and returns a :class:`Finding`, which is true or false and says why. A call is what the
-model asked for in an answer to a request, and a step of the kind ``tool``: its name is the tool's, its input are the
-arguments. A step that carries out what the model asked for is one call with it.
+Most functions take ``lm.trace`` and return a :class:`Finding`, which is true or false and says why. A call is a tool
+call in the model's answer to a request, or a step of the kind ``tool``: its name is the tool's, its input the
+arguments. A step that executes a call of the model is one call with it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pytest_lmeval.types import Completion
 _REQUEST, _CALL = "request", "tool"
 _MODES = ("strict", "unordered", "subset", "superset")
 _WIDEST = 60
-# An assert shows at most 240 characters of a value, and the middle is what it leaves out.
+# An assert shows at most 240 characters of a value, without the middle.
 _LONGEST = 230
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Finding:
-    """Whether something holds, as the truth of the object, and why, as its text."""
+    """A result with a truth value and, as its text, the reason."""
 
     holds: bool
     why: str
@@ -45,18 +45,18 @@ class Finding:
 
 
 def asked_in(step: Step) -> Iterator[Call]:
-    """Yield what the model asked for in its answer to a request; nothing for another step."""
+    """Yield the calls in the model's answer to a request; nothing for another step."""
     if step.kind == _REQUEST and isinstance(step.output, str):
         for call in Completion.of_output(step.output).tool_calls:
             yield Call.of(call)
 
 
 def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -> Finding:
-    """Find whether ``lm.calls`` are the ``expected`` ones: ``(name, arguments)`` each, or a name for any arguments.
+    """Check ``lm.calls`` against ``expected``: pairs ``(name, arguments)``, or a name for any arguments.
 
-    ``strict``: these, in this order. ``unordered``: these, in any order. ``subset``: no others, but not all of them
-    need be made. ``superset``: all of them, and others may be. Arguments are compared as JSON. Raises UsageError for
-    another mode, for what is no call, and for ``superset`` of nothing, which every trajectory is.
+    ``strict``: these, in this order. ``unordered``: these, in any order. ``subset``: no others, but some may be
+    missing. ``superset``: all of them, and maybe others. Arguments are compared as JSON. Raises UsageError for another
+    mode, for a value that is no call, and for ``superset`` of nothing, which every trajectory is.
     """
     if mode not in _MODES:
         raise UsageError(f"match: mode: {not_one_of(mode, _MODES)}")
@@ -77,11 +77,11 @@ def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -
 def called(
     trace: Iterable[Step], name: str, *, times: int | None = None, arguments: Mapping[str, Any] | None = None
 ) -> Finding:
-    """Find whether the tool ``name`` was called: at least once, or exactly ``times`` times.
+    """Check whether the tool ``name`` was called: at least once, or exactly ``times`` times.
 
-    With ``arguments`` only calls count that have these, each with this value, whatever others they have besides.
-    Raises UsageError for a name that is no text, ``times`` below 0, arguments that are no JSON object, and where it
-    depends on whether a step carries out what the model asked for with other arguments.
+    With ``arguments``, only calls with these values count; they may have further arguments. Raises UsageError for a
+    name that is no text, ``times`` below 0, arguments that are no JSON object, and if the result depends on whether a
+    step executes a call of the model with other arguments.
     """
     _check_names([name])
     wanted = None if arguments is None else _wanted(arguments)
@@ -100,7 +100,7 @@ def called(
 
 
 def never_called(trace: Iterable[Step], *names: str) -> Finding:
-    """Find whether none of the tools ``names`` was called.
+    """Check that none of the tools ``names`` was called.
 
     Raises UsageError without a name.
     """
@@ -112,10 +112,10 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
-    """Find whether the tools ``names`` were called one after the other in this order, others between them allowed.
+    """Check that the tools ``names`` were called in this order, with any others between them.
 
-    A name that is there twice needs two calls. Raises UsageError without a name, and where it depends on whether a step
-    carries out what the model asked for with other arguments.
+    A repeated name needs several calls. Raises UsageError without a name, and if the result depends on whether a step
+    executes a call of the model with other arguments.
     """
     _check_names(names)
 
@@ -131,7 +131,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
-    """Find whether there are at most ``limit`` steps, or steps of a kind, such as ``request`` or ``tool``.
+    """Check that there are at most ``limit`` steps, or steps of a kind, such as ``request`` or ``tool``.
 
     Raises UsageError for a limit below 0.
     """
@@ -144,18 +144,18 @@ def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> 
 
 
 def _shown_call(call: Call) -> str:
-    """Return a call as reasons have it: ``search("q": "tea")``."""
+    """Return a call as reasons show it: ``search("q": "tea")``."""
     return f"{call.name}({_shown_arguments(call.arguments)})"
 
 
 def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
-    """Return what was found, with all that was called as the end of its reason."""
+    """Return a finding whose reason ends with all calls."""
     shown = f"calls: {', '.join(map(_shown_call, calls))}" if calls else "no tool was called"
     return Finding(holds, _cut(f"{text}; {shown}"))
 
 
 def _shown_arguments(value: object) -> str:
-    """Return the arguments of a call as reasons have them, a text as it is; what is long is cut."""
+    """Return the arguments of a call as reasons show them; cut long ones."""
     given = value if isinstance(value, str) else "" if value is None else json.dumps(as_json(value)[0])
     if isinstance(value, Mapping):
         given = given[1:-1]
@@ -163,7 +163,7 @@ def _shown_arguments(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return what an assert shows of ``text``."""
+    """Return the part of ``text`` that an assert shows."""
     shown = printable(text, keep="")
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
 
@@ -176,7 +176,7 @@ def _sequence(wanted: str, given: Any) -> list[Any]:
 
 def _call(wanted: str, given: Any) -> Call:
     if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str) and given[0]:
-        # As steps keep theirs: a tuple has become a list.
+        # Like those of steps: tuples become lists.
         arguments = as_json(given[1])[0]
         if arguments is None or isinstance(arguments, str | dict):
             return Call((given[0], arguments))
@@ -194,7 +194,7 @@ def _out_of_order(made: Sequence[Call], wanted: Sequence[Call]) -> str:
 
 def _unpaired(made: Sequence[Call], wanted: Sequence[Call], mode: str) -> str:
     left, missing = [*made], []
-    # A name alone takes what the calls with arguments leave.
+    # Match bare names last, with the calls that remain.
     for each in sorted(wanted, key=lambda call: call[1] is None):
         found = next((number for number, call in enumerate(left) if _fits(call, each)), None)
         if found is None:
@@ -214,10 +214,10 @@ def _shown(calls: Sequence[Call]) -> str:
 
 
 class _Calls:
-    """The calls in a trace, each once, though the model asked for it and the application recorded a step of it.
+    """The calls in a trace, counting a call of the model and the step that executes it once.
 
-    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of what the model asked for and
-    a later step with other arguments. ``as_one`` takes them for one call each, ``apart`` for two.
+    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a
+    later step with other arguments. ``as_one`` counts each pair as one call, ``apart`` as two.
     """
 
     def __init__(self, trace: Iterable[Step]) -> None:
@@ -228,10 +228,10 @@ class _Calls:
         for number, (call, is_asked) in enumerate(found):
             if is_asked:
                 self._asked.setdefault(call.name, []).append(number)
-        # From a step to what it carries out.
+        # Maps a step to the call it executes.
         self._pairs: dict[int, int] = {}
         self._pair(_is_same)
-        # Arguments that the application has filled in, and a step that does not tell its arguments.
+        # The application may have added arguments, or recorded none.
         self._pair(_is_within)
         certain = dict(self._pairs)
         self._pair(lambda asked, step: True)
@@ -252,16 +252,16 @@ class _Calls:
     def _each_once(self, pairs: Mapping[int, int]) -> list[Call]:
         carried_out = set(pairs.values())
         kept = [(number, call) for number, call in enumerate(self._calls) if number not in carried_out]
-        # A step that does not tell its arguments has those of what it carries out.
+        # A step without arguments has those of the call it executes.
         return [
             self._calls[pairs[number]] if number in pairs and call.values is None else call for number, call in kept
         ]
 
 
 def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
-    """Yield the calls of a step, and whether the model asked for them; else it is the application that called."""
+    """Yield the calls of a step, and whether the model asked for them or the application made them."""
     if step.kind == _CALL:
-        # An empty text is a step without known arguments.
+        # An empty text means unknown arguments.
         yield Call((step.name, None if step.input == "" else step.input)), False
     yield from ((call, True) for call in asked_in(step))
 
@@ -283,7 +283,7 @@ def _agreed(trace: Iterable[Step], decide: Callable[[Sequence[Call]], Finding]) 
         asked, step = calls.doubtful[0]
         raise UsageError(
             f"the model asked for {_shown_call(asked)}, and a step says {_shown_call(step)}: one call or two?"
-            " Record the step with the arguments that the model gave, or under another name; or ask of the steps alone:"
+            " Record the step with the model's arguments, or under another name; or check the steps alone:"
             " [step for step in lm.trace if step.kind == 'tool']"
         )
     return found
@@ -298,7 +298,7 @@ def _check_names(names: Sequence[object]) -> None:
 
 
 def _wanted(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    # As the steps keep theirs: a tuple has become a list.
+    # Like those of steps: tuples become lists.
     wanted = as_json(dict(arguments))[0] if isinstance(arguments, Mapping) else None
     if not isinstance(wanted, Mapping):
         raise UsageError(f"called: arguments: expected names and JSON values, got {arguments!r:.80}")

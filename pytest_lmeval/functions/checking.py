@@ -1,4 +1,4 @@
-"""Eval functions checked without running their files: their data, and that no two are the same task."""
+"""Check eval functions without running their files: their data, and that task names are unique."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _UNKNOWN = object()
 class FoundFunction:
     """An eval function in a file's text.
 
-    ``rows`` is how many rows its data have, None without data. ``unchecked`` names the arguments whose values
-    only a run of the file gives: the others are checked.
+    ``rows`` is the number of rows of its data, None without data. ``unchecked`` names arguments that are no literals,
+    so that only running the file gives their values.
     """
 
     task: str
@@ -45,16 +45,16 @@ class FoundFunction:
 
 @dataclass(slots=True)
 class CheckedFile:
-    """The eval functions of a Python file, and what is wrong with them."""
+    """The eval functions of a Python file, and their faults."""
 
     functions: list[FoundFunction] = field(default_factory=list)
     errors: list[RecordError] = field(default_factory=list)
 
 
 def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path]:
-    """Return the Python files whose text uses ``eval_task``: those among ``paths``, and the test files below folders.
+    """Return the Python files that use ``eval_task``: those in ``paths``, and test files below folders.
 
-    ``patterns`` are those of the names of test files. A ``task_*.py`` is a task file, whatever it holds.
+    ``patterns`` are those of the names of test files. A ``task_*.py`` is always a task file.
     """
     found = []
     for path in paths:
@@ -65,9 +65,9 @@ def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path
 
 
 def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
-    """Return what :func:`check_file` says of each file that has an eval function or a fault.
+    """Return the checked files that have an eval function or a fault.
 
-    Two functions of one task name, in one file or in two, are a fault of the second.
+    If two functions share a task name, in one file or in two, the second is at fault.
     """
     checked = {path: check_file(path) for path in paths}
     first: dict[str, str] = {}
@@ -81,7 +81,7 @@ def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
 
 
 def check_file(path: Path) -> CheckedFile:
-    """Return the eval functions of a Python file, which is not run, and what is wrong with it and their data."""
+    """Return the eval functions of a Python file and their faults, without running it."""
     checked = CheckedFile()
     try:
         tree = ast.parse(path.read_bytes())
@@ -127,7 +127,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function, without those of the functions that it defines."""
+    """Yield the nodes of a function, without those of nested functions and classes."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             yield child

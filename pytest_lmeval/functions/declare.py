@@ -1,4 +1,4 @@
-"""``@eval_task``: the mark that makes a test function a task, and the rows that are its examples."""
+"""Define ``@eval_task``, which makes a test function a task, and read the rows of its examples."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pytest_lmeval.text import portable_path
 
 Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[str, Any]]]
 Row = dict[str, Any]
-"""A row of the data of an eval function: each call gets a copy."""
+"""A row of the data of an eval function; each call gets a copy."""
 Numbers = float | Mapping[str, float]
-"""A number for the score that decides, or one for each score by name."""
+"""A number for the decisive score, or a number for each score by name."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
 _LISTS = (".json", ".yaml", ".yml")
@@ -39,10 +39,10 @@ NO_YIELD = "take the yield out, and write what comes after it into a fixture or 
 
 @dataclass(frozen=True, slots=True)
 class EvalFunction:
-    """What ``eval_task`` was given, and the function that it marks.
+    """The arguments of ``eval_task``, and the function it marks.
 
-    ``is_async`` says whether the function, or the one that it wraps, is ``async def``: it then gets the ``lm`` that is
-    awaited. ``scores`` are the ``threshold`` and the ``min_score`` of each score that was given one by its name.
+    If ``is_async``, the function, or the one it wraps, is ``async def`` and gets the ``lm`` whose methods are awaited.
+    ``scores`` are the ``threshold`` and ``min_score`` of scores given by name.
     """
 
     name: str
@@ -60,17 +60,17 @@ class EvalFunction:
 
 
 def is_async(function: Any) -> bool:
-    """Tell whether a function, or the one that it wraps, is ``async def``."""
+    """Tell whether a function, or the one it wraps, is ``async def``."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def has_yield(function: Any) -> bool:
-    """Tell whether a call of a function, or of the one that it wraps, runs nothing: there is a ``yield`` in it."""
+    """Tell whether a function, or the one it wraps, has a ``yield``, so that calling it runs nothing."""
     unwrapped = inspect.unwrap(function)
     return inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped)
 
 
-def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that can be said of a task, and its check
+def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a task, and its check
     name: str | None = None,
     *,
     data: Data | None = None,
@@ -86,21 +86,20 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
 ) -> Callable[[_Function], _Function]:
     """Make a test function the eval ``name``: a task whose examples are the rows of ``data``.
 
-    Without a ``name`` it has the function's, without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
+    ``name`` defaults to the function's name without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
     yaml file beside the test file, rows, which are read once, or a function that returns rows; each becomes the
-    argument ``row``. Without it the function is one example, or those of ``pytest.mark.parametrize``.
-    ``score`` names the score that decides, without it the first one that is recorded does. ``threshold`` is the score
-    that an example must reach, in [0, 1], 1 without it; ``min_score`` the one that the task must. Both are numbers for
-    the score that decides, or mappings of scores' names to numbers: an example then has to record each of these scores,
-    and passes if it reaches its threshold in each. ``timeout`` is in
-    seconds, from the call of the function. ``threads`` runs a ``def`` function beside others, in threads; without it
-    the ini key ``lm_threads`` says so. ``tags``
-    select examples, by ``-m`` too. ``metadata`` is that of each example, such as ``must_pass`` or ``cluster``.
+    argument ``row``. Without it the function is one example, or those of ``pytest.mark.parametrize``. ``score`` names
+    the decisive score, by default the first one recorded. ``threshold`` is the score an example must reach, in [0, 1],
+    by default 1; ``min_score`` is the score the task must reach. Both are numbers for the decisive score, or mappings
+    from names of scores to numbers: an example must then record each of these scores, and passes if it reaches its
+    threshold in each. ``timeout`` is in seconds, from the call of the function. ``threads`` runs a ``def`` function
+    beside others, in threads; it defaults to the ini key ``lm_threads``. ``tags`` select examples, by ``-m`` too.
+    ``metadata`` applies to each example, such as ``must_pass`` or ``cluster``.
 
-    ``repeats`` is how often each example runs, instead of ``--lm-repeats``. With ``passes`` it passes if so many of
-    its repeats do; its score is their mean all the same.
+    ``repeats`` is the number of runs of each example, instead of ``--lm-repeats``. With ``passes``, an example passes
+    if so many of its repeats do; its score is still their mean.
 
-    Raises UsageError for a value out of range, and for what is no function.
+    Raises UsageError for a value out of range, and if it marks anything but a function.
     """
     if name is None:
         given = {key: value for key, value in locals().items() if key != "name"}
@@ -125,7 +124,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
     def mark(function: _Function) -> _Function:
         _check_function(name, function, has_data=data is not None, threads=threads)
 
-        # A plain function, whatever it wraps: plugins for async tests leave it alone.
+        # A plain function even for an async one, so that plugins for async tests leave it alone.
         @wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
             return function(*arguments, **named)
@@ -146,36 +145,36 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one for each thing that c
             is_async(function),
             scores,
         )
-        return call  # type: ignore[return-value]  # of the function's own type, for whoever calls it
+        return call  # type: ignore[return-value]  # has the type of the function, for its callers
 
     return mark
 
 
 def task_name(function: str) -> str:
-    """Return the default name of the task of a function: its name without ``test_``."""
+    """Return the default task name of a function: its name without ``test_``."""
     return function.removeprefix("test_") or function
 
 
 class ReadOnce:
-    """Rows of anything that can be read a single time, such as a generator; ``rows`` has them for good."""
+    """Rows of an iterable that can be read only once, such as a generator."""
 
     def __init__(self, given: Iterable[Any]) -> None:
         self._given = given
 
     @cached_property
     def rows(self) -> Sequence[Any]:
-        """The rows; the first look at them reads them."""
+        """The rows, read on first use."""
         rows = [*islice(self._given, MAX_ROWS + 1)]
         check_rows("data", len(rows))
         return rows
 
     def __call__(self) -> Sequence[Any]:
-        """Return the rows, as a function that is given for data does."""
+        """Return the rows, like a function given as data."""
         return self.rows
 
 
 def declared(function: object) -> EvalFunction | None:
-    """Return what ``eval_task`` was given for ``function``; None if it does not mark it."""
+    """Return the ``eval_task`` mark of ``function``, None without one."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, EvalFunction) else None
 
@@ -209,9 +208,9 @@ def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | Non
 def _by_name(
     task: str, decisive: str | None, threshold: Any, min_score: Any
 ) -> tuple[Any, Any, Mapping[str, Mapping[str, float]]]:
-    """Return what two numbers or mappings say; raise UsageError for a mapping that is empty, and for a faulty name.
+    """Split numbers and mappings into numbers of the decisive score and numbers by score.
 
-    ``decisive`` is the name of the score that decides, if it is known.
+    ``decisive`` names the decisive score, if known. Raise UsageError for an empty mapping, and for an invalid name.
     """
     given = {"threshold": threshold, "min_score": min_score}
     scores: dict[str, dict[str, float]] = {}
@@ -255,7 +254,7 @@ def _check_function(name: str, function: Any, *, has_data: bool, threads: bool |
 
 
 class DataRows(NamedTuple):
-    """Rows with the ids of their examples, the file they are from, empty without one, and a SHA-256 over them."""
+    """Rows with the ids of their examples, the path of their file (or ""), and a SHA-256 of them."""
 
     rows: Sequence[Mapping[str, Any]]
     ids: Sequence[str]
@@ -264,21 +263,20 @@ class DataRows(NamedTuple):
 
     @property
     def numbered(self) -> bool:
-        """Whether no row has an id of its own."""
+        """True if no row has an id of its own."""
         return all(row.get("id") is None for row in self.rows)
 
     def at(self, places: Sequence[int]) -> DataRows:
-        """Return the rows at ``places`` alone."""
+        """Return only the rows at ``places``."""
         rows, ids = [self.rows[place] for place in places], [self.ids[place] for place in places]
         return DataRows(rows, ids, self.path, self.sha256)
 
 
 def rows_of(task: EvalFunction, folder: Path) -> DataRows:
-    """Return the rows that ``task`` is parametrized with; ``folder`` is that of the test file.
+    """Return the rows of ``task``; ``folder`` is that of the test file.
 
-    A row's id is its ``id``, a text or a whole number; where no row has one, its number, from 1. Raises BadTaskFile
-    that says where: for data that is missing, unreadable or empty, rows that are no mappings, and ids that do not tell
-    the examples apart.
+    A row's id is its ``id``, a text or a whole number; if no row has one, its number, from 1. Raises BadTaskFile, with
+    the place, for missing, unreadable or empty data, for rows that are no mappings, and for ids that are not unique.
     """
     where = f"eval_task({task.name!r})"
     given = task.data
@@ -293,7 +291,7 @@ def rows_of(task: EvalFunction, folder: Path) -> DataRows:
                 given = ReadOnce(given).rows
         except LmevalError as error:
             raise BadTaskFile(f"{where}: data: {error}") from error
-        except SystemExit as error:  # pytest would end with an internal error
+        except SystemExit as error:  # pytest would report an internal error
             raise BadTaskFile(f"{where}: data: the function called sys.exit({error.code!r}); return rows") from error
     rows = _checked(given, where)
     return DataRows(rows, _ids(rows, where), "", hashlib.sha256(row_text(rows).encode()).hexdigest())
@@ -311,14 +309,14 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 
 
 def row_text(row: Any) -> str:
-    """Return a row as the text that identifies it and is shown: JSON with sorted keys; what has no JSON by ``repr``."""
+    """Return a row as identifying text: JSON with sorted keys; values without JSON by their ``repr``."""
     return _ROW_ENCODER.encode(row)
 
 
 def json_values(kinds: set[str]) -> Callable[[Any], str]:
-    """Return a function that returns the JSON values of a row as text, the same text in every process.
+    """Return a function that encodes the JSON values of a row, identically in every process.
 
-    What is no JSON counts by the name of its type, which is added to ``kinds``.
+    Other values are encoded as the name of their type, which is added to ``kinds``.
     """
 
     def by_type(value: object) -> object:
@@ -331,13 +329,13 @@ def json_values(kinds: set[str]) -> Callable[[Any], str]:
 
 
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
-    """Return a copy of a row or a parameter for one call: of objects and lists of JSON, and of tuples.
+    """Return a copy of a row or parameter for one call: of dicts, lists and tuples.
 
-    ``note_shared`` is called with any other value that can be changed: all calls share it.
+    ``note_shared`` is called with any other mutable value: all calls share it.
     """
     kind = type(value)
     if kind is dict:
-        # Most values are text or numbers, and a call for each would cost more than all else here.
+        # Most values are text or numbers, and a call for each would dominate the time.
         return {name: each if type(each) in _FIXED else fresh(each, note_shared) for name, each in value.items()}
     if kind is list or kind is tuple:
         return kind([each if type(each) in _FIXED else fresh(each, note_shared) for each in value])
@@ -351,11 +349,11 @@ def _is_fixed(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    # Where in memory an object lies says nothing of it.
+    # The address of an object identifies nothing.
     return _ADDRESS.sub("", repr(value))
 
 
-# ``json.dumps`` would make one for each row.
+# ``json.dumps`` would make an encoder for each row.
 _ROW_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=_shown)
 
 

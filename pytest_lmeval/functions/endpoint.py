@@ -1,6 +1,6 @@
-"""An endpoint on this machine, for the client that an application brings itself.
+"""Serve the model to clients that an application makes itself, on this machine.
 
-Each example has a token of its own, in the path or as the bearer key: what a request belongs to is never guessed.
+Each example has its own token, in the path or as the bearer key, so a request's example is never guessed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOW = (
 
 
 class _Example(NamedTuple):
-    """An example that requests may belong to, what they are handed to, and what it has talked of."""
+    """A running example, its clients and its stored conversations."""
 
     state: ExampleState
     answers: Clients
@@ -51,7 +51,7 @@ class _Example(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """An example that has ended, and whether the environment had its token."""
+    """An ended example, and whether the environment had its token."""
 
     name: str
     id: str
@@ -60,7 +60,7 @@ class _Ended(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """The example at its turn whose token the environment has: whether it used it, and whose kept client it used."""
+    """The example whose token the environment has: whether it used it, and the owner of a kept client it used."""
 
     token: str
     is_used: bool = False
@@ -68,11 +68,11 @@ class _Turn:
 
 
 class Endpoint:
-    """The endpoint of one process, begun when the first example wants it.
+    """The endpoint of one process, started on first use.
 
-    A request belongs to the example of its token. If that has ended, and the environment had its token, the
-    application keeps a client: the request then belongs to the example at its turn, unless that has used its own token.
-    ``paths`` are those that go to the adapter's server as they are.
+    A request belongs to the example of its token. If that has ended, and the environment had its token, the application
+    keeps a client: the request then belongs to the example at its turn, unless that has used its own token. ``paths``
+    are forwarded to the adapter's server.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
@@ -88,16 +88,16 @@ class Endpoint:
         self.server: Any = None
 
     def close(self) -> None:
-        """Stop answering, while the loop still runs."""
+        """Stop answering; call it while the loop runs."""
         if self.server is not None:
-            # What a request of somebody else's keeps open is closed with the loop.
+            # A request that another client keeps open ends with the loop.
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
                 self._loop.submit(_stop(self.server)).result(_PATIENCE_S)
 
     def register(self, state: ExampleState, answers: Clients, *, has_turn: bool = False) -> str:
-        """Return a new token, for an example whose requests are handed to ``answers``.
+        """Return a new token for an example whose requests ``answers`` handles.
 
-        One that ``has_turn`` has its token in the environment: requests of kept clients are its own, until it ends.
+        If it ``has_turn``, the environment has its token, and requests of kept clients belong to it until it ends.
         """
         token = secrets.token_urlsafe(24)
         self._examples[token] = _Example(state, answers, {})
@@ -106,7 +106,7 @@ class Endpoint:
         return token
 
     def forget(self, token: str) -> None:
-        """Let the example with ``token`` end."""
+        """Mark the example with ``token`` as ended."""
         known = self._examples.pop(token, None)
         if known is not None:
             had_turn = self._turn is not None and self._turn.token == token
@@ -118,7 +118,7 @@ class Endpoint:
 
     @property
     def strays(self) -> list[str]:
-        """What is said of requests that got no answer, since they belong to no running example."""
+        """Messages about requests of no running example, which got no answer."""
         late, lines = self._late.copy(), []
         if late:
             names = ", ".join(list(late)[:_MOST_NAMES]) + (", ..." if len(late) > _MOST_NAMES else "")
@@ -128,26 +128,26 @@ class Endpoint:
         return lines
 
     def url(self, token: str) -> str:
-        """Return the base URL for the example with ``token``."""
+        """Return the base URL of the example with ``token``."""
         return f"{self.root}/e/{token}/v1"
 
     @property
     def address(self) -> str:
-        """Host and port; "" where no example has wanted it yet."""
+        """Host and port; "" before first use."""
         return f"127.0.0.1:{self._port}" if self._port else ""
 
     @property
     def root(self) -> str:
-        """The address without a token: requests need one as their bearer key."""
+        """The address without a token; requests to it need one as their bearer key."""
         if not self._port:
-            # Bound here and now, and accepted as soon as the loop turns: it may be the loop that waits for the lock.
+            # Bind now, accept once the loop turns: the loop itself may wait for the lock.
             with self._starting:
                 self._port = self._port or _bind(self, self._loop.events)
         return f"http://127.0.0.1:{self._port}"
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one HTTP request."""
-        # Once, with the first request: what asks aiohttp for its types is not imported before.
+        """Answer an HTTP request."""
+        # Imported with the first request: these modules need aiohttp's types.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
         from pytest_lmeval.functions.clients.forwarding import read_forwarded
         from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
@@ -177,7 +177,7 @@ class Endpoint:
             return error_reply(error)
 
     def _example_of(self, token: str) -> _Example:
-        """Return the example that a request with ``token`` belongs to; raise RequestRefused without one."""
+        """Return the example of a request's token; raise RequestRefused without one."""
         turn, example = self._turn, self._examples.get(token)
         if example is not None:
             if turn is not None and turn.token == token:
@@ -198,10 +198,10 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Return why a request is refused that came beside those of a kept client; its example is an error."""
+    """Return the refusal of a request that came beside those of a kept client; make its example an error."""
     why = (
-        f"a client kept from the example {owner} has asked for this one, and now its own client asks: which of them "
-        "asks for it is not known; make one client for each example, or keep one for all"
+        f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
+        "unknown which of them asks for it; make one client for each example, or keep one for all"
     )
     state.fail(ScoringError(why))
     return refused(_CONFLICT, why)
@@ -222,7 +222,7 @@ async def _serve(endpoint: Endpoint, listener: Any) -> web.AppRunner:
     application = web.Application(client_max_size=_LARGEST_BODY)
     application.router.add_route("*", "/e/{token}/{rest:.*}", endpoint.handle)
     application.router.add_route("*", "/{rest:.*}", endpoint.handle)
-    # A client that hangs up has cancelled its request.
+    # A client that hangs up cancels its request.
     runner = web.AppRunner(application, access_log=None, handle_signals=False, handler_cancellation=True)
     await runner.setup()
     await web.SockSite(runner, listener).start()
@@ -250,7 +250,7 @@ async def _answered(request: web.Request, interface: Interface, example: _Exampl
 
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise RequestRefused, with a status, for what cannot be read."""
+    """Raise RequestRefused, with a status, if the body cannot be read."""
     from aiohttp import web
 
     try:
@@ -259,7 +259,7 @@ def _refusing() -> Iterator[None]:
         raise refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:
         raise refused(400, str(error)) from None
-    except Exception as error:  # an application that catches a fault of ours must not be scored for it
+    except Exception as error:  # an application that catches our own fault must not be scored for it
         raise refused(400, f"the request cannot be read: {type(error).__name__}: {error}") from None
 
 
@@ -273,16 +273,16 @@ def _expected(paths: ForwardPaths, path: str) -> str:
 
 
 def _token_of(request: web.Request) -> str:
-    """Return the token in the path, as the bearer key, or where clients of Anthropic's interface have their key."""
+    """Return the token in the path, the bearer key or the key of Anthropic's clients."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     bearer = key.strip() if scheme.lower() == "bearer" else ""
     return str(request.match_info.get("token") or bearer or request.headers.get("x-api-key", ""))
 
 
 def _path_of(request: web.Request) -> str:
-    """Return the path that a client of the base URL asked for, as it was sent, without token and query.
+    """Return the path that a client asked for below the base URL, as sent, without token and query.
 
-    What is no path, such as a whole URL, is returned as it is.
+    Anything but a path, such as a whole URL, is returned unchanged.
     """
     path = request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
     # Once for the base URL, once for clients that add it themselves.

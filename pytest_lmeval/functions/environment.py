@@ -1,4 +1,4 @@
-"""The environment variables by which clients that an application makes itself find the endpoint."""
+"""Point clients that read environment variables to the endpoint."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_lmeval.functions.lm import LmBase
 
-# With these a client asks on behalf of somebody, who is nobody here.
+# These name the account of a client's requests, which the endpoint does not have.
 _REMOVED = ("OPENAI_ORG_ID", "OPENAI_PROJECT")
 
 
 @contextmanager
 def pointed(lm: LmBase) -> Iterator[None]:
-    """Have clients of OpenAI's find the examples of ``lm`` by their environment, each repeat by its own address."""
+    """Point OpenAI's clients to the examples of ``lm`` by environment variables, each repeat to its own address."""
     names = ("OPENAI_BASE_URL", "OPENAI_API_KEY", *_REMOVED)
     before = {name: os.environ.get(name) for name in names}
     lm.on_enter = _point

@@ -1,4 +1,4 @@
-"""One example of an eval function while it runs: its scores, its steps, and what went wrong in it."""
+"""Record a running example of an eval function: its scores, its steps and its errors."""
 
 from __future__ import annotations
 
@@ -26,41 +26,39 @@ from pytest_lmeval.text import OURS, portable_path
 from pytest_lmeval.types import Completion, Generate, Message
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
-"""The example that the running code belongs to, its tasks and ``asyncio.to_thread`` included."""
+"""The example of the running code, including its tasks and ``asyncio.to_thread``."""
 LARGEST = 1 << 20
-"""The most characters that a step holds."""
+"""The longest value of a step, in characters."""
 
 
 class Watcher(Protocol):
-    """Is called when an example begins and ends."""
+    """Called when an example begins and ends."""
 
     @property
     def running(self) -> Collection[ExampleState]:
-        """Those that have begun and not ended."""
+        """The examples that have begun and not ended."""
 
     def began(self, state: ExampleState) -> None:
-        """Note that an example runs."""
+        """Record that an example has begun."""
 
     def ended(self, state: ExampleState) -> None:
-        """Note that an example runs no longer."""
+        """Record that an example has ended."""
 
 
 class ExampleState:
-    """What one call of an eval function left: one repeat of an example.
+    """The record of one call of an eval function: one repeat of an example.
 
-    ``scores`` are in the order in which they were recorded. ``failure`` is the first thing that makes the example an
-    error whatever the application does about it: a request without an answer, an invalid score. ``output`` is what
-    the application answered, in JSON values, ``None`` without an answer. ``may_fail`` counts the blocks that are
-    open within which a request may stay without an answer. ``left`` is, after its end, what it began and left,
-    ``unanswered`` what is wrong if it ends now: a simulated user waits for an answer.
-    ``tasks`` are those of the loop that it began and that may have an exception, ``lost`` the first exception of a task
-    or thread that its function did not see.
-    ``printed`` is what it printed and logged, as (``stdout``, ``stderr`` or ``log``, text), where it ran beside others
-    (``is_beside``). ``broken`` is why a part of it failed that goes on: a subtest. ``is_taken`` says that its result is
-    made. ``unfinished`` are, after its end, the requests whose answers were still to come then. ``thread`` is the
-    identifier of the thread that it runs in. ``reasons`` say of scores, by name, why they are what they are.
-    ``on_late`` is called with what used the example after its end, ``watcher`` when it begins and ends. ``given_ids``
-    are, of the calls of tools in answers, the ids that the model's server gave, by those that the application knows.
+    ``scores`` are in the order in which they were recorded, ``reasons`` are the reasons of scores, by name. ``failure``
+    is the first error that the application cannot undo: a request without an answer, an invalid score. ``output`` is
+    the application's answer, in JSON values, None without one. ``may_fail`` counts the open blocks within which
+    requests may fail. After its end, ``left`` describes work it began and did not finish, and ``unfinished`` are
+    requests then unanswered; ``unanswered`` is the fault if it ends now, while a simulated user waits for a reply.
+    ``tasks`` are its tasks of the loop that may hold an exception, ``lost`` is the first exception of a task or thread
+    that its function did not see. ``printed`` is its output, as (``stdout``, ``stderr`` or ``log``, text), if it ran
+    beside others (``is_beside``). ``broken`` is the failure of a part, a subtest, after which it continued.
+    ``is_taken`` is set once its result is made. ``thread`` identifies its thread. ``on_late`` is called if something
+    uses the example after its end, ``watcher`` when it begins and ends. ``given_ids`` maps the ids of tool calls, as
+    the application knows them, to those of the model's server.
     """
 
     def __init__(
@@ -108,7 +106,7 @@ class ExampleState:
             self._watcher.began(self)
 
     def end(self) -> None:
-        """Note what the example leaves undone. A request that the application cancelled is not undone."""
+        """End the example; record unfinished work, except requests that the application cancelled."""
         if not self.has_ended:
             stop(self)
         if self._promised or self.unfinished or self.unanswered:
@@ -118,17 +116,17 @@ class ExampleState:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it runs at its turn, in the calling thread, and no other example does."""
+        """True if it runs at its turn, in the calling thread, and no other example runs."""
         others = self._watcher is not None and len(self._watcher.running) > 1
         return not (self.is_beside or others) and self.thread == threading.get_ident()
 
     @property
     def now_ms(self) -> float:
-        """The time since the example's start."""
+        """The milliseconds since the example's start."""
         return (time.perf_counter() - self._started) * 1000
 
     def check_is_running(self, what: str) -> None:
-        """Raise UsageError where the example has ended: a task or thread that outlives it changes no result."""
+        """Raise UsageError if the example has ended: a task or thread that outlives it changes no result."""
         if self.has_ended:
             message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
             self.fail(ScoringError(f"{message}: await the task, or join the thread, that it is in"))
@@ -136,7 +134,7 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
-        """Record a score; raise ScoringError for an invalid value, or a second value under the same name."""
+        """Record a score; raise ScoringError for an invalid value, or a second value under its name."""
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
             self.refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
@@ -156,34 +154,34 @@ class ExampleState:
         self.reasons[name] = self._small(why, f"lm.score({name!r:.60})")
 
     def note(self, name: str, value: object) -> None:
-        """Record what a reader of the result should see."""
+        """Record a note for readers of the result."""
         self.check_is_running(f"lm.note({name!r:.60})")
         self.notes[str(name)] = self._small(value, f"lm.note({name!r:.60})")
 
     def give(self, value: object) -> None:
-        """Record what the application answered; of several values the last one counts."""
+        """Record the application's answer; the last one counts."""
         self.check_is_running("lm.output(...)")
         self.output = self._small(value, "lm.output(...)")
 
     def take(self, returned: object) -> None:
-        """Record what the function returned as its output; raise ScoringError for what can be none."""
+        """Record the function's return value as its output; raise ScoringError if it cannot be one."""
         if isinstance(returned, str | Mapping | Sequence):
             self.give(returned)
             return
         raise ScoringError(f"the function returned {_shown(returned)}")
 
     def promise(self, what: str) -> object:
-        """Note that ``what`` was called, which does nothing before it is awaited; :meth:`keep` says that it was."""
+        """Record the call of ``what``, which does nothing until awaited; :meth:`keep` marks it as awaited."""
         frame, made = _caller(), object()
         self._promised[made] = what, frame.f_code.co_filename, frame.f_lineno
         return made
 
     def keep(self, made: object) -> None:
-        """Note that what was called is awaited."""
+        """Mark a recorded call as awaited."""
         self._promised.pop(made, None)
 
     def step(self, kind: str, name: str, input: object, output: object) -> Step:
-        """Record a step of the application's own; raise UsageError for one of more than 1 MiB."""
+        """Record a step of the application; raise UsageError if it exceeds 1 MiB."""
         what = f"lm.step({kind!r:.60}, {name!r:.60})"
         self.check_is_running(what)
         if not (isinstance(kind, str) and kind and isinstance(name, str)):
@@ -193,33 +191,33 @@ class ExampleState:
         return step
 
     def put(self, step: Step) -> None:
-        """Put a step where it belongs by its beginning."""
+        """Insert a step in the order of start times."""
         insort(self.steps, step, key=lambda each: each.start_ms)
 
     def break_off(self, reason: str, *, is_failure: bool) -> None:
-        """Note that a part of the example failed, or could not be judged, while the rest goes on."""
+        """Record that a part of the example failed, or could not be scored, while the rest continues."""
         if is_failure:
             self.broken = self.broken or reason
         else:
             self.fail(ScoringError(reason))
 
     def fail(self, error: LmevalError) -> None:
-        """Make the example an error, whatever the application does about it."""
+        """Make the example an error, which the application cannot undo."""
         if self.failure is None:
             self.failure = error
 
     def _undone(self) -> str:
         for what, path, line in self._promised.values():
             where = f"{portable_path(path)}:{line}"
-            return f"{where}: {what} was never awaited, so that nothing was asked: write await {what}(...)"
+            return f"{where}: {what} was never awaited, so nothing was asked: write await {what}(...)"
         for step in self.unfinished:
             if not step.cancelled:
-                fix = "await what asks before the function returns"
-                return f"a {step.kind} to {step.name} was still without an answer when the function had ended: {fix}"
+                fix = "await it before the function returns"
+                return f"a {step.kind} to {step.name} was still unanswered when the function had ended: {fix}"
         return self.unanswered
 
     def refuse(self, message: str) -> NoReturn:
-        """Make the example an error; raise it as ScoringError at the caller's place."""
+        """Make the example an error; raise it as ScoringError with the caller's place."""
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
         raise error
@@ -234,9 +232,9 @@ class ExampleState:
 
 
 def stop(state: ExampleState) -> list[Step]:
-    """Let nothing more be recorded; return the requests whose answers are still to come.
+    """Stop recording; return the unanswered requests.
 
-    The application may have cancelled them just now, which its clients and tasks say a moment later.
+    The application may just have cancelled them, which its clients and tasks report a moment later.
     """
     state.has_ended = True
     state.unfinished = [step for step in state.steps if step.is_open]
@@ -246,7 +244,7 @@ def stop(state: ExampleState) -> list[Step]:
 def open_request(
     state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
 ) -> tuple[Generate, Step]:
-    """Return the request of an example with these fields of :class:`Generate`, and the step that it has become."""
+    """Return a request of an example with these fields of :class:`Generate`, and its new step."""
     request = Generate(prompt, state.task, state.id, state.repeat, **options)
     step = open_step(state, "request", adapter, request)
     if state.given_ids and not isinstance(prompt, str):
@@ -255,7 +253,7 @@ def open_request(
 
 
 def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Note the answer to a step's request, and return it, its calls with ids of the run's own."""
+    """Record the answer to a step's request, and return it with the run's own ids of calls."""
     if answer.tool_calls:
         answer = _with_own_ids(state, step, answer)
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
@@ -268,14 +266,14 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
 
 
 def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Return an answer whose calls have ids by what was asked, as answers are found again by it.
+    """Return an answer whose calls have ids derived from the request, since answers are found again by it.
 
-    Each is there once in an example, and is the same whether the model answers, a ledger or the cache.
+    Each id is unique in an example, and identical from the model, a ledger or the cache.
     """
     asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
     calls = []
     for number, call in enumerate(answer.tool_calls):
-        # Nine letters and digits: some servers take no others.
+        # Some servers accept only nine letters and digits.
         id = base64.b32encode(hashlib.sha256(f"{asked} {number}".encode("ascii")).digest())[:9].decode("ascii").lower()
         state.given_ids[id] = call.id
         calls.append(call._replace(id=id))
@@ -283,18 +281,18 @@ def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Comple
 
 
 def _equal_before(state: ExampleState, step: Step) -> int:
-    """Return how many equal requests of the example came before that of ``step``."""
+    """Return the number of equal requests of the example before that of ``step``."""
     return sum(each.key == step.key for each in takewhile(lambda each: each is not step, state.steps))
 
 
 def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
-    """Return a message with the ids that the model's server gave to its calls: it may mean something by them."""
+    """Return a message with the server's own ids of its calls, which may carry meaning."""
     calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
     return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 
 
 def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
-    """Note that a step's request has no answer; unless it may fail or was cancelled, the example is an error for it."""
+    """Record that a step's request failed; unless allowed or cancelled, the example is an error."""
     step.ms = state.now_ms - step.start_ms
     step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
     step.error = "" if step.cancelled else str(error) or type(error).__name__
@@ -303,7 +301,7 @@ def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
 
 
 def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
-    """Return a new step of an example, for a request of its."""
+    """Return a new step for a request of an example."""
     shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
     key, may_fail = request_hash([request]), state.may_fail > 0
     step = Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail)
@@ -312,7 +310,7 @@ def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> S
 
 
 def as_json(value: object) -> tuple[Any, int]:
-    """Return ``value`` as it is now in JSON values, what has none as its ``repr``, and its size in characters."""
+    """Return a JSON copy of ``value``, its ``repr`` if it has none, and its size in characters."""
     if value is None or isinstance(value, bool):
         return value, 4
     if isinstance(value, str):
@@ -326,7 +324,7 @@ def as_json(value: object) -> tuple[Any, int]:
 
 
 def cut(value: Any) -> Any:
-    """Return a step's ``value`` with texts of more than 1 MiB cut off: what was asked is shown, not needed again."""
+    """Return a step's ``value`` with texts of more than 1 MiB cut off: it is shown, not used again."""
     if isinstance(value, str):
         return value if len(value) <= LARGEST else f"{value[:LARGEST]} [{len(value) - LARGEST:,} more characters]"
     if isinstance(value, list):
@@ -335,7 +333,7 @@ def cut(value: Any) -> Any:
 
 
 def place() -> str:
-    """Return ``file:line`` of the innermost call that is not ours."""
+    """Return ``file:line`` of the innermost call outside this package."""
     frame = _caller()
     return f"{portable_path(frame.f_code.co_filename)}:{frame.f_lineno}"
 
@@ -350,17 +348,17 @@ def _caller() -> FrameType:
 def _number(value: Any) -> float:
     try:
         return float(value) if hasattr(value, "__float__") else math.nan
-    except Exception:  # what is like a number may have none: an array, a number that signals
+    except Exception:  # something like a number may have none: an array, a signaling number
         return math.nan
 
 
 def _shown(returned: object) -> str:
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
-            returned.close()  # or Python warns of it somewhere else
-        return "something to await, so that nothing in it ran: make it async def, or await it there"
+            returned.close()  # or Python warns elsewhere
+        return "an awaitable, so nothing in it ran: make the function async def, or await it there"
     if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
-        return "a generator, so that nothing in it ran: take the yield out of it"
+        return "a generator, so nothing in it ran: remove the yield"
     return f"{_repr(returned):.80}, which decides nothing: assert it, record it by lm.score, or keep it by lm.output"
 
 

@@ -1,4 +1,4 @@
-"""What ``lm.judge`` and ``lm.grade`` ask a judge, and what they make of its reply."""
+"""Ask a judge for ``lm.judge`` and ``lm.grade``, and convert its replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_lmeval.types import Generate, Message
 
 @dataclass(frozen=True, slots=True)
 class _Opinion:
-    """What a judge said, and why; it must not be asserted by itself, as it is never false."""
+    """A judge's verdict with its reason; using it as a condition is an error, as it is never false."""
 
     def __bool__(self) -> bool:
         __tracebackhide__ = True
@@ -31,7 +31,7 @@ class _Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Grade(_Opinion):
-    """The level that a judge gave a text by a rubric, in [0, 1], and why."""
+    """A judge's grade of a text by a rubric, in [0, 1], and its reason."""
 
     score: float
     reason: str
@@ -39,14 +39,14 @@ class Grade(_Opinion):
 
 @dataclass(frozen=True, slots=True)
 class Judgment(_Opinion):
-    """The label that a judge gave a text, and why."""
+    """A judge's label of a text, and its reason."""
 
     label: str
     reason: str
 
 
 class Label(str):
-    """The label that a judge gave a text, which must not be asserted by itself, either: "no" is a text like "yes"."""
+    """A judge's label of a text; using it as a condition is an error: "no" is as true as "yes"."""
 
     __slots__ = ()
 
@@ -57,9 +57,9 @@ class Label(str):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """What ``method`` of ``lm`` asks: ``of`` makes the question of what makes requests.
+    """A question of ``method`` of ``lm``; ``of`` makes it from a function that makes requests.
 
-    ``result`` is made of what was read; ``shown`` is what the step has of it, for whoever reads the result.
+    ``result`` converts the verdict for the caller, ``shown`` for the step.
     """
 
     method: str
@@ -69,7 +69,7 @@ class Inquiry:
 
 
 def labelling(question: str, text: str, labels: Sequence[str], *, reason: bool) -> Inquiry:
-    """Return the inquiry for one of ``labels``; raise ScoringError for those that cannot be told apart."""
+    """Return the inquiry for one of ``labels``; raise ScoringError if they are not distinct."""
     if isinstance(labels, str) or len(labels) < 2 or len(set(labels)) < len(labels):
         raise ScoringError(f"lm.judge: labels: expected two different texts or more, got {labels!r:.80}")
     verdict = one_of_with_reason(labels) if reason else one_of(labels)
@@ -81,7 +81,7 @@ def labelling(question: str, text: str, labels: Sequence[str], *, reason: bool) 
 
 
 def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: Any) -> Inquiry:
-    """Return the inquiry for a level of a rubric; raise ScoringError for one that no text could be graded by."""
+    """Return the inquiry for a level of a rubric; raise ScoringError for an unusable rubric."""
     try:
         by = Rubric.of(rubric, levels, prefix="")
     except RecordRefused as refused:
@@ -96,7 +96,7 @@ def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: An
 
 
 def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], Inquiry]) -> Asking[Any]:
-    """Have a judge asked on behalf of an example; what it cannot say makes the example an error, whoever catches it."""
+    """Ask a judge for an example; a missing verdict makes the example an error, even if caught."""
     try:
         inquiry = inquire()
         if judge is None:
@@ -120,7 +120,7 @@ def _consult(state: ExampleState, judge: Asker, inquiry: Inquiry) -> Asking[Any]
 def dialogue(
     state: ExampleState, kind: str, method: str, asker: Asker, question: judged.Question
 ) -> Asking[tuple[Any, str, list[Step]]]:
-    """Ask a question, again if the reply cannot be read; return what was read, a fault if it cannot be, and steps."""
+    """Ask a question, again if the reply is unreadable; return verdict, fault (if there is no verdict) and steps."""
     talk, steps = judged.dialogue(question), list[Step]()
     try:
         messages = next(talk)

@@ -1,4 +1,4 @@
-"""``lm``: what an eval function asks the model with, and says how it went."""
+"""Provide ``lm``, by which an eval function asks the model and records scores."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _Client = TypeVar("_Client")
 
 @dataclass(eq=False)
 class Services:
-    """Whom the examples of one model ask, who judges them, and who plays users.
+    """The askers of one model's examples: the model, its judge and its simulated user.
 
-    ``endpoint`` returns that for applications' clients.
+    ``endpoint`` returns the endpoint for applications' own clients.
     """
 
     model: Asker
@@ -43,14 +43,14 @@ class Services:
 
     @cached_property
     def clients(self) -> Clients:
-        """What answers the requests of applications' own clients; most runs have none."""
+        """Answers requests of applications' own clients; most runs have none."""
         from pytest_lmeval.functions.clients.answering import Clients
 
         return Clients(self.model, self.endpoint())
 
 
 class LmBase:
-    """What an eval function records, whether it awaits or blocks."""
+    """The part of ``lm`` that neither awaits nor blocks."""
 
     def __init__(self, services: Services | None) -> None:
         self._shared = services
@@ -63,45 +63,45 @@ class LmBase:
         return "<lm>" if state is None else f"<lm of {state.task}: {state.id}>"
 
     def enter(self, state: ExampleState) -> None:
-        """Record for ``state`` from now on: the next repeat of the example."""
+        """Start recording for ``state``, the next repeat of the example."""
         self.state = state
         self._forget_token()
         if self.on_enter is not None:
             self.on_enter(self)
 
     def leave(self) -> None:
-        """Let the example end: nothing more is recorded, and its endpoint is gone."""
+        """End the example: stop recording, and close its endpoint."""
         if self.state is not None:
             self.state.end()
         self._forget_token()
 
     def score(self, name: str, value: Any, why: str = "") -> None:
-        """Record the score ``name``: a bool, or a number from 0 to 1; ``why`` is shown where it is looked at.
+        """Record the score ``name``: a bool, or a number from 0 to 1; reports show ``why``.
 
-        The one that ``score=`` names decides, else the first one. Raises ScoringError, and makes the example an error,
-        for what is no score, and for another value under a name that has one.
+        The score named by ``score=`` decides, else the first one. Raises ScoringError, and makes the example an error,
+        for an invalid score, and for another value under a name that has one.
         """
         self._running.score(name, value, why)
 
     def note(self, name: str, value: Any) -> None:
-        """Keep ``value``, any JSON, with the example's result for whoever reads it."""
+        """Keep ``value``, any JSON, with the example's result for readers."""
         self._running.note(name, value)
 
     def output(self, value: Any) -> None:
-        """Keep what the application answered with the example's result: JSON, else its ``repr``, at most 1 MiB.
+        """Keep the application's answer with the example's result: JSON, else its ``repr``, at most 1 MiB.
 
-        It is kept whatever happens after; of several calls the last one counts. What the function returns, a text, a
-        mapping or a sequence, is kept in the same way.
+        It is kept even if the function fails later; the last call counts. A text, mapping or sequence that the function
+        returns is kept in the same way.
         """
         self._running.give(value)
 
     def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
-        """Add a step to the example's trace, such as the call of a tool: ``step("tool", "search", {"q": q}, hits)``."""
+        """Add a step to the example's trace, such as a tool call: ``step("tool", "search", {"q": q}, hits)``."""
         return self._running.step(kind, name, input, output)
 
     @contextmanager
     def span(self, name: str, kind: str = "span") -> Iterator[Step]:
-        """Add a step that lasts as long as the ``with`` block; its ``output`` may be set within."""
+        """Add a step that lasts as long as the ``with`` block, which may set its ``output``."""
         state = self._running
         step = state.step(kind, name, None, None)
         try:
@@ -115,25 +115,25 @@ class LmBase:
 
     @property
     def trace(self) -> tuple[Step, ...]:
-        """The steps of the example so far, in the order in which they began."""
+        """The steps of the example so far, in order of their start."""
         return tuple(self._running.steps)
 
     @property
     def calls(self) -> list[Call]:
-        """The calls of tools that the model asked for so far, in order, each a pair of name and arguments."""
+        """The tool calls the model asked for so far, in order, as pairs of name and arguments."""
         from pytest_lmeval.functions.calls import asked_in
 
         return [call for step in self.trace for call in asked_in(step)]
 
     def called(self, name: str, *, times: int | None = None, arguments: Mapping[str, Any] | None = None) -> Finding:
-        """Find whether a tool was called; see :func:`~pytest_lmeval.trajectory.called`."""
+        """Check whether a tool was called; see :func:`~pytest_lmeval.trajectory.called`."""
         from pytest_lmeval.functions.calls import called
 
         return called(self.trace, name, times=times, arguments=arguments)
 
     @contextmanager
     def may_fail(self) -> Iterator[None]:
-        """Let requests of this example that begin within the block go without an answer, and the example be scored."""
+        """Allow requests that begin within the block to fail; the example is still scored."""
         state = self._running
         state.may_fail += 1
         try:
@@ -143,24 +143,24 @@ class LmBase:
 
     @property
     def base_url(self) -> str:
-        """The address of an endpoint for clients that answers for this example, until it ends."""
+        """The base URL of an endpoint for clients that answers for this example, until it ends."""
         return self._services.clients.endpoint.url(self.token)
 
     @property
     def token(self) -> str:
-        """The key under which the endpoint knows this example, for a client that all examples share."""
+        """The key of this example at the endpoint, for a client shared by all examples."""
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
             clients = self._services.clients
-            # The environment is one example's at a time, that at its turn.
+            # The environment belongs to one example at a time, the one at its turn.
             self._token = clients.endpoint.register(state, clients, has_turn=self.on_enter is not None)
         return self._token
 
     def client(self, shared: _Client) -> _Client:
-        """Return a client as ``shared`` whose requests are this example's: one of OpenAI's, Anthropic's or their like.
+        """Return a copy of a client for this example: of OpenAI's, Anthropic's or a similar one.
 
-        Raise TypeError for what has no ``with_options(base_url=...)``.
+        Raise TypeError if it has no ``with_options(base_url=...)``.
         """
         __tracebackhide__ = True
         make = getattr(shared, "with_options", None)
@@ -172,7 +172,7 @@ class LmBase:
 
     @property
     def _services(self) -> Services:
-        # Without them it is not handed out: its function has no argument for it.
+        # A function without the argument ``lm`` has none, and does not get here.
         assert self._shared is not None
         return self._shared
 
@@ -191,7 +191,7 @@ class LmBase:
 def _awaited(
     work: Callable[Concatenate[Lm, _Given], Asking[_Result]],
 ) -> Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]]:
-    """Return the method that awaits the answers to what ``work`` asks."""
+    """Return a method that awaits the answers to the requests of ``work``."""
 
     @wraps(work)
     def method(lm: Lm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, _Result]:
@@ -204,7 +204,7 @@ def _awaited(
 def _waited(
     awaited: Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]],
 ) -> Callable[Concatenate[BlockingLm, _Given], _Result]:
-    """Return the method of :class:`Lm` as one that waits for the answers."""
+    """Return a method of :class:`Lm` that blocks until the answers arrive."""
     work: Callable[Concatenate[BlockingLm, _Given], Asking[_Result]] = unwrap(awaited)
 
     @wraps(work)
@@ -218,7 +218,7 @@ class Lm(LmBase):
     """The fixture ``lm`` of an ``async def`` function."""
 
     @_awaited
-    def ask(  # noqa: PLR0913  # keyword-only, those of one request
+    def ask(  # noqa: PLR0913  # keyword-only, the fields of a request
         self,
         prompt: Prompt,
         *,
@@ -230,14 +230,13 @@ class Lm(LmBase):
         model: str | None = None,
         may_fail: bool = False,
     ) -> Asking[Completion]:
-        """Return what the model under test answers to a text, or to messages with ``role`` and ``content``.
+        """Return the answer of the model under test to a text, or to messages with ``role`` and ``content``.
 
-        The request goes through the run's engine, with its retries and limits, and becomes a step. Without an answer
-        AdapterError is raised, and the example is an error even where that is caught, unless it ``may_fail``, as do all
-        requests that begin within ``with lm.may_fail():``.
-        ``temperature`` and ``model`` replace the adapter's own, where it takes them. ``tools`` are functions that
-        the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's
-        ``tool_calls`` are those that it asks for.
+        The request uses the run's retries and limits, and becomes a step. Without an answer, AdapterError is raised and
+        the example is an error even if that is caught, unless the request ``may_fail`` or begins within ``with
+        lm.may_fail():``. ``temperature`` and ``model`` override the adapter's own, if it accepts them. ``tools`` are
+        functions the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the
+        answer's ``tool_calls`` are its calls.
         """
         given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stop}
         given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
@@ -272,10 +271,10 @@ class Lm(LmBase):
 
     @_awaited
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False) -> Asking[Any]:
-        """Return the label that the judge (``--lm-judge``) gives to ``text``; it is asked twice where it says none.
+        """Return the label that the judge (``--lm-judge``) gives to ``text``; ask again if a reply has none.
 
-        With ``reason`` it says first why: a :class:`Judgment` with ``label`` and ``reason``. Raises ScoringError, and
-        makes the example an error, without a judge and where no reply is a label.
+        With ``reason``, the judge first gives its reason; returns a :class:`Judgment` with ``label`` and ``reason``.
+        Raises ScoringError, and makes the example an error, without a judge and if no reply has a label.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 
@@ -292,11 +291,11 @@ class Lm(LmBase):
         levels: Mapping[Any, str] | None = None,
         human_label: object = None,
     ) -> Asking[Grade]:
-        """Return the level that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
+        """Return the grade that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
 
-        ``levels`` are two numbers in [0, 1] or more, increasing, each with what it means; without any, 0 and 1.
-        ``reference`` is a right answer that it may compare with, ``human_label`` what a person said of the text. A
-        reply without a level is asked for once more; raises ScoringError, and makes the example an error, after that.
+        ``levels`` are two or more increasing numbers in [0, 1], each with its meaning; by default 0 and 1.
+        ``reference`` is a correct answer for comparison, ``human_label`` a person's grade of the text. A reply without
+        a level is asked for once more; without one in that either, raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, grading
 
@@ -304,12 +303,11 @@ class Lm(LmBase):
         return consulting(self._running, self._services.judge, inquire)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
-        """Return a user whom the model of ``--lm-user`` plays, by default the judge's, to be talked with.
+        """Return a user simulated by the model of ``--lm-user``, by default the judge's.
 
-        ``async for said in user: user.reply(await answer(said))`` goes on until the user is done, or has said
-        ``max_turns`` messages. It sees what it is replied, and nothing else. A reply of its model that cannot be read
-        is asked for once more. Raises ScoringError, and makes the example an error, after that, and for a body that
-        does not reply.
+        ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
+        ``max_turns`` messages. The user sees only the replies. An unreadable reply of its model is asked for once more.
+        Raises ScoringError, and makes the example an error, after that, and if the loop body does not reply.
         """
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
@@ -333,14 +331,14 @@ class Lm(LmBase):
 
 
 class BlockingLm(LmBase):
-    """The fixture ``lm`` of a ``def`` function: the same, with methods that wait."""
+    """The fixture ``lm`` of a ``def`` function, whose methods block."""
 
     ask = _waited(Lm.ask)
     judge = _waited(Lm.judge)
     grade = _waited(Lm.grade)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> BlockingUser:
-        """Return a user to be talked with, ``for said in user``; see :meth:`Lm.user`."""
+        """Return a simulated user, ``for said in user``; see :meth:`Lm.user`."""
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import BlockingUser
 

@@ -1,6 +1,6 @@
-"""The event loop of eval functions, in a thread of its own, and what examples print and log in it.
+"""Run eval functions in an event loop, in a thread of its own, and keep their output apart.
 
-An application that blocks this loop stalls no request. What runs side by side keeps its output with its example.
+An application that blocks this loop stalls no request. Output of concurrent examples stays with its example.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _Result = TypeVar("_Result")
 
 
 class Loop:
-    """An event loop in a daemon thread, begun when it is first used.
+    """An event loop in a daemon thread, started on first use.
 
-    ``before_steps`` is called in it each time before callbacks run. ``thread`` is that one once it
-    was begun, ``is_closing`` says that the run is over.
+    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is its thread once started,
+    ``is_closing`` means that the run is over.
     """
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
@@ -44,7 +44,7 @@ class Loop:
 
     @property
     def events(self) -> asyncio.AbstractEventLoop:
-        """The loop itself, running."""
+        """The running loop."""
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.SelectorEventLoop(_Selector(self._before_steps))
@@ -55,22 +55,22 @@ class Loop:
             return self._loop
 
     def route_prints(self) -> None:
-        """Keep what examples print from now on apart, while any may run in the loop."""
+        """Route prints to examples from now on, if the loop may run any."""
         if self._loop is not None:
             self._before_steps()
 
     def submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
-        """Run ``work`` in the loop; may be called from any other thread."""
+        """Run ``work`` in the loop, from any other thread."""
         return asyncio.run_coroutine_threadsafe(work, self.events)
 
     def silent_s(self) -> float:
-        """Return for how many seconds the loop has not turned, as it does not while a coroutine blocks it."""
+        """Return the seconds since the loop last turned, which it does not while a coroutine blocks it."""
         return time.monotonic() - self._beat_at if self._loop is not None else 0.0
 
     def busy_at(self) -> str:
-        """Return where the loop's thread is: ``file:line in function``, of the innermost code that is not installed.
+        """Return the place of the loop's thread: ``file:line in function`` of the innermost code not installed.
 
-        Empty if this package itself is at work there, which no function can mend.
+        Empty if this package itself is at work, which no function can fix.
         """
         frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
         while frame is not None and frame.f_code is not Loop._run.__code__:
@@ -84,11 +84,11 @@ class Loop:
 
     @property
     def busy_with(self) -> asyncio.Task[Any] | None:
-        """The task that the loop runs at this moment."""
+        """The current task of the loop."""
         return asyncio.current_task(self._loop) if self._loop is not None else None
 
     def close(self) -> None:
-        """Cancel what is left and end the thread; one that hangs, or has what takes no notice, is left alone."""
+        """Cancel all tasks and end the thread; abandon a thread that hangs, or has a task that ignores it."""
         self.is_closing = True
         if self._loop is None or self.thread is None:
             return
@@ -104,7 +104,7 @@ class Loop:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
-                # Raised in a task that an example started; the other examples go on.
+                # Raised in a task that an example started; the other examples continue.
                 continue
         try:
             self._end(loop)
@@ -119,8 +119,8 @@ class Loop:
         if left:
             _, deaf = loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_S / 2))
         if deaf:
-            # To be let go of is an exception in a coroutine, too: one that takes no notice of any would turn for ever
-            # in whatever thread that is. In the frame of this one, a daemon, it is never let go of.
+            # Releasing such a task raises GeneratorExit in it, which it may ignore forever, in any thread. The frame of
+            # this daemon thread never releases it.
             self._has_ended.set()
             threading.Event().wait()
         loop.run_until_complete(loop.shutdown_asyncgens())
@@ -133,7 +133,7 @@ class Loop:
 
 
 class _Selector(selectors.DefaultSelector):
-    """Calls a function between the wait for events and the callbacks: once per turn of the loop, in its thread."""
+    """Calls a function once per turn of the loop, between the wait for events and the callbacks."""
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
         super().__init__()
@@ -146,14 +146,14 @@ class _Selector(selectors.DefaultSelector):
 
 
 def current_beside() -> ExampleState | None:
-    """Return the example that the calling code belongs to if it runs beside others; else None."""
+    """Return the example of the calling code if it runs beside others, else None."""
     state = CURRENT.get()
     return state if state is not None and state.is_beside else None
 
 
 def route_prints() -> None:
-    """Send what examples print from here on to the example; pytest may have put streams of its own there since."""
-    # Many times per example, and as a rule nothing is to do.
+    """Route prints to examples, also through streams that pytest has set since."""
+    # Called many times per example; usually there is nothing to do.
     if type(sys.stdout) is not _Routed:
         sys.stdout = _Routed(sys.stdout, "stdout")
     if type(sys.stderr) is not _Routed:
@@ -161,12 +161,12 @@ def route_prints() -> None:
 
 
 def routed(stream: Any, name: str) -> Any:
-    """Return a stream that hands on what is no example's own; ``name`` is ``stdout`` or ``stderr``."""
+    """Return a stream that routes prints of examples; ``name`` is ``stdout`` or ``stderr``."""
     return stream if isinstance(stream, _Routed) else _Routed(stream, name)
 
 
 def unroute_prints() -> None:
-    """Give the streams their places back."""
+    """Restore the original streams."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, _Routed):
@@ -174,7 +174,7 @@ def unroute_prints() -> None:
 
 
 class LogKeeper(logging.Handler):
-    """Keeps the log records of an example that runs beside others."""
+    """Keeps the log records of examples that run beside others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,12 +187,12 @@ class LogKeeper(logging.Handler):
 
 
 def is_of_this_thread(record: logging.LogRecord) -> bool:
-    """Tell whether a record is of the test whose turn it is: a filter for the handlers of others."""
+    """Tell whether a record belongs to the test at its turn: a filter for other handlers."""
     return current_beside() is None
 
 
 def sections(output: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return what was written as one text for each stream."""
+    """Return the output as one text per stream."""
     texts: dict[str, list[str]] = {}
     for name, text in output:
         texts.setdefault(name, []).append(text)
@@ -204,7 +204,7 @@ def _keep(state: ExampleState, name: str, text: str) -> None:
 
 
 class _Routed(io.TextIOBase):
-    """A stream that takes what examples write for themselves, and hands everything else on."""
+    """A stream that keeps output with its example, and passes on everything else."""
 
     def __init__(self, stream: Any, name: str) -> None:
         self.stream = stream
@@ -233,7 +233,7 @@ class _Routed(io.TextIOBase):
         return True
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # an attribute of the base class, a look at the stream here
+    def encoding(self) -> str:  # type: ignore[override]  # an attribute of the base class, a property here
         return str(self.stream.encoding)
 
     @property

@@ -1,4 +1,4 @@
-"""Exceptions that nothing in an example's function saw: of tasks and threads that it left to themselves."""
+"""Report exceptions of an example's tasks and threads that its function did not see."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _LONGEST_REASON = 4000
 
 
 class _Begun(asyncio.Task[Any]):
-    """A task that an example began."""
+    """A task of an example."""
 
     example: ExampleState
 
 
 def watch_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Have each task of a loop belong to the example that begins it."""
+    """Assign each task of a loop to the example that creates it."""
     loop.set_task_factory(_new_task)
     loop.set_exception_handler(_note_late)
 
 
 async def look_at_tasks(state: ExampleState) -> None:
-    """Note what the tasks of an example raised that has ended, if nothing has asked them for it."""
-    # Those that it began just now take their first step.
+    """Record the exceptions of an ended example's tasks that nothing has retrieved."""
+    # Tasks created just now take their first step.
     await asyncio.sleep(0)
     for task in tuple(state.tasks):
         if task.done() and _is_unseen(task) and (error := task.exception()) is not None:
@@ -36,17 +36,17 @@ async def look_at_tasks(state: ExampleState) -> None:
 
 
 def example_of(task: asyncio.Task[Any] | None) -> ExampleState | None:
-    """Return the example that began a task, None for one that no example began."""
+    """Return the example that created a task, None without one."""
     return task.example if isinstance(task, _Begun) else None
 
 
 def lose(state: ExampleState, lost: str) -> None:
-    """Note an exception that the function of an example did not see; the first one counts."""
+    """Record an exception that the function of an example did not see; the first one counts."""
     state.lost = state.lost or lost
 
 
 def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
-    """Note what threads raise while examples run; return what ends that."""
+    """Record what threads raise while examples run; return a function that ends this."""
     before = threading.excepthook
 
     def note(raised: threading.ExceptHookArgs) -> None:
@@ -55,10 +55,10 @@ def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
             name = raised.thread.name if raised.thread is not None else "?"
             lost = f"thread {name} ended with {describe(raised.exc_value)}"
             if len(examples) > 1:
-                # A thread does not know who began it: none of them can be taken for right.
+                # A thread does not know which example started it: none of them can pass.
                 lost = f"{lost}, while {len(examples)} examples ran; with --lm-concurrency=1 its example is known"
             for state in examples:
-                lose(state, f"{lost}: have the function join it, and raise what it raised")
+                lose(state, f"{lost}: have the function join it and re-raise its exception")
         before(raised)
 
     def end() -> None:
@@ -70,7 +70,7 @@ def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line, with the place in the project's code where it was raised."""
+    """Return an exception in one line, with its place in the project's code."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     shown = error_text(error)[:_LONGEST_REASON]
@@ -92,22 +92,22 @@ def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> async
 
 
 def _let_go(task: asyncio.Task[Any]) -> None:
-    """Keep of the tasks of an example those alone that are not done, or whose exception nothing has asked for."""
+    """Drop a task that is done, unless it has an exception that nothing has retrieved."""
     if isinstance(task, _Begun) and not _is_unseen(task):
         task.example.tasks.discard(task)
 
 
 def _is_unseen(task: asyncio.Task[Any]) -> bool:
-    """Tell whether a task raised what nothing has asked it for.
+    """Tell whether a task has an exception that nothing has retrieved.
 
-    asyncio keeps that in a private member, by which it reports such a task itself. A loop whose tasks lack it has no
-    such reports either: nothing counts as unseen there.
+    asyncio keeps that in a private member, by which it reports such a task itself. A loop whose tasks lack it reports
+    none either.
     """
     return bool(getattr(task, "_log_traceback", False))
 
 
 def _note_late(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Note the exception of a task that went on after its example. Python reports it when it lets go of the task."""
+    """Record the exception of a task that outlived its example; Python reports it when it frees the task."""
     task, error = context.get("future"), context.get("exception")
     if isinstance(task, _Begun) and error is not None:
         state, lost = task.example, _of_task(error)

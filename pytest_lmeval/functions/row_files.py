@@ -1,4 +1,4 @@
-"""A JSON or YAML file that is a list of rows."""
+"""Read a JSON or YAML file that is a list of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.errors import RecordRefused
 
 
 def read_list(path: Path) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError where it cannot be read."""
+    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError if it is unreadable."""
     (data,) = read_files([path])
     rows = PARSERS[path.suffix](path, data)
     if not isinstance(rows, list):
@@ -36,7 +36,7 @@ def _json(path: Path, data: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise BadRows(f"{path.name}:{error.lineno}: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError):
-        pass  # what it is that cannot be read, the strict parser says
+        pass  # the strict parser reports what is wrong
     try:
         return parse_line(data.strip(), len(data))
     except RecordRefused as refused:
@@ -54,4 +54,4 @@ def _yaml(path: Path, data: bytes) -> Any:
 
 
 PARSERS: Mapping[str, Callable[[Path, bytes], Any]] = {".json": _json, ".yaml": _yaml, ".yml": _yaml}
-"""The readers of files, by suffix."""
+"""The parsers by suffix."""

@@ -1,4 +1,4 @@
-"""Runs examples: in the loop, many at a time, in threads, or where they are called."""
+"""Run examples: many at a time in the loop, in threads, or in the calling thread."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CANCELLED = "cancelled before it began: another example's code cancels all task
 _IDLE_S = 1.0
 _SETTLES_S, _LOOK_S = 0.5, 0.005
 _LAST_WORDS_S = 1.0
-"""The seconds in which a function that ran out of time may clean up."""
+"""The seconds for cleanup after a timeout."""
 _Work = Callable[[], Any]
 _Queue = queue.SimpleQueue[Callable[[], _Work]]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one call of a function ended: what it raised, None without, and how long it took."""
+    """The outcome of one call of a function: its exception, if any, and its time."""
 
     state: ExampleState
     error: BaseException | None
@@ -43,10 +43,10 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """An example that was begun: ``call`` runs its function once, ``states`` has one entry for each repeat.
+    """A started example: ``call`` runs its function once, ``states`` has one entry per repeat.
 
-    ``in_thread`` says that ``call`` is to run in a thread, ``at_turn`` that it begins at its turn: what it prints then
-    goes where it does in any test. ``done`` is set when ``outcomes`` is whole.
+    ``in_thread`` runs ``call`` in a thread. If ``at_turn``, the example begins at its turn, and pytest captures its
+    prints. ``done`` is set when ``outcomes`` is complete.
     """
 
     call: Callable[[], Any]
@@ -62,9 +62,9 @@ class Running:
 
 
 class Runner:
-    """Runs examples of one process, ``concurrency`` at a time in the loop, in threads those that block.
+    """Runs examples of one process, ``concurrency`` at a time: in the loop, or in threads if they block.
 
-    A thread runs the next function when it is done with one: there are as many as ran at once.
+    A thread runs one function after another; there are as many threads as functions ran at once.
     """
 
     def __init__(self, loop: Loop, concurrency: int) -> None:
@@ -74,7 +74,7 @@ class Runner:
         self._idle: list[_Queue] = []
 
     def begin(self, examples: Sequence[Running]) -> None:
-        """Begin examples in the loop, in this order; the loop is woken once for all."""
+        """Start examples in the loop, in this order; wake the loop once for all."""
         if examples:
             self._loop.events.call_soon_threadsafe(self._start, examples)
 
@@ -109,7 +109,7 @@ class Runner:
         example.done.set()
 
     def _start(self, examples: Sequence[Running] = ()) -> None:
-        """Put examples behind those that wait, and start as many as may run beside those that do."""
+        """Queue examples, and start as many as the concurrency allows."""
         self._queued.extend(examples)
         loop = asyncio.get_running_loop()
         while self._queued and self._free:
@@ -117,7 +117,7 @@ class Runner:
             if not example.is_cancelled:
                 self._free -= 1
                 example.task = loop.create_task(self._run(example))
-                # A task that is cancelled before its first step runs nothing that could tell.
+                # A task cancelled before its first step runs no code that could report it.
                 example.task.add_done_callback(partial(self._end, example))
 
     def _cancel(self, examples: Sequence[Running]) -> None:
@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; one that was cancelled, but not by the run, has an error."""
+        """Mark an example as ended; if it was cancelled, but not by the run, it is an error."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()
@@ -138,7 +138,7 @@ class Runner:
     async def _run(self, example: Running) -> None:
         for state in example.states:
             example.lm.enter(state)
-            # Of its own task's context: nothing has to be put back.
+            # Set in the context of its own task: nothing to reset.
             CURRENT.set(state)
             state.begin(beside=not example.at_turn)
             started = time.perf_counter()
@@ -150,7 +150,7 @@ class Runner:
             if state.tasks:
                 await look_at_tasks(state)
             example.lm.leave()
-            # A function may swallow its cancellation, or keep the loop from cancelling it.
+            # A function may ignore its cancellation, or block the loop.
             if example.timeout is not None and seconds >= example.timeout and not example.is_cancelled:
                 error = AdapterTimeout(f"the function took longer than {example.timeout:g} s (timeout= of eval_task)")
             example.outcomes.append(Outcome(state, error, seconds))
@@ -158,7 +158,7 @@ class Runner:
                 break
 
     async def _error_in_time(self, example: Running, state: ExampleState) -> BaseException | None:
-        """Run the function once; return what it raised, or None where it goes on after its time and a little more."""
+        """Run the function once; return its exception, None if it is still running after its time and grace period."""
         work = asyncio.get_running_loop().create_task(self._error_of(example, state))
         try:
             if not (await asyncio.wait([work], timeout=example.timeout))[0]:
@@ -171,7 +171,7 @@ class Runner:
         return work.result() if work.done() and not work.cancelled() else None
 
     async def _error_of(self, example: Running, state: ExampleState) -> BaseException | None:
-        """Run the function once; return what it raised."""
+        """Run the function once; return its exception."""
         try:
             returned = await self._in_thread(example.call, state) if example.in_thread else example.call()
             if inspect.isawaitable(returned) and not example.in_thread:
@@ -206,7 +206,7 @@ class Runner:
             thread = self._idle.pop()
         except IndexError:
             thread = queue.SimpleQueue()
-            # A daemon: one that hangs must not keep the process from ending, nor any other function waiting.
+            # A daemon: a hanging function must neither keep the process alive nor delay others.
             threading.Thread(target=self._serve, args=(thread,), name="lmeval-function", daemon=True).start()
         thread.put(work)
         returned, error = await done
@@ -215,7 +215,7 @@ class Runner:
         return returned
 
     def _serve(self, queued: _Queue) -> None:
-        """Run one function after the other, and end after a while without any."""
+        """Run functions one after another; end after a second without any."""
         while True:
             try:
                 tell = queued.get(timeout=_IDLE_S)()
@@ -227,18 +227,18 @@ class Runner:
                 self._idle.append(queued)
                 with suppress(RuntimeError):  # the run is over, and its loop closed
                     tell()
-                del tell  # and what the function left behind
+                del tell  # and all that the function left
 
 
 async def _settled(unfinished: Sequence[Step]) -> None:
-    """Wait until requests are no longer open, where their application has cancelled them, and for a moment at most."""
+    """Wait for a moment while cancelled requests are still open."""
     until = time.perf_counter() + _SETTLES_S
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:
         await asyncio.sleep(_LOOK_S)
 
 
 def let_settle(state: ExampleState) -> None:
-    """Do so in a thread that has no loop to keep turning."""
+    """Wait for a moment while cancelled requests are still open, in a thread without a loop."""
     until = time.perf_counter() + _SETTLES_S
     unfinished = stop(state)
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:
@@ -246,9 +246,9 @@ def let_settle(state: ExampleState) -> None:
 
 
 def _check_that_it_ran(state: ExampleState) -> None:
-    """Raise ScoringError where the call of an async function gave nothing to await, and nothing shows that it ran."""
+    """Raise ScoringError if an async function returned no awaitable and nothing shows that it ran."""
     if not state.scores and not state.steps and state.output is None:
         raise ScoringError(
-            "the function is async def, and its call gave nothing to await, so that nothing in it ran: a decorator of "
-            "it must return what it returns"
+            "the function is async def, but its call returned no awaitable, so nothing in it ran: its decorator must "
+            "return what the function returns"
         )

@@ -1,4 +1,4 @@
-"""The code of eval functions by its syntax tree: a hash of what it does, what it calls, and whether that can judge."""
+"""Analyse the code of eval functions: hash it, find what it calls, and tell whether it can score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-# What lies below a folder of such a name is the project's tests; all else but test files is the application.
+# Folders of tests; all else but test files is the application.
 _FOLDERS = frozenset({"tests", "test", "testing", "evals"})
 _CHECKS = ("assert", "expect", "check", "verify", "should", "fail", "raises")
 _LOCAL = ".<locals>"
@@ -21,23 +21,23 @@ _NOTHING: Mapping[str, Node] = MappingProxyType({})
 
 
 def may_hold_evals(data: bytes) -> bool:
-    """Tell by the text of a Python file whether it may mark eval functions; those that only take ``lm`` do not."""
+    """Tell by the text of a Python file whether it may define eval functions."""
     return b"eval_task" in data
 
 
 class FunctionHashes:
-    """The hashes of a file's functions."""
+    """Hashes the functions of a file."""
 
     def __init__(self, data: bytes) -> None:
         self._nodes = _parsed(data)
-        # Few files have such a call.
+        # A quick check: few files have such a call.
         self.may_talk = b".user(" in data
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
-        """Return 16 hexadecimal digits over what a function does and what decides, "" where it is not in the file.
+        """Return 16 hexadecimal digits over a function's code and its decisive score, "" if it is not in the file.
 
-        ``name`` is its qualified name, ``called`` are the functions of the project's tests that it calls, by theirs.
-        Its own name, blanks, comments, docstrings and decorators do not count.
+        ``name`` is its qualified name; ``called`` are the test functions it calls, by theirs. Its own name, blanks,
+        comments, docstrings and decorators do not count.
         """
         node = self._nodes.get(name)
         if node is None:
@@ -47,14 +47,14 @@ class FunctionHashes:
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     def node(self, name: str) -> Node | None:
-        """Return the tree of a function by its qualified name; None where it is not in the file."""
+        """Return the tree of a function by its qualified name; None if it is not in the file."""
         return self._nodes.get(name)
 
 
 def _parsed(data: bytes) -> dict[str, Node]:
     try:
         return dict(functions_in(ast.parse(data)))
-    except (SyntaxError, ValueError, RecursionError):  # such as the source of a language that an import hook rewrites
+    except (SyntaxError, ValueError, RecursionError):  # an import hook may rewrite the file
         return {}
 
 
@@ -77,7 +77,7 @@ def _shown(node: Node) -> list[str]:
 
 
 def _shape(value: object) -> str:
-    """Return a syntax tree as text that no version of Python writes otherwise: what is empty is left out."""
+    """Return a syntax tree as text, identical in all versions of Python: empty fields are left out."""
     if isinstance(value, ast.AST):
         fields = [f"{name}={_shape(each)}" for name, each in ast.iter_fields(value) if each is not None and each != []]
         return f"{type(value).__name__}({', '.join(fields)})"
@@ -85,7 +85,7 @@ def _shape(value: object) -> str:
 
 
 def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function from a path to whether it is a test file: below ``root``, by its folder or by ``patterns``."""
+    """Return a predicate of paths: a test file below ``root``, by folder or by ``patterns``."""
 
     def is_one(name: str) -> bool:
         path = Path(name)
@@ -98,9 +98,9 @@ def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 class TestSources:
-    """The syntax trees of the files of a project's tests, each read once.
+    """The syntax trees of a project's test files, each read once.
 
-    ``is_ours`` takes a path: is the file one of the tests? What the application defines is not followed.
+    ``is_ours`` is a predicate of paths for test files; code of the application is not followed.
     """
 
     __test__ = False
@@ -110,7 +110,7 @@ class TestSources:
         self._files: dict[str, Mapping[str, Node]] = {}
 
     def nodes_of(self, found: object) -> list[tuple[str, Node]]:
-        """Return a function's or a class's functions with their qualified names; none where they cannot be read."""
+        """Return the functions of a function or class with their qualified names; none if unreadable."""
         kind = inspect.unwrap(found) if callable(found) and not isinstance(found, type) else found
         code = getattr(kind, "__code__", None)
         path = code.co_filename if code is not None else _path_of_class(kind)
@@ -132,9 +132,9 @@ class TestSources:
 
 
 def reached(function: Any, sources: TestSources) -> dict[str, Node]:
-    """Return the functions that ``function`` calls, and those that these call, by qualified name, itself left out.
+    """Return the functions that ``function`` calls, directly or not, by qualified name, without itself.
 
-    What is called is looked up among the names of its module, as they are now, and in its class for ``self``.
+    Calls are resolved among the current names of its module, and in its class for ``self``.
     """
     found: dict[str, Node] = {}
     waiting = [*_wrappers(function)]
@@ -158,15 +158,15 @@ def read_code(
     known: tuple[FunctionHashes, TestSources],
     fixtures: Callable[[], Mapping[str, Any]],
 ) -> tuple[str, bool]:
-    """Return the hash of the code of a function called ``name``, and whether it can neither assert nor score anything.
+    """Return the hash of a function's code, and whether it can neither assert nor score anything.
 
-    ``decides`` are the score that decides and the threshold, ``known`` are what its file and the project's tests hold.
-    ``fixtures`` returns the fixtures of its arguments: it may call their values, and these may check.
+    ``decides`` are the decisive score and the threshold, ``known`` the functions of its file and of the project's
+    tests. ``fixtures`` returns the fixtures of its arguments, whose values it may call, and which may check.
     """
     hashes, sources = known
     called = reached(function, sources)
     sha256, own = hashes.of(name, *decides, called), hashes.node(name)
-    # Source that cannot be read may check.
+    # Unreadable source may check.
     if own is None or any(map(may_check, [own, *called.values()])):
         return sha256, False
     used = roots(own)
@@ -177,18 +177,18 @@ def read_code(
 
 
 def may_check(node: Node) -> bool:
-    """Tell whether a function's tree has anything by which a result may be judged, or a call that is given ``lm``."""
+    """Tell whether a function's tree has a check of a result, or passes ``lm`` on."""
     return any(_checks(each) for each in ast.walk(node))
 
 
 def talks(node: Node | None) -> bool:
-    """Tell whether a function's tree has a call of ``lm.user``."""
+    """Tell whether a function's tree calls ``lm.user``."""
     found = (each.func for each in ast.walk(node) if isinstance(each, ast.Call)) if node is not None else ()
     return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "lm.user" for each in found)
 
 
 def roots(node: Node) -> set[str]:
-    """Return the names that calls in a function begin with: ``shop`` of ``shop.answer(row)``."""
+    """Return the first names of calls in a function: ``shop`` of ``shop.answer(row)``."""
     found = set()
     for each in ast.walk(node):
         called = each.func if isinstance(each, ast.Call) else None
@@ -216,7 +216,7 @@ def _is_check(node: Node) -> bool:
 
 
 def _wrappers(function: Any) -> Iterator[Any]:
-    """Yield a function and, one after the other, what it wraps: decorators run, too."""
+    """Yield a function and all that it wraps: decorators run, too."""
     while function is not None:
         yield function
         function = getattr(function, "__wrapped__", None)
@@ -240,7 +240,7 @@ def _names_of(function: Any) -> Mapping[str, Any]:
 
 
 def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
-    """Return the object that the expression of a call names; None where only running it would show that."""
+    """Return the object that the expression of a call names; None if only running it would tell."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Attribute):

@@ -1,6 +1,6 @@
-"""Spans of OpenTelemetry that begin and end while an example runs, as its steps.
+"""Record OpenTelemetry spans of a running example as its steps.
 
-Nothing of OpenTelemetry is imported here but what the project has imported already.
+Of OpenTelemetry, only modules that the project has imported are used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HERE = ("127.0.0.1", "localhost")
 _Key = tuple[int, int]
 _OPERATION = "gen_ai.operation.name"
 _TOOL = "gen_ai.tool.name"
-# Not "request": that is what the run's own model was asked, and what a resumed run takes answers from.
+# Not "request", which is the run's own model: a resumed run takes answers from it.
 _MODEL = "model"
 _KINDS = {
     "chat": _MODEL,
@@ -38,7 +38,7 @@ _KINDS = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
 }
-# The first that is there counts; the later ones are those of older versions.
+# The first one present counts; later ones are of older versions.
 _NAMES = {
     _MODEL: ("gen_ai.request.model", "gen_ai.response.model"),
     "tool": (_TOOL,),
@@ -62,9 +62,9 @@ _USAGE = {
 
 @dataclass(slots=True)
 class _Open:
-    """A span of a running example, also after its end: spans below it may begin later.
+    """A span of a running example; it may have ended before its children begin.
 
-    ``is_counted`` says that its tokens are those of a step within.
+    If ``is_counted``, a step within has its tokens.
     """
 
     state: ExampleState
@@ -75,11 +75,11 @@ class _Open:
 
 
 class Spans:
-    """The spans of one process, each given to the example that it began in.
+    """The spans of one process, each assigned to the example in which it began.
 
-    That is the one that the code belongs to, else that of its parent span. A span that belongs to none is counted while
-    examples run, and never guessed. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without it.
-    ``running`` are the examples that run already.
+    That is the example of the running code, else of the parent span. Other spans that begin while examples run are
+    counted as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without one. ``running``
+    are examples already running.
     """
 
     def __init__(self, own_address: Callable[[], str], running: Iterable[ExampleState] = ()) -> None:
@@ -99,25 +99,25 @@ class Spans:
         return self._keys.keys()
 
     def began(self, state: ExampleState) -> None:
-        """Note that an example runs; listen if there is a tracer provider by now."""
+        """Record that an example has begun; listen if a tracer provider is set."""
         self._look()
         with self._lock:
             self._keys[state] = []
 
     def ended(self, state: ExampleState) -> None:
-        """Note that an example runs no longer."""
+        """Record that an example has ended."""
         self._look()
         with self._lock:
             for key in self._keys.pop(state, ()):
                 self._late += not self._spans.pop(key).has_ended
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._is_closed = True
 
     @property
     def notes(self) -> list[str]:
-        """What the end of the run says of spans that are no steps."""
+        """Messages for the end of the run about spans that are no steps."""
         found = []
         if self._strays:
             strays, names = _counted(sum(self._strays.values()), "span"), ", ".join(list(self._strays)[:3])
@@ -140,7 +140,7 @@ class Spans:
         """Find the example of a span, in the thread that starts it."""
         thread = threading.current_thread().name
         if self._is_closed or (thread.startswith(_OURS) and not thread.startswith(_FUNCTIONS)):
-            # What the engine does for a request is that request's step.
+            # The request itself is a step already.
             return
         state = CURRENT.get()
         parent = _key(span.parent) if span.parent is not None else None
@@ -165,7 +165,7 @@ class Spans:
         known.state.put(step)
 
     def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
-        """Leave out the tokens of a step that are those of another: of a span below it, or of a request of ours."""
+        """Drop the tokens of a step that another has: a span below it, or a request of the run."""
         if not step.usage:
             return
         if known.is_counted or self._is_ours(known.state, step, attributes):
@@ -180,7 +180,7 @@ class Spans:
         host, port = attributes.get("server.address"), attributes.get("server.port")
         if port is not None:
             return host in _HERE and self._own_address().endswith(f":{port}")
-        # The client of lm.base_url, as instrumentations see it that name no server.
+        # A client of lm.base_url, seen by an instrumentation that names no server.
         end = step.start_ms + (step.ms or 0.0)
         return any(
             each.kind in ("request", "http")
@@ -196,7 +196,7 @@ class Spans:
             return
         try:
             provider = api.get_tracer_provider()
-        except AttributeError:  # in the middle of its import, in another thread
+        except AttributeError:  # another thread is importing it
             return
         if provider is self._provider or not hasattr(provider, "add_span_processor"):
             return
@@ -209,10 +209,10 @@ class Spans:
 
 
 def _step_of(span: Any, start_ms: float) -> Step:
-    """Return the step that a span is which began ``start_ms`` after its example.
+    """Return a span as a step, by the GenAI semantic conventions; it began ``start_ms`` after its example.
 
-    What its messages, arguments and results are is its input and output; without them its attributes are the input.
-    What is larger than 1 MiB is cut off.
+    Its messages, arguments and results are its input and output; without them its attributes are the input. Values of
+    more than 1 MiB are cut off.
     """
     attributes = dict(span.attributes or {})
     kind = "tool" if _TOOL in attributes else _KINDS.get(str(attributes.get(_OPERATION)), "span")
@@ -225,14 +225,14 @@ def _step_of(span: Any, start_ms: float) -> Step:
         _small(_read(output)),
         start_ms,
         max(0, (span.end_time or 0) - (span.start_time or 0)) / 1e6,
-        # An agent's is the sum of what the models below it used.
+        # An agent's usage is the sum of the models below it.
         usage=_usage(attributes) if kind == _MODEL else {},
         error=cut(_error(span, attributes)),
     )
 
 
 def _tokens(usage: Mapping[str, float]) -> tuple[float, float]:
-    """Return how many tokens went in and out."""
+    """Return the numbers of input and output tokens."""
     return usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
 
 
@@ -252,7 +252,7 @@ def _usage(attributes: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _read(value: Any) -> Any:
-    """Return what an attribute holds, which is JSON where attributes can have no structure."""
+    """Return the value of an attribute, parsed if it is JSON, as attributes have no structure."""
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= LARGEST:
         try:
             value = json.loads(value)
@@ -302,7 +302,7 @@ def _counted(count: int, what: str) -> str:
 def _processor(spans: Spans) -> Any:
     from opentelemetry.sdk.trace import SpanProcessor
 
-    class Processor(SpanProcessor):  # type: ignore[misc]  # the SDK's types are not ours to check
+    class Processor(SpanProcessor):  # type: ignore[misc]  # the SDK has no checked types
         def on_start(self, span: Any, parent_context: Any = None) -> None:
             spans.on_start(span)
 

@@ -1,4 +1,4 @@
-"""The steps of an eval function: what it asked, called and noted, in order."""
+"""The steps of an eval function, in order: requests, tool calls and others."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _WIDEST = 160
 
 @dataclass(slots=True)
 class Step:
-    """One thing that an example did.
+    """One step of an example.
 
-    ``kind`` is ``request``, ``judge``, ``span``, or what the application calls it, such as ``tool``. ``input`` and
-    ``output`` are JSON values. ``start_ms`` counts from the example's own start, ``ms`` is how long it took, None while
-    it lasts. ``key`` is the hash of a request. ``usage`` has ``prompt_tokens``, ``completion_tokens`` and ``cost`` as
-    far as known, ``thoughts`` is what a reasoning model wrote before its answer. ``error`` is why there is no output.
-    A ``cached`` answer was asked for in another run: it cost nothing now. A request that was ``cancelled`` by the
-    application has no answer, and that is no error; nor is one that ``may_fail``. ``client`` has, of a request of an
-    application's own client, the ``model`` that it asked for, the names of what was ``dropped`` of it, and as ``kept``
-    of which example the client was, if the application has kept it; of one of ``lm.ask`` the ``model`` if it named one.
-    ``served_by`` is what the server says of the model that answered. ``adapter_key`` identifies a judge among those
-    of its name, ``verdict`` is what it was found to say, with its ``reason``.
+    ``kind`` is ``request``, ``judge``, ``span``, or a kind of the application, such as ``tool``. ``input`` and
+    ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is its duration, None while it
+    lasts. ``key`` is the hash of a request. ``usage`` has the known ``prompt_tokens``, ``completion_tokens`` and
+    ``cost``; ``thoughts`` are what a reasoning model wrote before its answer. ``error`` is the reason for a missing
+    output. A ``cached`` answer comes from another run and cost nothing now. A request that the application
+    ``cancelled`` has no answer and no error; nor is the failure of one that ``may_fail`` an error of the example. For a
+    request of an application's own client, ``client`` has the ``model`` it asked for, the names of its ``dropped``
+    fields, and as ``kept`` the example that the client was kept from; for ``lm.ask``, the ``model`` if it named one.
+    ``served_by`` is the server's own name for the model. ``adapter_key`` identifies a judge among those of its name,
+    ``verdict`` is its verdict, with its ``reason``.
     """
 
     kind: str
@@ -52,11 +52,11 @@ class Step:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is a request whose answer is still to come."""
+        """True if it is a request without an answer yet."""
         return bool(self.key) and self.ms is None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the step as the ledger has it: what is empty is left out."""
+        """Return the step as the ledger has it, without empty fields."""
         own = {"input": self.input, "output": self.output, "ms": None if self.ms is None else round(self.ms, 1)}
         others = {
             "name": self.name,
@@ -78,12 +78,12 @@ class Step:
 
 
 def usage_of(answer: Completion) -> dict[str, float]:
-    """Return what an answer used, as far as it is known."""
+    """Return the known usage of an answer."""
     return {name: amount for name in _COUNTS if (amount := getattr(answer, name)) is not None}
 
 
 def total_usage(steps: Iterable[Step]) -> dict[str, float]:
-    """Return the sums over all steps; what an application put there and is no amount is left out."""
+    """Return the usage of all steps; ignore amounts of the application that are invalid."""
     total: dict[str, float] = {}
     unknown = 0
     for step in steps:
@@ -96,13 +96,13 @@ def total_usage(steps: Iterable[Step]) -> dict[str, float]:
 
 
 def sound_usage(usage: Any) -> dict[str, float]:
-    """Return the amounts of a step's usage: steps are the application's to change."""
+    """Return the valid amounts of a step's usage, which the application may have changed."""
     given = usage.items() if isinstance(usage, Mapping) else ()
     return {str(name): amount for name, amount in given if is_number(amount) and amount >= 0}
 
 
 def last_steps(details: Mapping[str, Any]) -> list[str]:
-    """Return a line for each of the last steps of the last repeat, as a failure shows them."""
+    """Return a line for each of the last steps of the last repeat, for a failure."""
     *_, steps = steps_of(details)
     left = len(steps) - _SHOWN
     lines = [f"({left} more before)"] if left > 0 else []

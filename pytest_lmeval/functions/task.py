@@ -1,4 +1,4 @@
-"""The task that an eval function is, and the results of its examples."""
+"""The task of an eval function, and the results of its examples."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or rec
 
 @dataclass(eq=False)
 class FunctionTask(Task):
-    """A task whose examples are calls of test functions: what is asked and scored is theirs to say.
+    """A task whose examples are calls of test functions, which ask and score themselves.
 
-    ``decisive`` names the score that decides, "" for the first one. ``code`` is, by the function's name, a hash over
-    its normalised syntax tree; ``idle`` are the names of those that can neither assert nor score anything. ``scores``
-    are the scores that have a ``threshold`` or a ``min_score`` by name: each example has to record them.
+    ``decisive`` names the decisive score, "" for the first one. ``code`` maps names of functions to hashes of their
+    normalised syntax trees; ``idle`` names those that can neither assert nor score anything. ``scores`` are the scores
+    with a ``threshold`` or a ``min_score`` by name, which each example has to record.
     """
 
     name: str
@@ -49,11 +49,11 @@ class FunctionTask(Task):
 
     @property
     def dataset(self) -> Mapping[str, Any]:
-        """The file of its rows, if there is one."""
+        """The file of its rows, if any."""
         return self.source
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return none: the function asks."""
+        """Return no requests: the function asks."""
         return ()
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
@@ -61,31 +61,31 @@ class FunctionTask(Task):
         raise ScoringError("an eval function scores its examples itself, under pytest")
 
     def threshold(self, example: Example) -> float:
-        """Return the task's own."""
+        """Return the task's threshold."""
         return self.threshold_of
 
     def metric_name(self, example: Example) -> str:
-        """Return the metric of all examples that a function scores."""
+        """Return the metric of all eval functions."""
         return METRIC
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return nothing: its row identifies an example."""
+        """Return nothing: the row identifies an example."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """Which exceptions fail an example: an assertion that was raised below ``root``, or by an ``assert*``.
+    """Decides which exceptions fail an example: an assertion below ``root``, or in an ``assert*`` function.
 
-    The latter is a function of a library's that the project's code called, such as one of ``numpy.testing``.
-    ``failing`` are exceptions that say in so many words that a test has failed.
+    The latter belongs to a library and was called by the project, such as one of ``numpy.testing``. ``failing`` are
+    exceptions that declare a test as failed.
     """
 
     root: Path
     failing: tuple[type[BaseException], ...] = ()
 
     def is_failure(self, error: BaseException) -> bool:
-        """Tell a failing assertion of the project's from an error."""
+        """Tell whether an exception is a failed assertion of the project, not an error."""
         if isinstance(error, BaseExceptionGroup):
             return all(self.is_failure(each) for each in error.exceptions)
         if isinstance(error, self.failing):
@@ -105,7 +105,7 @@ class FailureRule:
 
 
 class EvalUnit(Protocol):
-    """An example of a task, and the name of the function that scores it."""
+    """An example of a task, and the name of its function."""
 
     task: FunctionTask
     example: Example
@@ -115,9 +115,9 @@ class EvalUnit(Protocol):
 def result_of(
     unit: EvalUnit, outcomes: Sequence[Outcome], rule: FailureRule, rules: ScoringRules, item: str = ""
 ) -> ExampleResult:
-    """Return the result of an example from how the calls of its function ended, one for each repeat.
+    """Return the result of an example from the outcomes of its repeats.
 
-    ``item`` is the name of its test item where that does not follow from its id.
+    ``item`` is the name of its test item unless it follows from its id.
     """
     task, example, function = unit.task, unit.example, unit.function_name
     if task.scores:
@@ -131,7 +131,7 @@ def result_of(
         result = evaluate(task, example, question, (), rules, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
-        # Checked as those of a score are: steps are the application's to change.
+        # Checked like those of a score: the application may have changed steps.
         kept = [as_json(_details(outcome.state))[0] for outcome in outcomes]
         kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
@@ -159,7 +159,7 @@ def result_of(
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:
-    """Return for how long each answer of the model was waited for, and how many are of another run."""
+    """Return the times of the model's answers, and the number of cached ones."""
     waits, cached = [], 0
     for step in steps:
         if step.cached:
@@ -179,7 +179,7 @@ def _first_error(
 
 
 def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: FailureRule) -> LmevalError | None:
-    """Return what makes an example an error, None where it has a score."""
+    """Return the error of an example, None if it has a score."""
     state, error = outcome.state, outcome.error
     if state.failure is not None:
         return state.failure
@@ -196,8 +196,8 @@ def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: Failure
     for name in (task.decisive, *task.scores):
         if name and name not in state.scores:
             recorded = ", ".join(state.scores) or "none"
-            what = "that decides" if name == task.decisive else "that has a threshold or a floor"
-            return ScoringError(f"the score {name!r} {what} was not recorded; recorded: {recorded}")
+            what = "decides" if name == task.decisive else "has a threshold or a floor"
+            return ScoringError(f"the score {name!r}, which {what}, was not recorded; recorded: {recorded}")
     return ScoringError(_NOTHING_SAID) if function in task.idle and not state.scores else None
 
 
@@ -213,9 +213,9 @@ def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
 
 
 def _with_threshold(task: FunctionTask, outcomes: Sequence[Outcome]) -> FunctionTask:
-    """Return the task with the threshold of the score that decides, where that is given by its name."""
+    """Return the task with the threshold of the decisive score, if that is given by name."""
     recorded = (name for outcome in outcomes for name in outcome.state.scores)
-    # Of an example that recorded nothing, the first name says which it would have been.
+    # If nothing was recorded, the first named score is taken.
     decided_by = task.decisive or next(recorded, next(iter(task.scores)))
     return replace(task, threshold_of=task.scores.get(decided_by, {}).get("threshold", task.threshold_of))
 

@@ -1,4 +1,4 @@
-"""``lm.user``: a user whom a model plays, who talks with the application until it is done."""
+"""Provide ``lm.user``: a model plays a user who talks with the application."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pytest_lmeval.types import Generate
 if TYPE_CHECKING:
     from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase
 
-_NO_REPLY = "the body of the loop called no user.reply(...) for what the user said"
+_NO_REPLY = "the loop body did not call user.reply(...) for the user's message"
 
 
 class _SimulatedUser:
-    """What the user said and was answered; ``ended`` is ``done`` or ``max_turns`` once the conversation has ended."""
+    """A simulated user; ``ended`` is ``done`` or ``max_turns`` after the end of the conversation."""
 
     def __init__(self, lm: LmBase, persona: Persona) -> None:
         self.ended = ""
@@ -38,12 +38,12 @@ class _SimulatedUser:
             self._state.refuse(f"lm.user: {NO_USER}")
 
     def reply(self, text: str) -> None:
-        """Say what the application answered to what the user said: once for each."""
+        """Send the application's reply to the user's message, once per message."""
         self._state.check_is_running("user.reply(...)")
         if not isinstance(text, str):
-            self._state.refuse(f"user.reply: expected what the application answered, a text, got {text!r:.80}")
+            self._state.refuse(f"user.reply: expected the application's answer as text, got {text!r:.80}")
         if self._last is None or self.ended:
-            self._state.refuse("user.reply: the user waits for no answer: it is called once for each message of its")
+            self._state.refuse("user.reply: the user waits for no reply: call it once for each message")
         self._talk.append((self._last, str(text)))
         self._last, self._state.unanswered = None, ""
 
@@ -58,7 +58,7 @@ class _SimulatedUser:
         return said if self._last is None else [*said, {"role": "user", "content": self._last}]
 
     def _next(self) -> Asking[str | None]:
-        """Return what the user says next; None where it says nothing more."""
+        """Return the user's next message; None at the end."""
         if self.ended:
             return None
         if self._last is not None:

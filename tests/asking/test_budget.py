@@ -154,7 +154,7 @@ def test_a_limit_on_costs_that_are_not_told_stops_at_the_first_answer() -> None:
     budget = Budget(2.5)
     answers = sent(budget).settle([Completion("a")])
     assert [BudgetSpent] == [type(each) for each in answers]
-    assert "does not tell what a request costs" in refusal(budget)
+    assert "does not report what a request costs" in refusal(budget)
 
 
 class Priced:

@@ -335,7 +335,7 @@ try:
 except OSError:
     pass
 """,
-        "a client kept from the example a has asked for this one, and now its own",
+        "a client kept from the example a has sent requests for this one, and now its own",
         "refused",
     ),
     _kept(

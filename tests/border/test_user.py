@@ -93,7 +93,7 @@ BORDER = Border(
         _refused("out of order", "the end before anything was said", "ended", UNREAD),
         _refused("cancelled", "a request that is cancelled", "cancelled", "CancelledError"),
         _refused("raising", "an exception", "raising", "the user fell over"),
-        _refused("absent", "a body that does not reply", "silent", "the body of the loop called no user.reply(...)"),
+        _refused("absent", "a body that does not reply", "silent", "the loop body did not call user.reply(...)"),
         Row(kind="late", what="a user that never ends", example="talk:endless", status="passed"),
         Row(kind="too large", what="a persona of 200,000 characters", example="talk:large", status="passed"),
         Row(kind="same name", what="a message, of all", example="talk:good", status="passed"),

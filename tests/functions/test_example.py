@@ -117,7 +117,7 @@ def test_what_was_called_and_never_awaited_is_left_undone() -> None:
     kept, left = example.promise("lm.ask"), example.promise("lm.judge")
     example.keep(kept)
     example.end()
-    assert "lm.judge was never awaited, so that nothing was asked: write await lm.judge(...)" in example.left
+    assert "lm.judge was never awaited, so nothing was asked: write await lm.judge(...)" in example.left
     assert "test_example.py:" in example.left
     example = state()
     example.keep(example.promise("lm.ask"))

@@ -185,7 +185,7 @@ def test_a_reply_of_unknown_cost_stops_a_run_with_a_limit(project: Project, serv
     assert 3 == result.ret
     # One request at a time until a cost is known, and a list of models says none.
     assert 1 == asked.count("POST /v1/embeddings")
-    result.stdout.fnmatch_lines(["*stopped by --lm-max-cost: the adapter does not tell what a request costs*"])
+    result.stdout.fnmatch_lines(["*stopped by --lm-max-cost: the adapter does not report what a request costs*"])
 
 
 FAULTS = {

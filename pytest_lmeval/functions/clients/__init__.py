@@ -1,1 +1,1 @@
-"""What the clients of applications ask at the endpoint, and how they are answered, by interface."""
+"""Read and answer requests of applications' own clients, by interface."""

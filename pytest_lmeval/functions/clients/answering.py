@@ -1,4 +1,4 @@
-"""What clients ask, asked of the model under test, or of its server."""
+"""Ask the model under test, or its server, what clients ask."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """Answers the requests that come in at the endpoint, with the model that ``asker`` asks.
+    """Answers requests at the endpoint, with the model that ``asker`` asks.
 
-    Raise UsageError where that one's own requests would come in there, and be asked for ever.
+    Raise UsageError if the model's own requests would arrive at this endpoint, in an endless loop.
     """
 
     def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
@@ -41,7 +41,7 @@ class Clients:
             )
 
     def of_kept_client(self, owner: str) -> Clients:
-        """Return the same for requests of a client that the application keeps from the example ``owner``."""
+        """Return a copy for requests of a client kept from the example ``owner``."""
         found = copy(self)
         found._kept = {"kept": f"kept client of {owner}"}
         return found
@@ -49,7 +49,7 @@ class Clients:
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one, which makes the example an error.
 
-        What the adapter does not take is left out, and noted in the step.
+        Fields that the adapter does not accept are dropped and recorded in the step.
         """
         state.check_is_running("a request to lm.base_url")
         asker, fields, name = self._asker, asked.fields, self._asker.name
@@ -81,7 +81,7 @@ class Clients:
         request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
         step = open_step(state, "http", what, request)
         model = model_in(asked.content)
-        # What is replayed has no server, and its name is not the model's.
+        # A recording has no server, and its name is not the model's.
         is_other = model not in ("", self._asker.name) and bool(member(self._asker.engine.adapter, "base_url"))
         is_other = is_other and not self._asker.facts.model_by_request
         step.client = {**({"model": model} if is_other else {}), **self._kept}
@@ -104,7 +104,7 @@ class Clients:
         return close_answered(state, step, answer)
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
-        """Note a request that nobody was asked, ``what`` being its method and path; the example is an error."""
+        """Record a refused request, with its method and path, as an error of the example."""
         step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0, client=self._kept)
         state.steps.append(step)
         close_failed(state, step, error)

@@ -1,4 +1,4 @@
-"""A client's request, in any of the interfaces."""
+"""The request of a client, in any interface."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pytest_lmeval.types import Message
 
 _PIECES = 8
 Talks = dict[str, tuple[Message, ...]]
-"""The conversations of one example that a later request may go on with, by the id of the last reply."""
+"""The conversations of one example that later requests may continue, by the id of the last reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """What a client asks for: messages, the other ``fields`` of :class:`Generate`, and how it wants the answer.
+    """A request of a client: messages, further ``fields`` of :class:`Generate`, and the form of the answer.
 
-    ``model`` is the name that it gives; ``dropped`` names what it sent and no request to an adapter has. ``given`` are
-    the fields of the body, for replies that repeat them. ``talk`` is what a later request goes on with, after the
-    answer; None where there will be none.
+    ``model`` is the model it names; ``dropped`` names the fields that no request to an adapter has. ``given`` is the
+    body, for replies that repeat its fields. ``talk`` is the conversation a later request may continue after the
+    answer, None if it may not.
     """
 
     messages: tuple[Message, ...]
@@ -34,8 +34,8 @@ class ClientRequest:
 
 
 def refused(status: int, message: str) -> RequestRefused:
-    """Return the error of a request that nobody is asked."""
-    # Short: a table of failures shows the beginning.
+    """Return the error of a refused request."""
+    # Keep it short: a table of failures shows the beginning.
     error = RequestRefused(f"lm.base_url: {message}")
     error.status, error.said = status, {"message": message}
     return error

@@ -1,4 +1,4 @@
-"""An answer, or an error, as chat-completions interfaces have it."""
+"""Write an answer or an error as a chat completion."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pytest_lmeval.functions.clients.body import ClientRequest, pieces
 from pytest_lmeval.types import Completion, Message
 
 _REFUSAL = "refusal"
-# What clients make exceptions of, by status; what is not here is invalid_request_error or, from 500 on, server_error.
+# The error types of clients, by status; others are invalid_request_error, or server_error from 500 on.
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
+    """Return a server's refusal as far as it is known, or another error with its own status."""
     return refusal({"error": fault_of(error, _KINDS, "server_error")}, error)
 
 
 def refusal(document: dict[str, Any], error: Exception) -> web.Response:
-    """Return the reply with an error: what was worth trying again has been tried again already."""
+    """Return the reply with an error; the engine has already retried what is worth it."""
     return web.json_response(document, status=status_of(error), headers={"x-should-retry": "false"})
 
 
 def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict[str, Any]:
-    """Return what interfaces say of an error, its type by ``kinds`` of status if the server named none."""
+    """Return the error object of interfaces; ``kinds`` gives its type by status if the server named none."""
     given, status = error.said if isinstance(error, AdapterError) else {}, status_of(error)
     return {
         "message": given.get("message") or str(error) or type(error).__name__,
@@ -40,14 +40,14 @@ def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict
 
 
 def status_of(error: Exception) -> int:
-    """Return the status that a client gets for an error."""
+    """Return the status a client gets for an error."""
     if isinstance(error, AdapterError):
         return error.status or (504 if isinstance(error, AdapterTimeout) else 502)
     return 402 if isinstance(error, BudgetSpent) else 500
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the chat completion with an answer."""
+    """Return the chat completion of an answer."""
     message = {**Message("assistant", answer.text, answer.tool_calls).to_json(), "refusal": None}
     if answer.finish_reason == _REFUSAL:
         message |= {"content": None, "refusal": answer.text}

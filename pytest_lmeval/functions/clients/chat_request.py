@@ -1,4 +1,4 @@
-"""The body of a request for a chat completion."""
+"""Parse the body of a chat-completion request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
 from pytest_lmeval.types import Message, ToolCall
 
-# Of a message, what servers give and no model receives; thoughts are never sent back in a conversation.
+# Fields of a message that servers send and no model receives; thoughts are never sent back.
 _NEVER_SENT = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
 _Gone = Annotated[None, models.expects("nothing: functions are asked for as tools")]
 
@@ -34,7 +34,7 @@ class _ChatMessage(BodyPart):
     tool_call_id: Loose[str] = None
 
     def message(self) -> Message:
-        """Return what it says; raise ValueError for nothing at all."""
+        """Return the message; raise ValueError if it is empty."""
         if self.content is None and not self.tool_calls:
             raise ValueError("messages: expected content that is text, got None")
         calls = (ToolCall(call.id or "", call.name, call.arguments or "") for call in self.tool_calls or ())
@@ -65,7 +65,7 @@ class _ChatBody(models.Body):
 
 
 def read_request(body: bytes) -> ClientRequest:
-    """Return what ``body`` asks; raise ValueError, with the field and what was expected, for what cannot be asked."""
+    """Parse ``body``; raise ValueError, with the field and what was expected, if it is invalid."""
     asked, given, options = models.read(_ChatBody, body)
     limits = {asked.max_completion_tokens, asked.max_tokens} - {None}
     if len(limits) > 1:

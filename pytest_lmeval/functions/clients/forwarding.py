@@ -1,4 +1,4 @@
-"""A request that is forwarded to the adapter's server, and the reply to it."""
+"""Forward a request to the adapter's server, and return its reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.types import Completion
 if TYPE_CHECKING:
     from aiohttp import web
 
-# Of one connection alone, of who sends rather than of what is asked, or made anew by whoever sends it on.
+# Headers of a single connection or of the sender, or that the sender makes anew.
 _DROPPED = frozenset(
     {"authorization", "proxy-authorization", "proxy-authenticate", "cookie", "set-cookie", "x-api-key", "api-key"}
     | {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
@@ -25,7 +25,7 @@ _LONGEST_TARGET = 8000
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """What a client asks of the server: path and query below its address, and the body as it came."""
+    """A request to the server: path and query below its address, and the body as it came."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class Forwarded:
 
 
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
-    """Return what a request asks of the server; raise ValueError for what cannot be sent on."""
+    """Read a request to the server; raise ValueError if it cannot be forwarded."""
     query = request.raw_path.partition("?")[2]
     target = f"{path}?{query}" if query else path
     if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
@@ -44,7 +44,7 @@ async def read_forwarded(request: web.Request, path: str) -> Forwarded:
 
 
 def _headers(request: web.Request) -> dict[str, str]:
-    """Return the headers that go along: none that is a key, a cookie or the connection's own."""
+    """Return the headers to forward: no keys, cookies or headers of the connection."""
     of_connection = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
     return {
         name: value
@@ -56,7 +56,7 @@ def _headers(request: web.Request) -> dict[str, str]:
 
 
 def reply_to(answer: Completion) -> web.Response:
-    """Return the server's reply; raise AdapterError where it was not a server that answered, as in a recording."""
+    """Return the server's reply; raise AdapterError if the answer, as in a recording, is not from a server."""
     from aiohttp import web
 
     try:

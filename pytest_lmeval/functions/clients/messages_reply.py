@@ -1,4 +1,4 @@
-"""An answer, or an error, as Anthropic's Messages interface has it."""
+"""Write an answer or an error as Anthropic's Messages interface does."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _KINDS = {
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal as it was, as far as it is known, and any other error with a status of its own."""
+    """Return a server's refusal as far as it is known, or another error with its own status."""
     fault = fault_of(error, _KINDS, "api_error")
     return refusal({"type": "error", "error": {name: fault[name] for name in ("type", "message")}}, error)
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the message with an answer."""
+    """Return the message of an answer."""
     reason = "tool_use" if answer.tool_calls else _REASONS.get(answer.finish_reason, answer.finish_reason)
     return {
         "id": f"msg_{secrets.token_hex(12)}",
@@ -67,7 +67,7 @@ def events_of(message: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, A
 
 
 def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a block as it begins, and the pieces that are added to it."""
+    """Return a block as it starts, and its deltas."""
     kind = block["type"]
     if kind == "tool_use":
         written = pieces(json.dumps(block["input"]))
@@ -78,7 +78,7 @@ def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]
 
 def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
     if answer.thoughts:
-        # The server's signature is not known; what a client sends back of thoughts is left out.
+        # The server's signature is unknown; thoughts that a client sends back are dropped.
         yield {"type": "thinking", "thinking": answer.thoughts, "signature": ""}
     if answer.text:
         yield {"type": "text", "text": answer.text, "citations": None}
@@ -87,5 +87,5 @@ def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
 
 
 def _input(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call; the interface has objects only, whatever the model wrote."""
+    """Return the arguments of a call as an object, which the interface demands."""
     return {"INVALID_JSON": call.arguments} if call.values is None else call.values

@@ -1,4 +1,4 @@
-"""The body of a request for a message, as Anthropic's Messages interface has it."""
+"""Parse the body of a request of Anthropic's Messages interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.functions.clients.models import BodyPart, Limit, Loose, Optio
 from pytest_lmeval.types import Message, ToolCall
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-# Fields of blocks and tools that no adapter is sent, and how the run calls them.
+# Fields of blocks and tools that no adapter receives, with their names in the report.
 _DROPPED = {"cache_control": "cache_control", "citations": "citations", "is_error": "tool_result.is_error"}
 _Blocks = models.or_text(lambda text: {"type": "text", "text": text})
 
@@ -46,7 +46,7 @@ class _UserMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolResult, Field(discriminator="type")]], _Blocks]
 
     def messages(self) -> Iterator[Message]:
-        """Yield a message for each block: neighbours become one turn as they are sent on."""
+        """Yield a message per block: neighbours become one turn when they are sent."""
         for block in self.content:
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)
@@ -59,7 +59,7 @@ class _ModelMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolUse | _Thinking, Field(discriminator="type")]], _Blocks]
 
     def messages(self) -> Iterator[Message]:
-        """Yield one message, without thoughts: they are never sent back in a conversation."""
+        """Yield one message, without thoughts, which are never sent back."""
         uses = [block for block in self.content if isinstance(block, _ToolUse)]
         calls = tuple(ToolCall(str(use.id or ""), use.name, json.dumps(use.input)) for use in uses)
         yield Message(
@@ -91,9 +91,9 @@ class _MessagesBody(models.Body):
 
 
 def read_request(body: bytes, beta: str = "") -> ClientRequest:
-    """Return what ``body`` asks; ``beta`` is the header that asks for parts of the interface which are not for all.
+    """Parse ``body``; ``beta`` is the header for beta parts of the interface.
 
-    Raise ValueError, with the field and what was expected, for what cannot be asked.
+    Raise ValueError, with the field and what was expected, if it is invalid.
     """
     asked, given, options = models.read(_MessagesBody, body)
     system = [Message("system", block.text) for block in asked.system if block.text]
@@ -101,7 +101,7 @@ def read_request(body: bytes, beta: str = "") -> ClientRequest:
     tools = tuple(map(_tool, given.get("tools") or ()))
     choice = asked.tool_choice
     dropped = {*_dropped(asked), *([f"anthropic-beta: {beta}"] if beta else ())}
-    # The server would miss the thoughts before the calls that were just answered.
+    # The server would expect the thoughts before the calls just answered.
     if options.get("thinking", {}).get("type") == "enabled" and messages[-1:] and messages[-1].role == "tool":
         del options["thinking"]
         dropped.add("thinking")
@@ -126,7 +126,7 @@ def _tool(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dropped(asked: _MessagesBody) -> Iterator[str]:
-    """Yield the names of what no adapter is sent."""
+    """Yield the names of dropped fields."""
     if asked.tool_choice and "disable_parallel_tool_use" in asked.tool_choice.extras:
         yield "tool_choice.disable_parallel_tool_use"
     for part in [*asked.system, *(block for turn in asked.messages for block in turn.content), *asked.tools]:

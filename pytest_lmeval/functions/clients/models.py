@@ -1,4 +1,4 @@
-"""The pydantic models of bodies: what the interfaces have in common, and one line about a value that is wrong."""
+"""Pydantic models shared by the bodies of all interfaces, with one line about an invalid value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 
 
 def expects(what: str) -> WrapValidator:
-    """Return the validator that says of any wrong value that ``what`` was expected."""
+    """Return a validator that reports, for any wrong value, that ``what`` was expected."""
 
     def checked(value: Any, check: Any) -> Any:
         try:
@@ -38,7 +38,7 @@ def expects(what: str) -> WrapValidator:
 
 
 def or_text(part: Callable[[str], Any]) -> BeforeValidator:
-    """Return the validator that takes a text for a list of the one ``part`` that is made of it."""
+    """Return a validator that makes a text a list with the ``part`` for it."""
 
     def listed(given: Any) -> Any:
         if not isinstance(given, str | list):
@@ -49,7 +49,7 @@ def or_text(part: Callable[[str], Any]) -> BeforeValidator:
 
 
 def text_of(*kinds: str) -> BeforeValidator:
-    """Return the validator that takes a list of parts, all of these ``kinds``, as one text."""
+    """Return a validator that joins a list of parts of these ``kinds`` into one text."""
 
     def joined(content: Any) -> Any:
         if not isinstance(content, list):
@@ -69,9 +69,9 @@ def _filled(values: list[_Value]) -> list[_Value]:
 
 
 Option = Annotated[_Value | None, _OPTION]
-"""The type of a field that is checked, and sent on as it came."""
+"""A field that is checked, and forwarded unchanged."""
 Loose = Annotated[_Value | None, BeforeValidator(lambda value: value or None)]
-"""The type of a field that may be empty in any way."""
+"""A field that may be empty in any way."""
 Some = Annotated[list[_Value], AfterValidator(_filled)]
 Text = Annotated[str, expects("content that is text")]
 Flag = Annotated[bool, expects("true or false")]
@@ -83,7 +83,7 @@ OWN_TOOL = expects("a tool of the application: those of a server are not here")
 
 
 class BodyPart(BaseModel):
-    """An object in a body; null is as absent, and fields that are not declared are kept as ``model_extra``."""
+    """An object in a body; null counts as absent, and undeclared fields go to ``model_extra``."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -94,7 +94,7 @@ class BodyPart(BaseModel):
 
     @property
     def extras(self) -> set[str]:
-        """The names of fields that are not declared, and not empty."""
+        """The names of undeclared fields that are not empty."""
         return {name for name, value in (self.model_extra or {}).items() if value}
 
 
@@ -105,7 +105,7 @@ class NamedTool(BodyPart):
 
 
 class Body(BodyPart):
-    """The fields that all interfaces have."""
+    """The fields common to all interfaces."""
 
     model: str = ""
     stream: Flag = False
@@ -117,15 +117,15 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def read(kind: type[_Body], body: bytes) -> tuple[_Body, dict[str, Any], dict[str, Any]]:
-    """Return a body, its fields as they came, and those of them that are options.
+    """Return a body, its raw fields, and those of them that are options.
 
-    Raise ValueError, with the field and what was expected, for what is wrong.
+    Raise ValueError, with the field and what was expected, if it is invalid.
     """
     fields = _parsed(body)
     try:
         asked = kind.model_validate(fields)
     except ValidationError as error:
-        # Only here: most runs never need it.
+        # Imported here: most runs never need it.
         from pytest_lmeval.formats.declarative.faults import validation_faults
         from pytest_lmeval.formats.yaml.document import field_name
 
@@ -144,7 +144,7 @@ def present(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chosen(choice: str | NamedTool, tools: Sequence[Mapping[str, Any]]) -> str:
-    """Return a choice as a word, or the name of one of the ``tools``; raise ValueError for any other name."""
+    """Return a choice as a word, or the name of one of ``tools``; raise ValueError for another name."""
     if isinstance(choice, str):
         return choice
     if any(tool["name"] == choice.name for tool in tools):
@@ -165,7 +165,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def _check_json(value: Any, place: str, left: int = _DEEPEST) -> None:
-    """Raise ValueError for what is nested too deep, and for numbers that JSON has not."""
+    """Raise ValueError for deep nesting and for numbers that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{place}: expected finite numbers, got {value}")
     if isinstance(value, list | dict):

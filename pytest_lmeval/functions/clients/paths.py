@@ -1,4 +1,4 @@
-"""Which paths of a server are forwarded to it: those that ask no chat model, and those that the project names."""
+"""Select the paths forwarded to the adapter's server: those that ask no chat model, and those of the project."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _GIVEN = re.compile(rf"(?:({'|'.join(_METHODS)}) +)?/?((?:\*|{_SEGMENT})(?:/(?:\
 
 
 class ForwardPaths:
-    """The methods and paths that are forwarded; ``given`` are those of ini ``lm_forward_paths``.
+    """The forwarded methods and paths; ``given`` are those of ini ``lm_forward_paths``.
 
-    A path is ``METHOD PATH``, or PATH alone, which is asked by POST; ``*`` is any one part between two slashes. Raise
-    UsageError for what is no path.
+    A path is ``METHOD PATH``, or PATH alone for POST; ``*`` matches one part between slashes. Raise UsageError for an
+    invalid path.
     """
 
     def __init__(self, given: Iterable[str] = ()) -> None:
@@ -25,7 +25,7 @@ class ForwardPaths:
         self._patterns = [re.compile(re.escape(each).replace(r"\*", _SEGMENT)) for each in self.known]
 
     def has(self, method: str, path: str) -> bool:
-        """Tell whether a request is forwarded; a path with an escape or ``..`` in it never is."""
+        """Tell whether a request is forwarded; a path with an escape or ``..`` never is."""
         return any(pattern.fullmatch(f"{method} {path}") for pattern in self._patterns)
 
 

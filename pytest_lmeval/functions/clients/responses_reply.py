@@ -1,4 +1,4 @@
-"""An answer as OpenAI's Responses interface has it, in one piece or as the events of a stream."""
+"""Write an answer as OpenAI's Responses interface does, in one piece or as events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the response with an answer, under a new id that a later request may name it by."""
+    """Return the response of an answer, under a new id that a later request may name."""
     given = asked.given
     is_cut = answer.finish_reason == "length"
     return {
@@ -88,7 +88,7 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
 
 
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:
-    """Yield thoughts, text and calls of an answer as items of the output; nothing at all is an empty text."""
+    """Yield thoughts, text and calls of an answer as output items; an empty answer is an empty text."""
     if answer.thoughts:
         thought = {"type": "reasoning_text", "text": answer.thoughts}
         yield {"id": _new("rs"), "type": "reasoning", "summary": [], "content": [thought], "status": "completed"}

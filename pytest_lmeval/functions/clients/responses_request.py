@@ -1,4 +1,4 @@
-"""The body of a request for a response, as OpenAI's Responses interface has it."""
+"""Parse the body of a request of OpenAI's Responses interface."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _ResponsesBody(models.Body):
     background: Annotated[Literal[False], models.expects("false: an answer is waited for here")] = False
     conversation: Annotated[None, models.expects("nothing: a conversation is the server's own")] = None
     prompt: Annotated[None, models.expects("nothing: a stored prompt is the server's own")] = None
-    # What the server keeps, and under what labels: not every server takes them with a chat completion.
+    # Settings of the server's own storage: some servers reject these in a chat completion.
     store: Flag = True
     metadata: Any = None
     truncation: Any = "disabled"
@@ -98,9 +98,9 @@ class _ResponsesBody(models.Body):
 
 
 def read_request(body: bytes, talks: Talks) -> ClientRequest:
-    """Return what ``body`` asks, after one of the ``talks`` where it names one.
+    """Parse ``body``, which may continue one of ``talks``.
 
-    Raise ValueError, with the field and what was expected, for what cannot be asked.
+    Raise ValueError, with the field and what was expected, if it is invalid.
     """
     asked, given, options = models.read(_ResponsesBody, body)
     previous = asked.previous_response_id
@@ -129,7 +129,7 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
 
 
 def _messages(items: list[_Item]) -> tuple[Message, ...]:
-    """Return the items of the input as messages: an answer and the calls that follow it are one."""
+    """Return the input items as messages, joining an answer with the calls that follow it."""
     found: list[Message] = []
     for message in filter(None, map(_message, items)):
         last = found[-1] if found and found[-1].role == "assistant" else None
@@ -141,7 +141,7 @@ def _messages(items: list[_Item]) -> tuple[Message, ...]:
 
 
 def _message(item: _Item) -> Message | None:
-    """Return an item as a message, thoughts as none: they are never sent back in a conversation."""
+    """Return an item as a message, None for thoughts, which are never sent back."""
     if isinstance(item, _MessageItem):
         return Message(item.role, item.content)
     if isinstance(item, _CallItem):
@@ -150,7 +150,7 @@ def _message(item: _Item) -> Message | None:
 
 
 def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
-    """Return the options that chat completions have by other names."""
+    """Return the options under their names in chat completions."""
     form = asked.text.format
     options = {"reasoning_effort": asked.reasoning.effort, "verbosity": asked.text.verbosity}
     if isinstance(form, _SchemaFormat):
@@ -162,7 +162,7 @@ def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
 
 
 def _dropped(asked: _ResponsesBody) -> Iterator[str]:
-    """Yield the names of what no adapter is sent."""
+    """Yield the names of dropped fields."""
     yield from (f"include: {name}" for name in asked.include)
     yield from (name for name in ("max_tool_calls", "context_management") if getattr(asked, name) is not None)
     yield from ("truncation",) if asked.truncation != "disabled" else ()

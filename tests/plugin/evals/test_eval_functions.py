@@ -219,7 +219,7 @@ async def test_x(row, lm):
     project.run("tests", "--lm-include-per-example")
     found = project.examples()
     assert ("passed", 0.5) == (found["x:a"]["status"], found["x:a"]["score"])
-    assert "the score 'second' that decides was not recorded; recorded: first" in found["x:b"]["error"]
+    assert "the score 'second', which decides, was not recorded; recorded: first" in found["x:b"]["error"]
 
 
 def test_the_floor_of_a_task_is_judged_unless_the_command_line_sets_another(project: Project) -> None:

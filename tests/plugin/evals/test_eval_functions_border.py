@@ -20,11 +20,11 @@ EXPECTED = {
     "bool:a": ("error", "the function returned False, which decides nothing: assert it, record it by lm.score"),
     "numpy:a": ("error", "which decides nothing: assert it, record it by lm.score"),
     "object:a": ("error", "the function returned <class 'object'>, which decides nothing"),
-    "coroutine:a": ("error", "the function returned something to await, so that nothing in it ran: make it async def"),
-    "generator:a": ("error", "the function returned a generator, so that nothing in it ran"),
-    "not awaited:a": ("error", "tests/test_x.py:86: lm.ask was never awaited, so that nothing was asked"),
-    "judge not awaited:a": ("error", "lm.judge was never awaited, so that nothing was asked"),
-    "left open:a": ("error", "a request to stub.v1 was still without an answer when the function had ended"),
+    "coroutine:a": ("error", "the function returned an awaitable, so nothing in it ran: make the function async def"),
+    "generator:a": ("error", "the function returned a generator, so nothing in it ran"),
+    "not awaited:a": ("error", "tests/test_x.py:86: lm.ask was never awaited, so nothing was asked"),
+    "judge not awaited:a": ("error", "lm.judge was never awaited, so nothing was asked"),
+    "left open:a": ("error", "a request to stub.v1 was still unanswered when the function had ended"),
     "swallowed:a": ("timeout", "the function took longer than 0.1 s"),
     "library:a": ("failed", ""),
     "allowed:a": ("passed", ""),
@@ -436,5 +436,5 @@ def test_an_async_function_that_a_decorator_never_awaits_is_an_error(project: Pr
     # Python's own warning of a coroutine that nobody awaited comes when it is collected, with any test.
     done = project.run("-Wignore")
     assert 3 == done.ret
-    done.stdout.fnmatch_lines(["*the function is async def, and its call gave nothing to await*"])
+    done.stdout.fnmatch_lines(["*the function is async def, but its call returned no awaitable*"])
     assert [] == project.calls()

@@ -29,7 +29,7 @@ def test_a_request_that_an_application_gives_up_as_its_function_ends_is_no_error
     left = found.pop("left:test_left")
     assert {"passed"} == {line["status"] for line in found.values()}, found
     # One that is not given up is one, whether or not its answer comes a moment later.
-    assert "a request to stub.v1 was still without an answer when the function had ended" in left["error"]
+    assert "a request to stub.v1 was still unanswered when the function had ended" in left["error"]
 
 
 @pytest.mark.parametrize("processes", BOTH)

@@ -110,7 +110,7 @@ def test_a_request_that_belongs_to_no_example_makes_the_run_incomplete_and_an_am
     found = {id: record["status"] for id, record in examples.items()}
     assert dict.fromkeys(passed, "passed") | {"kept_first:e": "error"} == found
     error = examples["kept_first:e"]["error"]
-    assert "a client kept from the example a has asked for this one, and now its own client asks" in error
+    assert "a client kept from the example a has sent requests for this one, and now its own client does" in error
 
 
 REFUSED = EVAL.replace("SAID", "app.answer('hi', lambda text: app.client().ask(text, 'files')) == 'sorry'")

@@ -52,7 +52,7 @@ def test_a_thread_that_fails_makes_the_example_that_runs_an_error(lost: Project,
     assert ["async:a", "in-threads:a", "plain:a"] == sorted(said(lost))
     expected = (
         "thread checker ended with AssertionError: assert 'x' == 'right' (test_threads.py:LINE in check): have the "
-        "function join it, and raise what it raised"
+        "function join it and re-raise its exception"
     )
     assert {expected} == {*said(lost).values()}
 
@@ -63,8 +63,8 @@ def test_a_thread_that_fails_while_several_examples_run_makes_errors_of_all_of_t
     assert 3 == result.ret, result.stdout.str()
     expected = (
         "thread checker ended with AssertionError: assert 'x' == 'right' (test_together.py:LINE in check), while 2 "
-        "examples ran; with --lm-concurrency=1 its example is known: have the function join it, and raise what it "
-        "raised"
+        "examples ran; with --lm-concurrency=1 its example is known: have the function join it and "
+        "re-raise its exception"
     )
     assert {"together:a": expected, "together:b": expected} == said(lost)
 

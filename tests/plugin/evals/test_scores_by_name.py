@@ -91,7 +91,7 @@ def test_a_named_score_that_an_example_does_not_record_is_its_error(project: Pro
     put_function(project, "min_score={'short': 0.5}")
     code, output = scored(project)
     assert 3 == code
-    assert "the score 'short' that has a threshold or a floor was not recorded; recorded: label, polite" in output
+    assert "the score 'short', which has a threshold or a floor, was not recorded; recorded: label, polite" in output
     assert (17, 3) == tuple(project.board()["counts"][name] for name in ("errors", "scored"))
 
 

@@ -43,11 +43,11 @@ def test_a_simulated_user_talks_until_it_is_done_or_has_had_its_turns(talked: Pr
     unread = "tests/test_talked.py:9: lm.user: the reply of the user is no JSON object with say, a text, and done, true"
     assert [True] * 2 == [errors[who].startswith(unread) for who in ("prose", "at once")]
     assert 2 == len(_steps(examples["awaited:prose"]))
-    assert "tests/test_talked.py:9: the body of the loop called no user.reply(...) for what" in errors["silent"]
+    assert "tests/test_talked.py:9: the loop body did not call user.reply(...) for the" in errors["silent"]
     others = {who: examples[f"awaited:{who}"]["error"] for who in ("broken", "twice", "typed")}
-    assert others["broken"].startswith("the body of the loop called no user.reply(...)")
-    assert "user.reply: the user waits for no answer" in others["twice"]
-    assert "user.reply: expected what the application answered, a text, got b're 1'" in others["typed"]
+    assert others["broken"].startswith("the loop body did not call user.reply(...)")
+    assert "user.reply: the user waits for no reply" in others["twice"]
+    assert "user.reply: expected the application's answer as text, got b're 1'" in others["typed"]
     assert "lm.user: persona: expected a text that says who the user is" in examples["refused:persona"]["error"]
     assert "lm.user: max_turns: expected a whole number from 1 to 100, got 0" in examples["refused:max_turns"]["error"]
 

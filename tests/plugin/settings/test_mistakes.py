@@ -295,14 +295,14 @@ MISTAKES = {
         "pytest tasks --lm-adapter=own:Model",
         3,
         "no attribute 'upper'",
-        "generate is given a list of prompts, and returns a list of answers",
+        "generate receives a list of prompts and returns a list of answers",
         **{"own.py": "class Model:\n    def generate(self, prompt):\n        return [prompt.upper()]\n"},
     ),
     "complete of a text": command(
         "pytest tasks --lm-adapter=own:Model",
         3,
         "'Generate' is not iterable",
-        "it is given a request, and request.text is its text",
+        "it receives a request; the text is request.text",
         **{"own.py": "class Model:\n    async def complete(self, prompt):\n        return 'x' in prompt\n"},
     ),
     "complete is not async": Mistake(

@@ -42,27 +42,14 @@ def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 
 
-def content_hash_of(
-    prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
-) -> str:
-    """Return the content hash of an example; ``metric`` is its registered name."""
-    return hashes_of(prompt, targets, metric, post_process, scoring)[0]
-
-
 def hashes_of(
     prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Return the content hash of an example, and its hash without the prompt."""
+    """Return the content hash of an example, and its hash without the prompt; ``metric`` is its registered name."""
     scored = _dump([targets, metric, post_process, scoring])
     # The content hash is that of the list of all five; what decides the score is encoded once.
     content = f"[{_dump(prompt)},{scored[1:]}"
     return hashlib.sha256(content.encode("ascii")).hexdigest(), hashlib.sha256(scored.encode("ascii")).hexdigest()
-
-
-def scoring_hash_of(targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]) -> str:
-    """Return the hash of everything that decides the score of an example, without its prompt."""
-    content = [targets, metric, post_process, scoring]
-    return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()
 
 
 def _asked_text(request: Request) -> list[Any]:

@@ -456,7 +456,7 @@ class ExampleQuestion:
 class ExampleAnswer:
     """The model's answer, with its time and usage.
 
-    ``outputs`` hold one text per repeat, ``thoughts`` the thoughts before each, empty if there are none; ``cut_off``
+    ``outputs`` hold one text per repeat, ``thoughts`` the thoughts before each, empty without any; ``cut_off``
     means that an output ends at the token limit, or is missing after thoughts. ``exchanges`` are the records of all
     requests if a response took several; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known
     ``prompt_tokens``, ``completion_tokens`` and ``cost``, and COST_UNKNOWN if only some requests report a cost.
@@ -614,7 +614,6 @@ for _group, _kind in _GROUPS.items():
 
 
 def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of each group of a result; raise TypeError for an unknown field."""
     groups: list[dict[str, Any]] = [{} for _ in _GROUPS]
     for name, value in fields.items():
         if name not in _GROUP_OF:
@@ -631,7 +630,6 @@ def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the text and calls of an output that is the JSON of both, else None."""
     if not output.startswith("{") or '"tool_calls"' not in output:
         return None
     try:

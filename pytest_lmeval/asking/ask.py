@@ -202,7 +202,6 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
 
 
 def _hint(error: BaseException) -> str:
-    """Return a hint if the adapter's method took a request for a text."""
     taken = error.obj if isinstance(error, AttributeError) else None
     # A TypeError has only the name of the type, in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))

@@ -226,7 +226,6 @@ class Engine:
         return job
 
     def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
-        """Send ``jobs``, and more keys as far as the window has room."""
         # Many at a time: every message to another thread or process costs a switch.
         has_room = len(self.jobs) <= self._window - self._refill
         while has_room and len(self.jobs) < self._window:
@@ -267,7 +266,6 @@ class Engine:
 
 
 def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) -> dict[int, Conversation]:
-    """Return the conversations that requests of ``job`` begin, by number."""
     return {
         number: talk
         for key, span in job.spans.items()

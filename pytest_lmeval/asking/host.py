@@ -28,7 +28,10 @@ _HEARTBEAT_S = 0.5
 
 def main() -> None:
     """Serve until stdin ends because the parent is gone or closed it."""
-    _import(_next())
+    # The adapter imports them again and reports any fault.
+    with contextlib.suppress(Exception):
+        for module in _next():
+            importlib.import_module(module)
     # The parent may have extended its path meanwhile.
     sys.path[:] = _next()
     outbox = _Outbox(int(sys.argv[1]))
@@ -45,13 +48,6 @@ def _next() -> Any:
     if not stdin.peek(1):
         os._exit(0)
     return pickle.load(stdin)
-
-
-def _import(modules: Sequence[str]) -> None:
-    # The adapter imports them again and reports any fault.
-    with contextlib.suppress(Exception):
-        for module in modules:
-            importlib.import_module(module)
 
 
 class _Outbox(Inbox):

@@ -211,7 +211,6 @@ class Rounds:
         self._submit([Job(requests, on_answer=lambda asked: self._arrived.put((job, open_now, asked)))])
 
     def _ask_aside(self, job: Job, talks: list[Conversation]) -> None:
-        """Ask the simulated users of ``talks``; the other conversations of the job wait."""
         player = talks[0].player
         assert player is not None
         self._others.add(player.engine)

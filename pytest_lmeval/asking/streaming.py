@@ -121,7 +121,6 @@ class AsyncTransport:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Start waiting requests in order, as far as there are slots."""
         waits = self._waits
         while self._waiting and waits.in_hand < self._policy.concurrency and self._opening.has_room(waits.in_hand):
             if self._abandoned or self._is_closing:  # another transport has the waiting jobs
@@ -223,7 +222,6 @@ class AsyncTransport:
             raise
 
     def _end(self, asked: Asked) -> None:
-        """Deliver the answers of a job after its last request, and continue."""
         progress, number = asked.progress, asked.number
         if asked.sent is not None:
             answer = progress.answers[number]

@@ -65,7 +65,6 @@ class WindowTransport(BatchTransport):
                     self._inbox.fail(job, error)
 
     def _next(self) -> list[Job] | None:
-        """Return the waiting jobs that fit into the window; None at the end."""
         job = self._queue.get()
         if job is None:
             return None

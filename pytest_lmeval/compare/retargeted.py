@@ -93,7 +93,7 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
 def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
     """Return the metric of both results if they differ in their targets alone and it takes nothing but these."""
     from pytest_lmeval.formats.checks import RENAMED
-    from pytest_lmeval.hashes import content_hash_of
+    from pytest_lmeval.hashes import hashes_of
 
     old, new = pair.old, pair.new
     for name in dict.fromkeys((new.metric, RENAMED.get(new.metric, new.metric))):
@@ -101,7 +101,7 @@ def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
         if metric is None or metric.needs_sandbox:
             continue
         expected = [(result.targets, result.hash) for result in (old, new)]
-        if all(content_hash_of(new.prompt, targets, name, new.post_process, {}) == hash for targets, hash in expected):
+        if all(hashes_of(new.prompt, targets, name, new.post_process, {})[0] == hash for targets, hash in expected):
             return metric
     return None
 

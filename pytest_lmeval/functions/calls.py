@@ -144,12 +144,10 @@ def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> 
 
 
 def _shown_call(call: Call) -> str:
-    """Return a call as reasons show it: ``search("q": "tea")``."""
     return f"{call.name}({_shown_arguments(call.arguments)})"
 
 
 def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
-    """Return a finding whose reason ends with all calls."""
     shown = f"calls: {', '.join(map(_shown_call, calls))}" if calls else "no tool was called"
     return Finding(holds, _cut(f"{text}; {shown}"))
 
@@ -163,7 +161,6 @@ def _shown_arguments(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the part of ``text`` that an assert shows."""
     shown = printable(text, keep="")
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
 

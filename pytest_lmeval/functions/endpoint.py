@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.errors import LmevalError, RequestRefused, ScoringError
-from pytest_lmeval.functions.clients.body import Talks, refused
-from pytest_lmeval.functions.clients.paths import ForwardPaths
+from pytest_lmeval.functions.clients.body import ForwardPaths, Talks, refused
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.text import printable
@@ -177,7 +176,6 @@ class Endpoint:
             return error_reply(error)
 
     def _example_of(self, token: str) -> _Example:
-        """Return the example of a request's token; raise RequestRefused without one."""
         turn, example = self._turn, self._examples.get(token)
         if example is not None:
             if turn is not None and turn.token == token:

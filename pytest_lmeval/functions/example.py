@@ -281,7 +281,6 @@ def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Comple
 
 
 def _equal_before(state: ExampleState, step: Step) -> int:
-    """Return the number of equal requests of the example before that of ``step``."""
     return sum(each.key == step.key for each in takewhile(lambda each: each is not step, state.steps))
 
 

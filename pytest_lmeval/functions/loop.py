@@ -153,11 +153,7 @@ def current_beside() -> ExampleState | None:
 
 def route_prints() -> None:
     """Route prints to examples, also through streams that pytest has set since."""
-    # Called many times per example; usually there is nothing to do.
-    if type(sys.stdout) is not _Routed:
-        sys.stdout = _Routed(sys.stdout, "stdout")
-    if type(sys.stderr) is not _Routed:
-        sys.stderr = _Routed(sys.stderr, "stderr")
+    sys.stdout, sys.stderr = routed(sys.stdout, "stdout"), routed(sys.stderr, "stderr")
 
 
 def routed(stream: Any, name: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pytest_lmeval.errors import RecordRefused
 def read_list(path: Path) -> tuple[list[dict[str, Any]], bytes]:
     """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError if it is unreadable."""
     (data,) = read_files([path])
-    rows = PARSERS[path.suffix](path, data)
+    rows = (_json if path.suffix == ".json" else _yaml)(path, data)
     if not isinstance(rows, list):
         raise BadRows(f"{path.name}: expected a list of rows, got {rows!r:.80}")
     check_rows(path.name, len(rows))
@@ -51,7 +50,3 @@ def _yaml(path: Path, data: bytes) -> Any:
         return parse_yaml(data)
     except YamlFault as fault:
         raise BadRows(f"{path.name}:{fault.place.line}: {fault.detail}") from None
-
-
-PARSERS: Mapping[str, Callable[[Path, bytes], Any]] = {".json": _json, ".yaml": _yaml, ".yml": _yaml}
-"""The parsers by suffix."""

@@ -171,7 +171,6 @@ class Runner:
         return work.result() if work.done() and not work.cancelled() else None
 
     async def _error_of(self, example: Running, state: ExampleState) -> BaseException | None:
-        """Run the function once; return its exception."""
         try:
             returned = await self._in_thread(example.call, state) if example.in_thread else example.call()
             if inspect.isawaitable(returned) and not example.in_thread:

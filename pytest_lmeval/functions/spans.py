@@ -232,7 +232,6 @@ def _step_of(span: Any, start_ms: float) -> Step:
 
 
 def _tokens(usage: Mapping[str, float]) -> tuple[float, float]:
-    """Return the numbers of input and output tokens."""
     return usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
 
 

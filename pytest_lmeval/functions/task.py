@@ -179,7 +179,6 @@ def _first_error(
 
 
 def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: FailureRule) -> LmevalError | None:
-    """Return the error of an example, None if it has a score."""
     state, error = outcome.state, outcome.error
     if state.failure is not None:
         return state.failure
@@ -213,7 +212,6 @@ def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
 
 
 def _with_threshold(task: FunctionTask, outcomes: Sequence[Outcome]) -> FunctionTask:
-    """Return the task with the threshold of the decisive score, if that is given by name."""
     recorded = (name for outcome in outcomes for name in outcome.state.scores)
     # If nothing was recorded, the first named score is taken.
     decided_by = task.decisive or next(recorded, next(iter(task.scores)))

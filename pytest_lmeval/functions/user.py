@@ -58,7 +58,6 @@ class _SimulatedUser:
         return said if self._last is None else [*said, {"role": "user", "content": self._last}]
 
     def _next(self) -> Asking[str | None]:
-        """Return the user's next message; None at the end."""
         if self.ended:
             return None
         if self._last is not None:

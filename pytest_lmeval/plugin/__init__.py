@@ -376,7 +376,7 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
 @pytest.fixture
 def lm_env(lm: Any) -> Iterator[None]:
     """Set OPENAI_BASE_URL and OPENAI_API_KEY so that clients the application creates find the endpoint."""
-    from pytest_lmeval.functions.environment import pointed
+    from pytest_lmeval.functions.lm import pointed
 
     with pointed(lm):
         yield

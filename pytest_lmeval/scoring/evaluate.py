@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.hashes import NOTHING_ASKED, hashes_of, rendered, request_hash, scoring_hash_of
+from pytest_lmeval.hashes import NOTHING_ASKED, hashes_of, rendered, request_hash
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.postprocess import share_of
@@ -159,7 +159,7 @@ def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
     asked = prompt if isinstance(prompt, str) else rendered(prompt)
     content, scored = hashes_of(asked, *parts, task.scoring(example))
     own = task.unprompted(example)
-    return content, scored if own is None else scoring_hash_of(*parts, own)
+    return content, scored if own is None else hashes_of(asked, *parts, own)[1]
 
 
 def _status_of(error: LmevalError) -> Status:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.compare.baseline import encode_baseline
-from pytest_lmeval.hashes import content_hash_of
+from pytest_lmeval.hashes import hashes_of
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.types import ExampleResult
 from tests.border.table import Border, Row, check, refused_run
@@ -20,7 +20,7 @@ IDS = [f"e{number}" for number in range(8)]
 TASK = "".join(
     json.dumps({"id": id, "prompt": "say: 4", "targets": ["4"], "metric": "exact_match"}) + "\n" for id in IDS
 )
-HASH = content_hash_of("say: 4", ["4"], "exact_match_normalized", "none", {})
+HASH = hashes_of("say: 4", ["4"], "exact_match_normalized", "none", {})[0]
 
 
 def _result(id: str, score: float = 1.0, **fields: Any) -> ExampleResult:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.compare.compare import Comparison, compare
-from pytest_lmeval.hashes import content_hash_of
+from pytest_lmeval.hashes import hashes_of
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 
@@ -34,7 +34,7 @@ def hashed(result: ExampleResult, metric: str = "exact_match", scoring: Mapping[
     """Return the result with the content hash of an example of the registry's ``metric``."""
     return replace(
         result,
-        hash=content_hash_of(result.prompt, result.targets, metric, result.post_process, scoring or {}),
+        hash=hashes_of(result.prompt, result.targets, metric, result.post_process, scoring or {})[0],
     )
 
 

@@ -11,8 +11,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from pytest_lmeval.adapters.http.forward import HttpReply, forward, kept, reply_in
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.functions.clients.body import ForwardPaths
 from pytest_lmeval.functions.clients.forwarding import _headers
-from pytest_lmeval.functions.clients.paths import ForwardPaths
 from pytest_lmeval.hashes import request_hash
 from tests.adapters.openai.scripted_server import (
     Exchange,

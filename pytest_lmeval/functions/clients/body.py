@@ -1,14 +1,19 @@
-"""The request of a client, in any interface."""
+"""The request of a client, in any interface, and the paths that are forwarded to the adapter's server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.errors import RequestRefused, UsageError
 from pytest_lmeval.types import Message
 
+_ALWAYS = ("POST /embeddings", "POST /moderations", "POST /rerank", "GET /models")
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_SEGMENT = r"(?!\.{1,2}(/|$))[A-Za-z0-9_.:~-]+"
+_GIVEN = re.compile(rf"(?:({'|'.join(_METHODS)}) +)?/?((?:\*|{_SEGMENT})(?:/(?:\*|{_SEGMENT}))*)")
 _PIECES = 8
 Talks = dict[str, tuple[Message, ...]]
 """The conversations of one example that later requests may continue, by the id of the last reply."""
@@ -33,6 +38,22 @@ class ClientRequest:
     talk: tuple[Message, ...] | None = None
 
 
+class ForwardPaths:
+    """The forwarded methods and paths; ``given`` are those of ini ``lm_forward_paths``.
+
+    A path is ``METHOD PATH``, or PATH alone for POST; ``*`` matches one part between slashes. Raise UsageError for an
+    invalid path.
+    """
+
+    def __init__(self, given: Iterable[str] = ()) -> None:
+        self.known = (*_ALWAYS, *map(_path, given))
+        self._patterns = [re.compile(re.escape(each).replace(r"\*", _SEGMENT)) for each in self.known]
+
+    def has(self, method: str, path: str) -> bool:
+        """Tell whether a request is forwarded; a path with an escape or ``..`` never is."""
+        return any(pattern.fullmatch(f"{method} {path}") for pattern in self._patterns)
+
+
 def refused(status: int, message: str) -> RequestRefused:
     """Return the error of a refused request."""
     # Keep it short: a table of failures shows the beginning.
@@ -46,3 +67,11 @@ def pieces(text: str) -> Iterator[str]:
     size = max(1, -(-len(text) // _PIECES))
     for start in range(0, len(text), size):
         yield text[start : start + size]
+
+
+def _path(line: str) -> str:
+    found = _GIVEN.fullmatch(line.strip())
+    if found is None:
+        expected = "a path below the server's address, such as completions, GET models/* or POST audio/speech"
+        raise UsageError(f"ini lm_forward_paths: expected {expected}, got {line!r:.80}")
+    return f"{found[1] or 'POST'} /{found[2]}"

@@ -67,7 +67,6 @@ def events_of(message: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, A
 
 
 def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a block as it starts, and its deltas."""
     kind = block["type"]
     if kind == "tool_use":
         written = pieces(json.dumps(block["input"]))

@@ -126,7 +126,6 @@ def _tool(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dropped(asked: _MessagesBody) -> Iterator[str]:
-    """Yield the names of dropped fields."""
     if asked.tool_choice and "disable_parallel_tool_use" in asked.tool_choice.extras:
         yield "tool_choice.disable_parallel_tool_use"
     for part in [*asked.system, *(block for turn in asked.messages for block in turn.content), *asked.tools]:

@@ -165,7 +165,6 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def _check_json(value: Any, place: str, left: int = _DEEPEST) -> None:
-    """Raise ValueError for deep nesting and for numbers that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{place}: expected finite numbers, got {value}")
     if isinstance(value, list | dict):

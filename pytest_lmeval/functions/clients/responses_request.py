@@ -150,7 +150,6 @@ def _message(item: _Item) -> Message | None:
 
 
 def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
-    """Return the options under their names in chat completions."""
     form = asked.text.format
     options = {"reasoning_effort": asked.reasoning.effort, "verbosity": asked.text.verbosity}
     if isinstance(form, _SchemaFormat):
@@ -162,7 +161,6 @@ def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
 
 
 def _dropped(asked: _ResponsesBody) -> Iterator[str]:
-    """Yield the names of dropped fields."""
     yield from (f"include: {name}" for name in asked.include)
     yield from (name for name in ("max_tool_calls", "context_management") if getattr(asked, name) is not None)
     yield from ("truncation",) if asked.truncation != "disabled" else ()

@@ -59,7 +59,7 @@ class Shared:
         # Threads and the loop may need it at the same time.
         with self._making:
             if self._endpoint is None:
-                from pytest_lmeval.functions.clients.paths import ForwardPaths
+                from pytest_lmeval.functions.clients.body import ForwardPaths
                 from pytest_lmeval.functions.endpoint import Endpoint
 
                 self._endpoint = Endpoint(self.loop, ForwardPaths(self._config.getini("lm_forward_paths")))

@@ -99,7 +99,7 @@ def apply_ini_limits(config: pytest.Config) -> None:
 
         with_usage_errors(lambda: set_max_data_bytes(size))
     if paths := config.getini("lm_forward_paths"):
-        from pytest_lmeval.functions.clients.paths import ForwardPaths
+        from pytest_lmeval.functions.clients.body import ForwardPaths
 
         with_usage_errors(lambda: ForwardPaths(paths))
 

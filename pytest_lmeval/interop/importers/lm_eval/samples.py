@@ -12,7 +12,7 @@ from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG
 from pytest_lmeval.formats.harness.task import DETAILS
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.hashes import content_hash_of, scoring_hash_of
+from pytest_lmeval.hashes import hashes_of
 from pytest_lmeval.interop.importers.lm_eval.folder import Sample
 from pytest_lmeval.leaderboard.groups import shown
 from pytest_lmeval.numbers import is_share
@@ -76,8 +76,8 @@ def _result(task: ImportedTask, samples: Sequence[Sample]) -> ExampleResult:
         id=str(first["doc_id"]),
         item=f"{task.name}.{first['doc_id']}",
         metric=shown(decisive),
-        hash=content_hash_of(str(asked), *parts, {"document": first["doc"], "version": task.version}),
-        scoring_hash=scoring_hash_of(*parts, {"document": first["doc"]}),
+        hash=hashes_of(str(asked), *parts, {"document": first["doc"], "version": task.version})[0],
+        scoring_hash=hashes_of(str(asked), *parts, {"document": first["doc"]})[1],
         prompt=str(asked[0][0]) if asked else "",
         targets=targets,
         adapter=task.adapter,

@@ -196,7 +196,7 @@ class Joined(tuple[Message, ...]):
     __slots__ = ()
 
 
-class Wish(dict[str, Any]):
+class BestEffort(dict[str, Any]):
     """An option of a request that is dropped if the adapter or its server does not accept it."""
 
 

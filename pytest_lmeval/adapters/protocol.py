@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Wish
+from pytest_lmeval.types import BestEffort, Completion, Generate, LogLikelihood, LogProb, Request
 
 ANY_OPTION = "*"
 """Among an adapter's ``request_options``: it takes whatever a single request has instead of the adapter's options."""
@@ -89,9 +89,11 @@ class NamedModel(str):
     __slots__ = ()
 
 
-def without_wishes(request: Generate, keep: Collection[str] = ()) -> Generate:
-    """Return a request without the wishes among its options, but for those that an adapter takes."""
+def without_best_effort(request: Generate, keep: Collection[str] = ()) -> Generate:
+    """Return a request without the best-effort options that an adapter does not take."""
     if not request.options or ANY_OPTION in keep:
         return request
-    options = {name: value for name, value in request.options.items() if name in keep or not isinstance(value, Wish)}
+    options = {
+        name: value for name, value in request.options.items() if name in keep or not isinstance(value, BestEffort)
+    }
     return request if len(options) == len(request.options) else replace(request, options=options)

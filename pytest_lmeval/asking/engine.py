@@ -36,14 +36,14 @@ class Hooks:
     """Optional callbacks of a run, by the keys that an engine asks for.
 
     ``recall`` returns known answers to the requests of a key, None unless it has all. ``converse`` returns the
-    conversation that a request of a key begins, None if it begins none. ``on_wait`` is called with the engine at
+    conversation that a request of a key begins, None if it begins none. ``while_waiting`` is called with the engine at
     intervals while :meth:`Engine.respond` waits. ``start`` returns a helper process that was started early, or a new
     one; without it the engine starts one on demand.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
     converse: Callable[[Any, Request], Conversation | None] | None = None
-    on_wait: Callable[[Engine], None] | None = None
+    while_waiting: Callable[[Engine], None] | None = None
     start: Callable[[], HelperProcess] | None = None
 
 
@@ -256,8 +256,8 @@ class Engine:
 
     def _wait_for(self, job: Job) -> None:
         while not self._inbox.wait(job, _LOOK_S):
-            if self._hooks.on_wait is not None:
-                self._hooks.on_wait(self)
+            if self._hooks.while_waiting is not None:
+                self._hooks.while_waiting(self)
             self.look_after()
             if self._rounds is not None:
                 self._rounds.look_after()

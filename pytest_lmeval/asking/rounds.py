@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Engine
 
 
-class Player(Protocol):
+class SimulatedUser(Protocol):
     """The model that plays a user, with its recorded replies."""
 
     @property
@@ -44,7 +44,7 @@ class Player(Protocol):
 class Conversation:
     """One response in progress: what was asked and answered, and the next ``request``.
 
-    ``request`` is None at the end, and while ``aside`` is to be asked of ``player``, who plays the user. Answers known
+    ``request`` is None at the end, and while ``aside`` is to be asked of ``user``, who plays the user. Answers known
     to ``recall`` are not asked again; ``note`` is called with every other answer. Without ``follow_up`` it is a single
     request, whose answer is the response.
     """
@@ -55,11 +55,11 @@ class Conversation:
         follow_up: FollowUp | None = None,
         recall: Recall | None = None,
         note: Callable[[Exchange], None] = lambda exchange: None,
-        player: Player | None = None,
+        user: SimulatedUser | None = None,
     ) -> None:
         self.request: Request | None = first
         self.aside: Aside | None = None
-        self.player = player
+        self.user = user
         self._asides: list[Mapping[str, object]] = []
         self._follow_up = follow_up
         self._recall = recall or Recall()
@@ -67,7 +67,7 @@ class Conversation:
         self._exchanges: list[Exchange] = []
         self._answer: Answer | None = None
         self._error: LmevalError | None = None
-        if player is not None:
+        if user is not None:
             opening: Any = follow_up
             self._follow(lambda: opening.opening(first))
         self._take_known()
@@ -81,9 +81,9 @@ class Conversation:
         """Continue with the user's reply."""
         aside, self.aside = self.aside, None
         assert aside is not None
-        assert self.player is not None
+        assert self.user is not None
         if isinstance(answer, Completion):
-            self._asides.append(self.player.record(aside.request, answer))
+            self._asides.append(self.user.record(aside.request, answer))
             self._follow(lambda: aside.take(answer.text))
             self._take_known()
         else:
@@ -145,12 +145,12 @@ class Conversation:
 
     def _known_aside(self, aside: Aside) -> Generate | Aside | None:
         """Return the next step after a known reply; else set ``aside`` and return None."""
-        assert self.player is not None
-        known = self.player.recalled(aside.request)
+        assert self.user is not None
+        known = self.user.recalled(aside.request)
         if known is None:
             self.aside = aside
             return None
-        self._asides.append(self.player.record(aside.request, Completion(known)))
+        self._asides.append(self.user.record(aside.request, Completion(known)))
         return aside.take(known)
 
     def _end(self) -> None:
@@ -211,11 +211,11 @@ class Rounds:
         self._submit([Job(requests, on_answer=lambda asked: self._arrived.put((job, open_now, asked)))])
 
     def _ask_aside(self, job: Job, talks: list[Conversation]) -> None:
-        player = talks[0].player
-        assert player is not None
-        self._others.add(player.engine)
-        requests: list[Request] = [player.taken(talk.aside.request) for talk in talks if talk.aside is not None]
-        player.engine.ask([Job(requests)], lambda asked: self._arrived.put((job, talks, asked)))
+        user = talks[0].user
+        assert user is not None
+        self._others.add(user.engine)
+        requests: list[Request] = [user.taken(talk.aside.request) for talk in talks if talk.aside is not None]
+        user.engine.ask([Job(requests)], lambda asked: self._arrived.put((job, talks, asked)))
 
     def look_after(self) -> None:
         """Replace hanging transports of simulated users."""

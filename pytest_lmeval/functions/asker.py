@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
-from pytest_lmeval.adapters.protocol import ANY_OPTION, without_wishes
+from pytest_lmeval.adapters.protocol import ANY_OPTION, without_best_effort
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.transport import Job
@@ -144,7 +144,7 @@ class Asker:
     def _with_options_taken(self, request: Generate) -> Generate:
         """Drop the optional options that the adapter does not accept; raise AdapterError for others."""
         own = self.facts.request_options
-        sent = without_wishes(request, own)
+        sent = without_best_effort(request, own)
         if refused := sent.options.keys() - own:
             takes = f"it takes {', '.join(sorted(own))}" if own else "it takes none per request"
             raise AdapterError(f"adapter {self.name} does not take {', '.join(sorted(refused))} from lm.ask; {takes}")

@@ -90,7 +90,7 @@ class ExampleState:
         self.is_taken = False
         self.thread = 0
         self.given_ids: dict[str, str] = {}
-        self._promised: dict[object, tuple[str, str, int]] = {}
+        self._unawaited: dict[object, tuple[str, str, int]] = {}
         self.unfinished: list[Step] = []
         self.on_late = on_late
         self._watcher = watcher
@@ -109,7 +109,7 @@ class ExampleState:
         """End the example; record unfinished work, except requests that the application cancelled."""
         if not self.has_ended:
             stop(self)
-        if self._promised or self.unfinished or self.unanswered:
+        if self._unawaited or self.unfinished or self.unanswered:
             self.left = self._undone()
         if self._watcher is not None:
             self._watcher.ended(self)
@@ -158,27 +158,27 @@ class ExampleState:
         self.check_is_running(f"lm.note({name!r:.60})")
         self.notes[str(name)] = self._small(value, f"lm.note({name!r:.60})")
 
-    def give(self, value: object) -> None:
+    def record_output(self, value: object) -> None:
         """Record the application's answer; the last one counts."""
         self.check_is_running("lm.output(...)")
         self.output = self._small(value, "lm.output(...)")
 
-    def take(self, returned: object) -> None:
+    def record_returned(self, returned: object) -> None:
         """Record the function's return value as its output; raise ScoringError if it cannot be one."""
         if isinstance(returned, str | Mapping | Sequence):
-            self.give(returned)
+            self.record_output(returned)
             return
         raise ScoringError(f"the function returned {_shown(returned)}")
 
-    def promise(self, what: str) -> object:
-        """Record the call of ``what``, which does nothing until awaited; :meth:`keep` marks it as awaited."""
+    def record_call(self, what: str) -> object:
+        """Record the call of ``what``, which does nothing until awaited; :meth:`mark_awaited` marks it as awaited."""
         frame, made = _caller(), object()
-        self._promised[made] = what, frame.f_code.co_filename, frame.f_lineno
+        self._unawaited[made] = what, frame.f_code.co_filename, frame.f_lineno
         return made
 
-    def keep(self, made: object) -> None:
+    def mark_awaited(self, made: object) -> None:
         """Mark a recorded call as awaited."""
-        self._promised.pop(made, None)
+        self._unawaited.pop(made, None)
 
     def step(self, kind: str, name: str, input: object, output: object) -> Step:
         """Record a step of the application; raise UsageError if it exceeds 1 MiB."""
@@ -190,7 +190,7 @@ class ExampleState:
         self.steps.append(step)
         return step
 
-    def put(self, step: Step) -> None:
+    def insert(self, step: Step) -> None:
         """Insert a step in the order of start times."""
         insort(self.steps, step, key=lambda each: each.start_ms)
 
@@ -207,7 +207,7 @@ class ExampleState:
             self.failure = error
 
     def _undone(self) -> str:
-        for what, path, line in self._promised.values():
+        for what, path, line in self._unawaited.values():
             where = f"{portable_path(path)}:{line}"
             return f"{where}: {what} was never awaited, so nothing was asked: write await {what}(...)"
         for step in self.unfinished:

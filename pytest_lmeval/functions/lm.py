@@ -97,7 +97,7 @@ class LmBase:
         It is kept even if the function fails later; the last call counts. A text, mapping or sequence that the function
         returns is kept in the same way.
         """
-        self._running.give(value)
+        self._running.record_output(value)
 
     def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
         """Add a step to the example's trace, such as a tool call: ``step("tool", "search", {"q": q}, hits)``."""
@@ -222,7 +222,7 @@ def _awaited(
     @wraps(work)
     def method(lm: Lm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, _Result]:
         asking = work(lm, *args, **kwargs)
-        return lm._awaited(lm._running.promise(f"lm.{work.__name__}"), asking)
+        return lm._awaited(lm._running.record_call(f"lm.{work.__name__}"), asking)
 
     return method
 
@@ -341,7 +341,7 @@ class Lm(LmBase):
         return User(self, Persona(persona, goal, max_turns))
 
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
-        self._running.keep(made)
+        self._running.mark_awaited(made)
         try:
             asker, request = next(work)
             while True:

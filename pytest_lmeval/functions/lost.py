@@ -31,7 +31,7 @@ async def look_at_tasks(state: ExampleState) -> None:
     await asyncio.sleep(0)
     for task in tuple(state.tasks):
         if task.done() and _is_unseen(task) and (error := task.exception()) is not None:
-            lose(state, _of_task(error))
+            record_lost(state, _of_task(error))
     state.tasks.clear()
 
 
@@ -40,7 +40,7 @@ def example_of(task: asyncio.Task[Any] | None) -> ExampleState | None:
     return task.example if isinstance(task, _Begun) else None
 
 
-def lose(state: ExampleState, lost: str) -> None:
+def record_lost(state: ExampleState, lost: str) -> None:
     """Record an exception that the function of an example did not see; the first one counts."""
     state.lost = state.lost or lost
 
@@ -58,7 +58,7 @@ def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
                 # A thread does not know which example started it: none of them can pass.
                 lost = f"{lost}, while {len(examples)} examples ran; with --lm-concurrency=1 its example is known"
             for state in examples:
-                lose(state, f"{lost}: have the function join it and re-raise its exception")
+                record_lost(state, f"{lost}: have the function join it and re-raise its exception")
         before(raised)
 
     def end() -> None:
@@ -87,11 +87,11 @@ def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> async
     task.example = state
     if not state.has_ended:
         state.tasks.add(task)
-        task.add_done_callback(_let_go)
+        task.add_done_callback(_forget_seen)
     return task
 
 
-def _let_go(task: asyncio.Task[Any]) -> None:
+def _forget_seen(task: asyncio.Task[Any]) -> None:
     """Drop a task that is done, unless it has an exception that nothing has retrieved."""
     if isinstance(task, _Begun) and not _is_unseen(task):
         task.example.tasks.discard(task)
@@ -111,7 +111,7 @@ def _note_late(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     task, error = context.get("future"), context.get("exception")
     if isinstance(task, _Begun) and error is not None:
         state, lost = task.example, _of_task(error)
-        lose(state, lost)
+        record_lost(state, lost)
         state.on_late(state, f"{lost} ({state.task}: {state.id})")
     loop.default_exception_handler(context)
 

@@ -96,13 +96,13 @@ class Runner:
             error: BaseException | None = None
             try:
                 if (returned := example.call()) is not None:
-                    state.take(returned)
+                    state.record_returned(returned)
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as caught:
                 error = caught
             finally:
-                let_settle(state)
+                settle(state)
                 example.lm.leave()
                 CURRENT.reset(token)
             example.outcomes.append(Outcome(state, error, time.perf_counter() - started))
@@ -178,7 +178,7 @@ class Runner:
             elif not example.in_thread:
                 _check_that_it_ran(state)
             if returned is not None:
-                state.take(returned)
+                state.record_returned(returned)
         except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
             return error
         return None
@@ -236,7 +236,7 @@ async def _settled(unfinished: Sequence[Step]) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-def let_settle(state: ExampleState) -> None:
+def settle(state: ExampleState) -> None:
     """Wait for a moment while cancelled requests are still open, in a thread without a loop."""
     until = time.perf_counter() + _SETTLES_S
     unfinished = stop(state)

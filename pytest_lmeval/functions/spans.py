@@ -162,7 +162,7 @@ class Spans:
         known.has_ended = True
         step = _step_of(span, known.start_ms)
         self._count_once(known, step, span.attributes or {})
-        known.state.put(step)
+        known.state.insert(step)
 
     def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
         """Drop the tokens of a step that another has: a span below it, or a request of the run."""

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.judging.replies import number_of, object_in, read_label, read_number, reason_in
 from pytest_lmeval.judging.rubric import UNREADABLE, Rubric
-from pytest_lmeval.types import Wish
+from pytest_lmeval.types import BestEffort
 
 LABELS_FORM = "Reply with exactly one of these labels, and with nothing else: {{ labels | join(', ') }}"
 NUMBER_FORM = "Reply with one number from {{ score_min }} to {{ score_max }}, and with nothing else."
@@ -100,4 +100,6 @@ def response_format(name: str, properties: Mapping[str, Any]) -> Mapping[str, An
     """Return the options of a request for a JSON object of ``properties``, if adapter and server support that."""
     closed = {"required": [*properties], "additionalProperties": False}
     schema = {"type": "object", "properties": {**properties}, **closed}
-    return {"response_format": Wish(type="json_schema", json_schema={"name": name, "strict": True, "schema": schema})}
+    return {
+        "response_format": BestEffort(type="json_schema", json_schema={"name": name, "strict": True, "schema": schema})
+    }

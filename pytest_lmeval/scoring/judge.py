@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
-from pytest_lmeval.adapters.protocol import without_wishes
+from pytest_lmeval.adapters.protocol import without_best_effort
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.hashes import judge_key
@@ -107,8 +107,8 @@ class Judge(NamedJudges):
         return {**entry, "usage": usage} if usage else entry
 
     def taken(self, request: Generate) -> Generate:
-        """Return a request without the wishes that the adapter does not take."""
-        return without_wishes(request, self._facts.request_options)
+        """Return a request without the best-effort options that the adapter does not take."""
+        return without_best_effort(request, self._facts.request_options)
 
     def _recalled(self, key: str) -> str | None:
         replies = self._known.get(key)

@@ -52,7 +52,7 @@ def test_a_score_is_a_number_from_0_to_1(value: object, kept: float | None) -> N
 )  # fmt: skip
 def test_an_output_is_json_or_else_its_repr(value: object, kept: object) -> None:
     example = state()
-    example.give(value)
+    example.record_output(value)
     assert kept == example.output
 
 
@@ -64,17 +64,17 @@ def test_a_returned_value_is_an_output_or_an_error() -> None:
     example = state()
     kept: list[tuple[object, object]] = [("text", "text"), ({"a": 1}, {"a": 1}), ([1], [1]), ((1,), [1])]
     for returned, output in kept:
-        example.take(returned)
+        example.record_returned(returned)
         assert output == example.output
     refused: list[tuple[object, str]] = [(False, "False"), (0, "0"), ({1}, "{1}")]
     for value, shown in refused:
         with pytest.raises(ScoringError, match=re.escape(f"the function returned {shown}, which decides nothing")):
-            example.take(value)
+            example.record_returned(value)
 
 
 def test_a_value_of_more_than_1_mib_makes_the_example_an_error() -> None:
     uses: list[Callable[[ExampleState, Any], object]] = [
-        ExampleState.give,
+        ExampleState.record_output,
         lambda example, text: example.note("name", text),
         lambda example, text: example.step("tool", "x", text, None),
         lambda example, text: example.step("tool", "x", None, text),
@@ -97,7 +97,7 @@ def test_after_its_end_nothing_is_recorded_and_the_example_is_an_error() -> None
     said: list[str] = []
     uses: list[Callable[[ExampleState], object]] = [
         lambda example: example.score("ok", 0),
-        lambda example: example.give("late"),
+        lambda example: example.record_output("late"),
         lambda example: example.note("late", 1),
         lambda example: example.step("tool", "late", None, None),
     ]
@@ -114,13 +114,13 @@ def test_after_its_end_nothing_is_recorded_and_the_example_is_an_error() -> None
 
 def test_what_was_called_and_never_awaited_is_left_undone() -> None:
     example = state()
-    kept, left = example.promise("lm.ask"), example.promise("lm.judge")
-    example.keep(kept)
+    kept, left = example.record_call("lm.ask"), example.record_call("lm.judge")
+    example.mark_awaited(kept)
     example.end()
     assert "lm.judge was never awaited, so nothing was asked: write await lm.judge(...)" in example.left
     assert "test_example.py:" in example.left
     example = state()
-    example.keep(example.promise("lm.ask"))
+    example.mark_awaited(example.record_call("lm.ask"))
     example.end()
     assert "" == example.left
     assert left is not kept

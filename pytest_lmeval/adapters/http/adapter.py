@@ -16,7 +16,7 @@ from pytest_lmeval.adapters.http.options import Given
 from pytest_lmeval.adapters.http.reply import Document, parse
 from pytest_lmeval.adapters.http.secret import ApiKey, read_key
 from pytest_lmeval.adapters.options import fault
-from pytest_lmeval.adapters.protocol import without_wishes
+from pytest_lmeval.adapters.protocol import without_best_effort
 from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.errors import AdapterDown, AdapterError, UsageError
 from pytest_lmeval.types import Completion, Generate, LogProb
@@ -115,7 +115,7 @@ class HttpAdapter(ABC, Generic[Given]):
         return raised(await self._completion(request))
 
     async def _completion(self, request: Generate) -> Completion | AdapterError:
-        plain = without_wishes(request)
+        plain = without_best_effort(request)
         if plain is request or self._refuses_wishes:
             return await self._attempt(plain)
         answer = await self._attempt(request)

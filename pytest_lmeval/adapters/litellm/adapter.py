@@ -18,7 +18,7 @@ from pytest_lmeval.adapters.http.secret import read_key
 from pytest_lmeval.adapters.litellm.options import read_options
 from pytest_lmeval.adapters.openai.request import request_fields
 from pytest_lmeval.adapters.openai.response import completion
-from pytest_lmeval.adapters.protocol import ANY_OPTION, without_wishes
+from pytest_lmeval.adapters.protocol import ANY_OPTION, without_best_effort
 from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import AdapterError, TransientError, UsageError
 from pytest_lmeval.numbers import is_number
@@ -69,7 +69,7 @@ class LiteLLMAdapter:
         Raise TransientError where asking again may help (408, 409, 429, 5xx, no connection, timeouts), AdapterError
         where it would not.
         """
-        return raised(await self._completion(without_wishes(request)))
+        return raised(await self._completion(without_best_effort(request)))
 
     async def aclose(self) -> None:
         """Close the connections that litellm keeps, and let it end what it logs beside the answers."""

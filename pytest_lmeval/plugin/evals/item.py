@@ -216,7 +216,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
     async def call(*arguments: Any, **named: Any) -> None:
         returned = await function(*arguments, **named)
         if returned is not None and follower.state is not None:
-            follower.state.take(returned)
+            follower.state.record_returned(returned)
 
     return call
 

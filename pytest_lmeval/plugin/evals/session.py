@@ -16,7 +16,7 @@ from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase, Services
 from pytest_lmeval.functions.loop import sections
 from pytest_lmeval.functions.lost import example_of
-from pytest_lmeval.functions.runner import Outcome, Runner, Running, let_settle
+from pytest_lmeval.functions.runner import Outcome, Runner, Running, settle
 from pytest_lmeval.functions.task import FailureRule, result_of
 from pytest_lmeval.plugin.asking.state import RunState, show_waiting
 from pytest_lmeval.plugin.evals.process import services_of, shared
@@ -95,7 +95,7 @@ class EvalSession:
         """Stop recording a test that another plugin ran."""
         lm = self._lms.pop(item)
         if lm.state is not None:
-            let_settle(lm.state)
+            settle(lm.state)
         lm.leave()
 
     # One item after the other

@@ -24,7 +24,7 @@ from pytest_lmeval.adapters.openai.options import read_options
 from pytest_lmeval.adapters.openai.request import request_fields
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.loading import make_adapter
-from pytest_lmeval.types import Completion, Generate, Message, ToolCall, Wish
+from pytest_lmeval.types import BestEffort, Completion, Generate, Message, ToolCall
 from tests.tables import each_row
 
 from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow, status
@@ -274,7 +274,7 @@ def test_a_wish_that_the_server_refuses_is_left_out_from_then_on_and_another_opt
             await adapter.aclose()
             return ["response_format" in seen.json for seen in server.requests]
 
-    wish, wanted = Wish(type="json_schema"), {"type": "json_schema"}
+    wish, wanted = BestEffort(type="json_schema"), {"type": "json_schema"}
     assert [True, False, False] == asyncio.run(asked([status(400), says("4")], wish, 2))
     assert [True, True] == asyncio.run(asked([says("4")], wish, 2))
     # What is refused for another reason is refused without the wish, too: the server may well have the option.

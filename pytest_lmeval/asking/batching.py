@@ -170,11 +170,11 @@ class BatchTransport:
         noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
         found = {number: with_attempts(answer, attempts[number]) for number, answer in noted}
         for number in spoilt:
-            found[number] = self._ask_alone(requests[number], answers[number], attempts[number])
+            if self._stopped:
+                found[number] = with_attempts(answers[number], attempts[number])
+            else:
+                (found[number],) = self._ask_together([requests[number]], attempts[number])
         return [found[number] for number in range(len(answers))]
-
-    def _ask_alone(self, request: Request, spoilt: Answer, attempts: int) -> Answer:
-        return with_attempts(spoilt, attempts) if self._stopped else self._ask_together([request], attempts)[0]
 
     def _noted(self, answers: list[Answer]) -> list[Answer]:
         if self._outage is None:

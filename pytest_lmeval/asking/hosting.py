@@ -145,7 +145,9 @@ class HostedTransport:
     def submit(self, jobs: Sequence[Job]) -> None:
         """Send jobs in one message; replace a helper that died."""
         if self._helper is None or self._helper.process.poll() is not None:
-            self._helper = self._start()
+            self._helper = self._new_process()
+            self._helper.begin(self._adapter, self._policy)
+            threading.Thread(target=self._read, args=(self._helper,), name="lmeval-answers", daemon=True).start()
         numbered = []
         for job in jobs:
             self._numbers += 1
@@ -185,12 +187,6 @@ class HostedTransport:
         except (OSError, subprocess.TimeoutExpired):
             process.kill()
             process.wait()
-
-    def _start(self) -> HelperProcess:
-        helper = self._new_process()
-        helper.begin(self._adapter, self._policy)
-        threading.Thread(target=self._read, args=(helper,), name="lmeval-answers", daemon=True).start()
-        return helper
 
     def _read(self, helper: HelperProcess) -> None:
         # Answer the helper's jobs after any failure here, or the run would wait forever.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.engine import Engine
 
 
-class SimulatedUser(Protocol):
+class UserModel(Protocol):
     """The model that plays a user, with its recorded replies."""
 
     @property
@@ -55,7 +55,7 @@ class Conversation:
         follow_up: FollowUp | None = None,
         recall: Recall | None = None,
         note: Callable[[Exchange], None] = lambda exchange: None,
-        user: SimulatedUser | None = None,
+        user: UserModel | None = None,
     ) -> None:
         self.request: Request | None = first
         self.aside: Aside | None = None

@@ -54,11 +54,6 @@ class JobProgress:
         self.left = requests
         self.begun = False
 
-    def put(self, number: int, answer: Answer) -> None:
-        """Store an answer."""
-        self.answers[number] = answer
-        self.left -= 1
-
 
 class Inbox:
     """Lets one thread wait for its job, without being woken for others."""

@@ -96,7 +96,8 @@ class WindowTransport(BatchTransport):
                 return
             self._asking = ()
             for (job, number), answer in zip(batch, answers, strict=True):
-                self._open[job].put(number, answer)
+                self._open[job].answers[number] = answer
+                self._open[job].left -= 1
             done = [job for job, progress in self._open.items() if not progress.left]
             answered = {job: self._open.pop(job).answers for job in done}
         for job, found in answered.items():

@@ -263,18 +263,6 @@ def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
     return tuple(_message(each) for each in prompt)
 
 
-def fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of :class:`Generate` for arguments of ``lm.ask``; raise UsageError for invalid tools."""
-    tools, choice, stop = given["tools"], given["tool_choice"], given["stop"]
-    return {
-        "tools": tools_of(tools, choice) if tools or choice else (),
-        "tool_choice": choice,
-        "stop": (stop,) if isinstance(stop, str) else tuple(stop),
-        "max_tokens": given["max_tokens"],
-        "options": {name: given[name] for name in ("temperature", "model") if given[name] is not None},
-    }
-
-
 def _message(given: object) -> Message:
     if isinstance(given, Message):
         return given

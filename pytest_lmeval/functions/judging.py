@@ -101,17 +101,13 @@ def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], I
         inquiry = inquire()
         if judge is None:
             raise ScoringError(f"{place()}: {inquiry.method}: {judged.NO_JUDGE}")
-        return (yield from _consult(state, judge, inquiry))
+        question = inquiry.of(partial(Generate, task=state.task, id=state.id, repeat=state.repeat))
+        found, unread, steps = yield from dialogue(state, "judge", inquiry.method, judge, question)
+        if unread:
+            raise ScoringError(f"{inquiry.method}: {unread}")
     except ScoringError as error:
         state.fail(error)
         raise
-
-
-def _consult(state: ExampleState, judge: Asker, inquiry: Inquiry) -> Asking[Any]:
-    question = inquiry.of(partial(Generate, task=state.task, id=state.id, repeat=state.repeat))
-    found, unread, steps = yield from dialogue(state, "judge", inquiry.method, judge, question)
-    if unread:
-        raise ScoringError(f"{inquiry.method}: {unread}")
     if inquiry.shown is not None:
         steps[-1].verdict = {**inquiry.shown(found), **({"repaired": True} if len(steps) > 1 else {})}
     return inquiry.result(found)

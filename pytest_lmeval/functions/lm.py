@@ -11,7 +11,7 @@ from inspect import unwrap
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, fields_of, messages_of
+from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, messages_of, tools_of
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, open_request, place
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.types import Completion
@@ -264,13 +264,19 @@ class Lm(LmBase):
         functions the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the
         answer's ``tool_calls`` are its calls.
         """
-        given: dict[str, Any] = {"tools": tools, "tool_choice": tool_choice, "stop": stop}
-        given |= {"max_tokens": max_tokens, "temperature": temperature, "model": model}
         state = self._running
         state.check_is_running("lm.ask")
         asker = self._services.model
-        fields = fields_of(given)
-        named = fields["options"].get("model", "")
+        fields = {
+            "tools": tools_of(tools, tool_choice) if tools or tool_choice else (),
+            "tool_choice": tool_choice,
+            "stop": (stop,) if isinstance(stop, str) else tuple(stop),
+            "max_tokens": max_tokens,
+            "options": {
+                name: value for name, value in (("temperature", temperature), ("model", model)) if value is not None
+            },
+        }
+        named = model or ""
         if asker.facts.model_by_request and not named:
             error = UsageError(
                 f"{place()}: lm.ask: {asker.name}: has no model of its own; name one, lm.ask(..., model=NAME), or say "

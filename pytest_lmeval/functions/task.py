@@ -122,7 +122,8 @@ def result_of(
     task, example, function = unit.task, unit.example, unit.function_name
     if task.scores:
         task = _with_threshold(task, outcomes)
-    error = _first_error(task, function, outcomes, rule)
+    errors = (_error_of(task, function, outcome, rule) for outcome in outcomes)
+    error = next((each for each in errors if each is not None), None)
     question = question_of(task, example, example.prompt, (), item)
     if error is not None:
         result = failed_result(task, example, question, error, rules)
@@ -167,15 +168,6 @@ def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:
         elif step.kind == "request" and step.ms is not None and not step.error:
             waits.append(round(step.ms, 3))
     return waits, cached
-
-
-def _first_error(
-    task: FunctionTask, function: str, outcomes: Sequence[Outcome], rule: FailureRule
-) -> LmevalError | None:
-    for outcome in outcomes:
-        if (error := _error_of(task, function, outcome, rule)) is not None:
-            return error
-    return None
 
 
 def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: FailureRule) -> LmevalError | None:

@@ -65,23 +65,19 @@ class _SimulatedUser:
         if len(self._talk) == self._persona.max_turns:
             self.ended = MAX_TURNS
             return None
-        said, done = yield from self._asked()
-        self._last = said or None
-        if done:
-            self.ended = DONE
-            return None
-        self._state.unanswered = _NO_REPLY
-        return said
-
-    def _asked(self) -> Asking[tuple[str, bool]]:
         state, asker = self._state, self._asker
         assert asker is not None
         request = partial(Generate, task=state.task, id=state.id, repeat=state.repeat)
         question = self._persona.question("lm.user", self._talk, request)
         found, unread, _ = yield from dialogue(state, "user", "lm.user", asker, question)
         if unread:
-            self._state.refuse(f"lm.user: {unread.replace(judged.UNREAD, 'the reply of the user is no', 1)}")
-        said: tuple[str, bool] = found
+            state.refuse(f"lm.user: {unread.replace(judged.UNREAD, 'the reply of the user is no', 1)}")
+        said: str = found[0]
+        self._last = said or None
+        if found[1]:
+            self.ended = DONE
+            return None
+        self._state.unanswered = _NO_REPLY
         return said
 
 

@@ -97,7 +97,7 @@ def _generate_texts(adapter: Any, batch: list[Generate]) -> Any:
     asked = [request for request in batch if not request.tools]
     if len(asked) == len(batch):
         return adapter.generate([request.text for request in batch])
-    refusal = AdapterError(f"adapter {adapter_name(adapter)} takes text alone, and no tools: it has only generate")
+    refusal = AdapterError(f"adapter {adapter_name(adapter)} accepts only text, no tools: it has only generate")
     answers = iter(adapter.generate([request.text for request in asked]) if asked else ())
     return [refusal if request.tools else next(answers) for request in batch]
 

@@ -75,7 +75,7 @@ class Served:
                 # One request may have failed the call for all.
                 alone = is_of_several(answer)
                 answers[place] = ask(self._adapter, [requests[place]], think_tags=None)[0] if alone else answer
-        unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window left the request out")
+        unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window omitted the request")
         return [answers.get(place, unplanned) for place in range(len(requests))]
 
     def _planned(self, requests: Sequence[Request]) -> Iterator[Sequence[int]]:

@@ -196,7 +196,7 @@ class AsyncTransport:
 
     def _miss(self, how: str) -> None:
         if not (self._abandoned or self._is_closing):
-            down = AdapterDown(f"stopped: what asks {adapter_name(self._adapter)} {how}; {_CANCELS}")
+            down = AdapterDown(f"stopped: the task that asks {adapter_name(self._adapter)} {how}; {_CANCELS}")
             self._missed = self._outage.ended = self._outage.ended or down
             self._answer_all(self._missed)
 

@@ -34,7 +34,7 @@ _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _SCORE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-NO_YIELD = "take the yield out, and write what comes after it into a fixture or a try/finally"
+NO_YIELD = "remove the yield, and move the code after it into a fixture or try/finally"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,9 @@ def _by_name(
 
 def _checked_names(task: str, kind: str, numbers: Mapping[Any, Any]) -> Mapping[str, float]:
     if not numbers:
-        raise UsageError(f"eval_task({task!r}): {kind}: expected a number from 0 to 1, or names with such numbers")
+        raise UsageError(
+            f"eval_task({task!r}): {kind}: expected a number from 0 to 1, or a mapping of names to such numbers"
+        )
     for name, number in numbers.items():
         if not (isinstance(name, str) and _SCORE_NAME.fullmatch(name)):
             what = "expected the name of a score, of letters, digits, - and _"

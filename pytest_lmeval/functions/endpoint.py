@@ -186,7 +186,7 @@ class Endpoint:
         ended = self._ended.get(token)
         if ended is None:
             self._nameless += 1
-            raise refused(_MISDIRECTED, f"no example is known by this address: {_HOW}")
+            raise refused(_MISDIRECTED, f"no example has this address: {_HOW}")
         running = self._examples.get(turn.token) if turn is not None and not turn.is_used else None
         if turn is not None and running is not None and ended.had_turn:
             turn.kept = ended.id

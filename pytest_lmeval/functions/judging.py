@@ -52,7 +52,7 @@ class Label(str):
 
     def __bool__(self) -> bool:
         __tracebackhide__ = True
-        raise TypeError(f"the label {str(self)!r:.200} is neither true nor false: compare it with one")
+        raise TypeError(f"the label {str(self)!r:.200} is neither true nor false: compare it with a label")
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ class Lm(LmBase):
         named = model or ""
         if asker.facts.model_by_request and not named:
             error = UsageError(
-                f"{place()}: lm.ask: {asker.name}: has no model of its own; name one, lm.ask(..., model=NAME), or say "
+                f"{place()}: lm.ask: {asker.name}: has no model of its own; name one, lm.ask(..., model=NAME), or pass "
                 f"--lm-adapter={asker.name}:MODEL"
             )
             state.fail(error)

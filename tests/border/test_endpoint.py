@@ -109,7 +109,7 @@ def test_{name}(row, lm, lm_env):
 """
 DEEP = "[" * 200_000
 ROWS = (
-    row("absent", "no_body", "refused(lm, 400, '')", "lm.base_url: the body is no JSON: Expecting value"),
+    row("absent", "no_body", "refused(lm, 400, '')", "lm.base_url: the body is not JSON: Expecting value"),
     row("absent", "no_messages", "refused(lm, 400, {'model': 'm'})", "messages: the field 'messages' is required here"),
     row(
         "absent",
@@ -179,7 +179,7 @@ refused(lm, 501, b"", path="/models", method="GET")
         "wrong type",
         "servers_tool",
         "refused(lm, 400, {'input': 'hi', 'tools': [{'type': 'web_search'}]}, path='/responses')",
-        ".type: expected a tool of the application: those of a",
+        ".type: expected a tool of the application: a server's",
     ),
     row("wrong type", "list", "refused(lm, 400, '[]')", "expected a JSON object, got list"),
     row("wrong type", "stop", "refused(lm, 400, chat(stop=5))", "stop: expected a text or a list, got 5"),
@@ -213,7 +213,7 @@ for wrong in ({"max_tokens": "x"}, {"max_tokens": True}, {"max_tokens": 0}, {"te
 picture = {"type": "image_url", "image_url": {"url": "data:"}}
 refused(lm, 400, {"messages": [{"role": "user", "content": [picture]}]})
 """,
-        ".content: expected content that is text, got",
+        ".content: expected text content, got",
     ),
     row(
         "wrong type",
@@ -248,7 +248,7 @@ refused(lm, 400, '{"messages": [], "temperature": NaN}')
 refused(lm, 400, '{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"5": 1e999}}')
 refused(lm, 400, chat(max_tokens=-1))
 """,
-        "NaN is no JSON value",
+        "NaN is not a JSON value",
     ),
     row(
         "control characters",

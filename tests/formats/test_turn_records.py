@@ -342,4 +342,4 @@ def test_an_adapter_that_takes_only_texts_is_not_asked_with_tools(tmp_path: Path
 
     (tmp_path / "talk.jsonl").write_text(json.dumps(CALLED))
     (result,) = run_leaderboard(load_tasks(tmp_path), Texts()).tasks[0].per_example
-    assert "adapter texts takes text alone, and no tools: it has only generate" in result.error
+    assert "adapter texts accepts only text, no tools: it has only generate" in result.error

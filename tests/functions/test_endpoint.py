@@ -149,7 +149,7 @@ def test_every_option_of_a_request_is_read(endpoint: Endpoint) -> None:
 )
 def test_content_that_is_no_text_is_refused_and_shown(content: object) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
-    with pytest.raises(ValueError, match=r"^messages.*: expected content that is text, got ") as raised:
+    with pytest.raises(ValueError, match=r"^messages.*: expected text content, got ") as raised:
         read_request(body)
     assert repr(content)[:60] in str(raised.value)
 
@@ -171,7 +171,7 @@ def test_content_beside_calls_may_be_absent_and_is_text_or_refused() -> None:
         (message,) = asked(**content).messages
         assert ("", (("c1", "look", "{}"),)) == (message.content, message.tool_calls)
     for wrong in (5, [{"type": "refusal", "refusal": "no"}]):
-        with pytest.raises(ValueError, match=r"^messages.*: expected content that is text, got "):
+        with pytest.raises(ValueError, match=r"^messages.*: expected text content, got "):
             asked(content=wrong)
 
 

@@ -74,7 +74,7 @@ REFUSED: Any = (
     ({"max_tokens": None}, "max_tokens: the field 'max_tokens' is required here"),
     ({"messages": [{"role": "system", "content": "x"}]}, "messages[0].role: 'system' is not one of user, assistant"),
     (_said("user", {"type": "image"}), "messages[0].content[0].type: 'image' is not one of text, tool_result"),
-    (_said("user", RESULT | {"content": [{"type": "image"}]}), "messages[0].content[0].content: expected content that"),
+    (_said("user", RESULT | {"content": [{"type": "image"}]}), "messages[0].content[0].content: expected text content"),
     (_said("assistant", {"type": "server_tool_use"}), "messages[0].content[0].type: 'server_tool_use' is not one of"),
     (_said("assistant", CALL | {"input": "x"}), "messages[0].content[0].input: expected a mapping, got a string 'x'"),
     ({"system": 5}, "system: expected a text or a list, got 5"),
@@ -88,7 +88,7 @@ REFUSED: Any = (
         {"tool_choice": {"type": "tool", "name": "see"}},
         "tool_choice: expected auto, none, required or one of the tools",
     ),
-    ({"mcp_servers": []}, "mcp_servers: expected nothing: a tool of another server is the server's own"),
+    ({"mcp_servers": []}, "mcp_servers: expected nothing: tools of other servers are not supported"),
     ({"stop_sequences": "end"}, "stop_sequences: expected a list, got a string 'end'"),
 )
 

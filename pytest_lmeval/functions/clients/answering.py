@@ -61,7 +61,7 @@ class Clients:
         dropped = sorted((*asked.dropped, *left_out))
         step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {}), **self._kept}
         if asker.facts.model_by_request and not asked.model:
-            error = refused(400, f"model: the request names none, and {name}: asks for the one that it names")
+            error = refused(400, f"model: the request names none, and {name}: requires one")
             close_failed(state, step, error)
             raise error
         return await self._ask(state, step, request, taken)

@@ -13,7 +13,7 @@ from pytest_lmeval.types import Message, ToolCall
 
 # Fields of a message that servers send and no model receives; thoughts are never sent back.
 _NEVER_SENT = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
-_Gone = Annotated[None, models.expects("nothing: functions are asked for as tools")]
+_Gone = Annotated[None, models.expects("nothing: use tools instead of functions")]
 
 
 class _ChatTool(BodyPart):
@@ -36,7 +36,7 @@ class _ChatMessage(BodyPart):
     def message(self) -> Message:
         """Return the message; raise ValueError if it is empty."""
         if self.content is None and not self.tool_calls:
-            raise ValueError("messages: expected content that is text, got None")
+            raise ValueError("messages: expected text content, got None")
         calls = (ToolCall(call.id or "", call.name, call.arguments or "") for call in self.tool_calls or ())
         return Message(self.role, self.content or "", tuple(calls), self.tool_call_id or "")
 
@@ -48,7 +48,7 @@ class _ChatChoice(models.NamedTool):
 
 class _ChatBody(models.Body):
     messages: Some[_ChatMessage]
-    n: Annotated[int, Field(ge=1, le=1), models.expects("1: one answer per request is given here")] = 1
+    n: Annotated[int, Field(ge=1, le=1), models.expects("1: this endpoint gives one answer per request")] = 1
     stop: Annotated[list[str], models.or_text(str)] = Field([])
     max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None

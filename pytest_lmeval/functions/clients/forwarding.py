@@ -39,7 +39,7 @@ async def read_forwarded(request: web.Request, path: str) -> Forwarded:
     query = request.raw_path.partition("?")[2]
     target = f"{path}?{query}" if query else path
     if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
-        raise ValueError(f"a path and query of at most {_LONGEST_TARGET:,} printable characters are forwarded")
+        raise ValueError(f"a path and query of at most {_LONGEST_TARGET:,} printable characters can be forwarded")
     return Forwarded(request.method, path, target, await request.read(), _headers(request))
 
 
@@ -62,5 +62,5 @@ def reply_to(answer: Completion) -> web.Response:
     try:
         status, kind, body = reply_in(answer.text)
     except ValueError as error:
-        raise AdapterError(f"the answer is no reply of a server: {error}") from None
+        raise AdapterError(f"the answer is not a server's reply: {error}") from None
     return web.Response(status=status, body=body, headers={"Content-Type": kind} if kind else {})

@@ -86,8 +86,8 @@ class _MessagesBody(models.Body):
     tools: list[_MessagesTool] = Field([])
     tool_choice: _MessagesChoice | None = None
     thinking: Option[dict[str, Any]] = None
-    mcp_servers: Annotated[None, models.expects("nothing: a tool of another server is the server's own")] = None
-    container: Annotated[None, models.expects("nothing: a container is the server's own")] = None
+    mcp_servers: Annotated[None, models.expects("nothing: tools of other servers are not supported")] = None
+    container: Annotated[None, models.expects("nothing: containers are not supported")] = None
 
 
 def read_request(body: bytes, beta: str = "") -> ClientRequest:

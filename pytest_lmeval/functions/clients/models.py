@@ -73,13 +73,13 @@ Option = Annotated[_Value | None, _OPTION]
 Loose = Annotated[_Value | None, BeforeValidator(lambda value: value or None)]
 """A field that may be empty in any way."""
 Some = Annotated[list[_Value], AfterValidator(_filled)]
-Text = Annotated[str, expects("content that is text")]
+Text = Annotated[str, expects("text content")]
 Flag = Annotated[bool, expects("true or false")]
 Limit = Annotated[int, Field(ge=1), expects("a whole number from 1")]
 Word = Literal["", "auto", "none", "required"]
 """A choice that names no tool."""
 CHOICE = expects("auto, none, required or one of the tools")
-OWN_TOOL = expects("a tool of the application: those of a server are not here")
+OWN_TOOL = expects("a tool of the application: a server's own tools are not supported")
 
 
 class BodyPart(BaseModel):
@@ -158,7 +158,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("the body is nested too deep") from None
     except ValueError as error:
-        raise ValueError(f"the body is no JSON: {error}") from None
+        raise ValueError(f"the body is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"expected a JSON object, got {type(fields).__name__}")
     return fields
@@ -175,4 +175,4 @@ def _check_json(value: Any, place: str, left: int = _DEEPEST) -> None:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

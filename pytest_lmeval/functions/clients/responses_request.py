@@ -86,9 +86,9 @@ class _ResponsesBody(models.Body):
     reasoning: _Reasoning = _Reasoning()
     include: list[str] = Field([])
     stream_options: dict[str, Any] = Field({})
-    background: Annotated[Literal[False], models.expects("false: an answer is waited for here")] = False
-    conversation: Annotated[None, models.expects("nothing: a conversation is the server's own")] = None
-    prompt: Annotated[None, models.expects("nothing: a stored prompt is the server's own")] = None
+    background: Annotated[Literal[False], models.expects("false: background responses are not supported")] = False
+    conversation: Annotated[None, models.expects("nothing: stored conversations are not supported")] = None
+    prompt: Annotated[None, models.expects("nothing: stored prompts are not supported")] = None
     # Settings of the server's own storage: some servers reject these in a chat completion.
     store: Flag = True
     metadata: Any = None

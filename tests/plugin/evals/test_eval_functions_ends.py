@@ -54,7 +54,7 @@ async def test_compared(lm):
     evals.run(processes, "--lm-adapter=model:Model", "--lm-judge=model:Model", "tests")
     found = evals.ledger()
     assert (
-        "TypeError: the label 'no' is neither true nor false: compare it with one"
+        "TypeError: the label 'no' is neither true nor false: compare it with a label"
         in found["asserted:test_asserted"]["error"]
     )
     compared = found["compared:test_compared"]

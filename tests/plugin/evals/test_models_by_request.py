@@ -158,9 +158,9 @@ def test_a_request_that_names_no_model_makes_its_example_an_error_that_says_what
     assert {"ask": "error", "client": "error", "named": "passed"} == statuses
     result.stdout.fnmatch_lines(
         [
-            "*test_app.py:15: lm.ask: openai: has no model of its own; name one, lm.ask(..., model=NAME), or say "
+            "*test_app.py:15: lm.ask: openai: has no model of its own; name one, lm.ask(..., model=NAME), or pass "
             "--lm-adapter=openai:MODEL*",
-            "*model: the request names none, and openai: asks for the one that it names*",
+            "*model: the request names none, and openai: requires one*",
         ]
     )
 

@@ -166,7 +166,7 @@ def test_a_baseline_without_a_named_score_is_not_compared_with_in_it(project: Pr
 
 
 BAD = {
-    "threshold={}": "threshold: expected a number from 0 to 1, or names with such numbers",
+    "threshold={}": "threshold: expected a number from 0 to 1, or a mapping of names to such numbers",
     "threshold={'a': 2}": "threshold['a']: expected a number from 0 to 1, got 2",
     "min_score={'a': float('nan')}": "min_score['a']: expected a number from 0 to 1, got nan",
     "min_score={'a': True}": "min_score['a']: expected a number from 0 to 1, got True",

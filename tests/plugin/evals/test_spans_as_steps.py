@@ -142,7 +142,7 @@ def test_what_a_span_holds_beyond_a_mebibyte_is_cut(spans: Spans, tracer: Any) -
 def test_tokens_are_counted_once(spans: Spans, tracer: Any) -> None:
     def asks(state: ExampleState) -> None:
         # What lm.base_url answered is a step of its own, recorded while the client waited.
-        state.put(Step("request", "stub", start_ms=state.now_ms, ms=0.0, usage=TOKENS))
+        state.insert(Step("request", "stub", start_ms=state.now_ms, ms=0.0, usage=TOKENS))
 
     def act(state: ExampleState) -> None:
         with tracer.start_as_current_span("chain", attributes={**CHAT, **USED}):
@@ -225,7 +225,7 @@ async def test_agent(row, lm):
     )
     done = project.run("test_agent.py")
     done.assert_outcomes(passed=40)
-    done.stdout.fnmatch_lines(["*OpenTelemetry: 40 spans of no example (t): begun in threads*"])
+    done.stdout.fnmatch_lines(["*OpenTelemetry: 40 spans of no example (t): started in threads*"])
     lines = (project.path / "reports" / "ledger.jsonl").read_text("utf-8").splitlines()
     for line in lines[1:41]:
         steps = json.loads(line)["details"]["steps"]

@@ -112,7 +112,7 @@ BORDER = Border(
         _refused("not finite or negative", "logs", "Completion('4', logprobs=(math.nan,))", "with logprobs nan; expec"),
         _used("control characters", "escape", r"'\x00\x1b[2J\ud800'", 0.0),
         _used("control characters", "reason", r"Completion('4', finish_reason='\x1b[2J')"),
-        _refused("twice", "twice", f"reply({_TWICE!r})", "the reply says 'choices' twice"),
+        _refused("twice", "twice", f"reply({_TWICE!r})", "the reply has 'choices' twice"),
         _refused("late", "late", "throw(TimeoutError('too late'))", "too late", status="timeout"),
         Row(kind="out of order", never="an answer is what the call of its own request returns"),
         _refused("cancelled", "cancelled", "throw(asyncio.CancelledError())", "raised CancelledError"),

@@ -1,7 +1,7 @@
-"""The adapter ``anthropic:MODEL``: any server that speaks Anthropic's Messages interface over HTTP.
+"""The adapter ``anthropic:MODEL``: any server with Anthropic's Messages interface.
 
-A request goes through the modules in this order: :mod:`.options` once, then :mod:`.request`,
-:mod:`~pytest_lmeval.adapters.http.transport` (with what is beside it, and :mod:`.stream`) and :mod:`.response`.
+:mod:`.options` are read once. :mod:`.request` makes a body, :mod:`~pytest_lmeval.adapters.http.transport` sends it,
+:mod:`.stream` assembles events, and :mod:`.response` reads the reply.
 """
 
 from __future__ import annotations
@@ -11,4 +11,4 @@ from pytest_lmeval.adapters.anthropic.adapter import AnthropicAdapter
 __all__ = ["AnthropicAdapter", "make"]
 
 make = AnthropicAdapter
-"""Returns the adapter ``anthropic:MODEL``, or ``anthropic:``, which asks for the model that each request names."""
+"""Returns the adapter ``anthropic:MODEL``, or ``anthropic:``, which asks the model that each request names."""

@@ -1,4 +1,4 @@
-"""The adapter itself: what Anthropic's Messages interface asks and answers."""
+"""The adapter ``anthropic``, for Anthropic's Messages interface."""
 
 from __future__ import annotations
 
@@ -21,16 +21,12 @@ _VERSION = "2023-06-01"
 
 
 class AnthropicAdapter(HttpAdapter[MessagesOptions]):
-    """A model behind a server that speaks Anthropic's Messages interface.
-
-    The options are those of :class:`~pytest_lmeval.adapters.anthropic.options.MessagesOptions`; see
-    :class:`HttpAdapter`.
-    """
+    """A model behind a server with Anthropic's Messages interface, with the options of :class:`MessagesOptions`."""
 
     kind = "anthropic"
     assembly = StreamedMessage
     takes_messages = True
-    # Of those that clients of other interfaces send, the server refuses a request for one that it does not know.
+    # The server refuses requests with unknown options, such as those that clients of other interfaces send.
     request_options = frozenset(
         {"model", "temperature", "top_p", "top_k", "thinking", "metadata", "service_tier", "output_config"}
     )

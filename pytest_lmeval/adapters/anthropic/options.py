@@ -1,4 +1,4 @@
-"""The options of the adapter, checked once, when it is made."""
+"""The options of the adapter ``anthropic``, checked when it is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.adapters.options import Check, fault
 from pytest_lmeval.numbers import Number
 
 ADAPTIVE = "adaptive"
-"""The option ``thinking`` of a model that decides itself how much to think."""
+"""The option ``thinking`` that lets the model decide how much to think."""
 # Body fields with options of their own.
 _OWNED = frozenset(
     {"model", "messages", "system", "temperature", "top_p", "top_k", "stop_sequences", "max_tokens", "stream"}
@@ -21,11 +21,11 @@ _BUDGET = Number(1024, whole=True)
 
 @dataclass(frozen=True, slots=True)
 class MessagesOptions(ServerOptions):
-    """How to ask the server, by :class:`ServerOptions`, and what Anthropic's interface has besides.
+    """:class:`ServerOptions` and the further options of Anthropic's interface.
 
-    ``max_tokens`` is a number always: the interface wants one with every request. ``temperature`` is the server's own
-    unless it is given, since newer models refuse any. ``thinking`` is how many tokens the model may use for its
-    thoughts, besides ``max_tokens``, or ``adaptive``; None leaves it to the server.
+    ``max_tokens`` has a default because the interface requires a number. ``temperature`` defaults to the server's own,
+    since newer models refuse any. ``thinking`` is the number of tokens for thoughts, in addition to ``max_tokens``, or
+    ``adaptive``; None leaves it to the server.
     """
 
     base_url: str = "https://api.anthropic.com"
@@ -39,19 +39,19 @@ class MessagesOptions(ServerOptions):
 
     @property
     def url(self) -> str:
-        """The address that requests are sent to."""
+        """The address of requests."""
         return f"{self.root}/messages"
 
     @property
     def root(self) -> str:
-        """The address that the paths of the interface are below; a ``base_url`` may end with the version, or not."""
+        """The address above the paths of the interface; a ``base_url`` may end with the version, or not."""
         return self.base_url.removesuffix("/v1") + "/v1"
 
 
 def _thinking(value: Any) -> int | str:
     if value != ADAPTIVE and not _BUDGET.allows(value):
         raise ValueError(f"{_BUDGET}, or {ADAPTIVE!r}")
-    return value  # type: ignore[no-any-return]  # what was just checked
+    return value  # type: ignore[no-any-return]  # just checked
 
 
 _CHECKS: Mapping[str, Check] = {
@@ -66,7 +66,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> MessagesOptions:
-    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):
         raise fault("anthropic", "option temperature or top_k has no place with thinking; expected neither")

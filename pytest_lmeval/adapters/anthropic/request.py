@@ -1,4 +1,4 @@
-"""From a request to the body that is sent."""
+"""Turn a request into the body of a Messages request."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 
 from pytest_lmeval.adapters.anthropic.options import ADAPTIVE, MessagesOptions
 from pytest_lmeval.errors import RequestRefused
-from pytest_lmeval.types import Generate, Message, ToolCall
+from pytest_lmeval.types import Generate, Message
 
-# Clients of OpenAI's interface call it by either name.
+# Clients of OpenAI's interface use either name.
 _SYSTEM = ("system", "developer")
 _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required": {"type": "any"}}
 
 
 def request_fields(model: str, options: MessagesOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body.
+    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the adapter's.
 
-    The request's own ``max_tokens`` and ``options`` go before the adapter's. Raise RequestRefused where the interface
-    has no place for something in the conversation.
+    Raise RequestRefused if the interface has no place for a message of the conversation.
     """
     prompt = (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt
     thinking = _thinking(options, prompt)
@@ -27,7 +26,9 @@ def request_fields(model: str, options: MessagesOptions, request: Generate) -> d
     fields = {
         "model": model,
         "max_tokens": (max_tokens or 0) + thinking.get("budget_tokens", 0),
-        "system": _system(prompt) or options.system or None,
+        "system": "\n\n".join(message.content for message in prompt if message.role in _SYSTEM)
+        or options.system
+        or None,
         "messages": _messages(prompt),
         "temperature": options.temperature,
         "top_p": options.top_p,
@@ -43,24 +44,20 @@ def request_fields(model: str, options: MessagesOptions, request: Generate) -> d
 def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, Any]:
     if options.thinking in (None, ADAPTIVE):
         return {"type": ADAPTIVE} if options.thinking else {}
-    # Thoughts are never sent back, and with a budget the interface wants those before a call beside its result.
+    # Thoughts are never sent back, and with a budget the interface wants those before a call with its result.
     since = takewhile(lambda message: message.role != "assistant", reversed(prompt))
     if any(message.role == "tool" for message in since):
         return {}
     return {"type": "enabled", "budget_tokens": options.thinking}
 
 
-def _system(prompt: Sequence[Message]) -> str:
-    return "\n\n".join(message.content for message in prompt if message.role in _SYSTEM)
-
-
 def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
-    """Return the conversation as turns of user and assistant: neighbours of one role are one turn of several blocks."""
+    """Return the conversation as turns of user and assistant; join neighbours of one role."""
     turns: list[dict[str, Any]] = []
     for message in prompt:
         if message.role in _SYSTEM:
             if turns:
-                raise RequestRefused("a system message after another one; the Messages interface has them at the front")
+                raise RequestRefused("a system message after a message of another role; Messages takes it first")
             continue
         blocks = [*_blocks(message)]
         role = "assistant" if message.role == "assistant" else "user"
@@ -75,16 +72,13 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
     if message.role == "tool":
         yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
         return
-    # An answer of blanks alone is no block: the interface takes none. A question of blanks is for it to refuse.
+    # The interface takes no blank answer as a block; a blank question is left for it to refuse.
     if message.content.strip() or message.role != "assistant":
         yield {"type": "text", "text": message.content}
     for call in message.tool_calls:
-        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
-
-
-def _input(call: ToolCall) -> dict[str, object]:
-    """Return the arguments of a call that is sent back; the interface takes objects only, whatever the model wrote."""
-    return {"INVALID_JSON": call.arguments} if call.values is None else call.values
+        # The interface takes only objects, and the model may have written anything.
+        given = {"INVALID_JSON": call.arguments} if call.values is None else call.values
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 
 
 def _tools(request: Generate) -> Mapping[str, object]:
@@ -93,7 +87,7 @@ def _tools(request: Generate) -> Mapping[str, object]:
     tools = {"tools": [_tool(tool) for tool in request.tools]}
     choice = request.tool_choice
     if choice in ("", "auto"):
-        return tools  # what the server does by itself
+        return tools  # the server's default
     return {**tools, "tool_choice": _CHOICES.get(choice) or {"type": "tool", "name": choice}}
 
 

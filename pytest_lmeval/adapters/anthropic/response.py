@@ -1,8 +1,8 @@
-"""From the body of a reply to a completion.
+"""Turn the body of a reply into a completion.
 
-Answers, which are scored: text, calls of tools, thoughts without an answer, a turn that ended without a word, and what
-the model said until it was stopped as a refusal. Errors, which are not: an error object, a reply that is no message, a
-block of a kind that is not known, and no block at all where all tokens allowed were used.
+Answers, which are scored: text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text
+before it. Errors, which are not: an error object, a reply that is no message, a block of an unknown kind, and a reply
+without blocks that used all its tokens.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ _REASONS = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-# Tokens of the prompt that a cache of the server's took, and those that it gave.
+# Tokens of the prompt that the server's cache stored, and tokens that it supplied.
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
-# Thoughts that the server keeps to itself.
-_SILENT = frozenset({"redacted_thinking"})
 
 
 def completion(
@@ -36,9 +34,9 @@ def completion(
     latency_ms: float | None = None,
     ttft_ms: float | None = None,
 ) -> Completion:
-    """Return the message as a completion; raise AdapterError where it is no answer.
+    """Return the message as a completion; raise AdapterError if it is no answer.
 
-    It ends before the first of ``stops`` in the text: those of blanks alone the server was not asked for.
+    The text ends before the first of ``stops``: blank ones were not sent to the server.
     """
     blocks = _blocks(document)
     thoughts, text = _joined(blocks, "thinking"), _joined(blocks, "text")
@@ -50,7 +48,7 @@ def completion(
         )
     reason = _REASONS.get(given, one_line(given)) if isinstance(given, str) else ""
     if thoughts:
-        text = text.lstrip("\r\n")  # what the model wrote between its thoughts and its answer
+        text = text.lstrip("\r\n")  # between thoughts and answer
     end = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
     prompt_tokens, completion_tokens = _prompt_tokens(document), count(document, "output_tokens")
     return Completion(
@@ -69,7 +67,7 @@ def completion(
 
 
 def _blocks(document: Document) -> list[Mapping[str, object]]:
-    """Return the blocks of the message; raise AdapterError for anything else."""
+    """Return the blocks of the message; raise AdapterError for other content."""
     content = document.fields.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise document.error("no content; expected a list of blocks")
@@ -78,7 +76,7 @@ def _blocks(document: Document) -> list[Mapping[str, object]]:
         if kind in ("text", "thinking"):
             if not isinstance(block.get(kind), str):
                 raise document.error(f"a block {kind} without its text")
-        elif kind != "tool_use" and kind not in _SILENT:
+        elif kind not in ("tool_use", "redacted_thinking"):
             raise document.error(f"a block {one_line(repr(kind))}; expected text, thinking or tool_use")
     return content
 
@@ -88,7 +86,7 @@ def _joined(blocks: Sequence[Mapping[str, object]], kind: str) -> str:
 
 
 def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
-    """Return a call; the arguments of one that was streamed are the text that the model wrote, valid or not."""
+    """Return a call; a streamed one has the text of its arguments, valid or not."""
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not isinstance(given, dict | str):
         raise document.error("a block tool_use without name or input")
@@ -96,7 +94,7 @@ def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
 
 
 def _prompt_tokens(document: Document) -> int | None:
-    """Return all tokens of the prompt: ``input_tokens`` leaves out those that a cache of the server's took or gave."""
+    """Return all tokens of the prompt: ``input_tokens`` excludes those of the server's cache."""
     own = count(document, "input_tokens")
     return None if own is None else own + sum(count(document, name) or 0 for name in _CACHED)
 

@@ -1,11 +1,11 @@
-"""The events of a stream, put together to the message that the server would have sent in one piece."""
+"""Assemble the events of a stream into an unstreamed message."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# By the kind of a piece, the field that it has, and the field of the block that it is added to.
+# By the kind of a delta, its field and the field of the block that it extends.
 _PIECES = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -14,7 +14,7 @@ _PIECES = {
 
 
 class StreamedMessage:
-    """A message, as far as its events came; one block after the other."""
+    """The blocks of a message that have arrived."""
 
     def __init__(self) -> None:
         self.has_content = False
@@ -25,7 +25,7 @@ class StreamedMessage:
         self._pieces: dict[int, dict[str, list[str]]] = {}
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError where it is no part of a message, or not in its place."""
+        """Add an event; raise ValueError or TypeError if it is no part of a message, or out of order."""
         kind = event.get("type")
         if kind == "message_start":
             self._start(_table(event, "message"))
@@ -38,10 +38,10 @@ class StreamedMessage:
             self._add_usage(event.get("usage"))
         elif kind == "message_stop":
             self.has_ended = True
-        # Others, such as ping, say nothing of the answer: more kinds may come with time.
+        # Ignore other kinds, such as ping: the interface may get more of them.
 
     def document(self) -> dict[str, object]:
-        """Return what came, in the form of a reply in one piece; the input of a call is the text of its pieces."""
+        """Return the events so far as an unstreamed reply; the input of a call is text."""
         blocks = [self._whole(index) for index in self._blocks]
         return {**self._message, "content": blocks, "usage": self._usage}
 
@@ -73,12 +73,12 @@ class StreamedMessage:
         self.has_content = self.has_content or bool(text)
 
     def _add_usage(self, usage: Any) -> None:
-        """Take the numbers of tokens, which are sums so far: a later one goes before an earlier one."""
+        """Take the numbers of tokens; later totals replace earlier ones."""
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def _whole(self, index: int) -> dict[str, object]:
-        # Without a piece, such as of arguments, what the block began with is all.
+        # Without deltas, such as of arguments, the block's start has the content.
         texts = {name: "".join(parts) for name, parts in self._pieces[index].items() if any(parts)}
         return {**self._blocks[index], **texts}
 

@@ -1,7 +1,7 @@
-"""From server-sent events to the document that the server would have sent in one piece.
+"""Turn server-sent events into the document of a reply that was not streamed.
 
-What the events say is put together by an :class:`Assembly` of the interface, and judged where every reply is: an event
-that is no part of an answer, such as an error, replaces the whole reply.
+The interface's :class:`Assembly` joins the events. An event that is no part of an answer, such as an error, replaces
+the whole reply.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _DONE = b"[DONE]"
 
 
 class Assembly(Protocol):
-    """An answer, as far as its events came."""
+    """The part of an answer that has arrived."""
 
     @property
     def has_content(self) -> bool:
-        """Whether any text, thought or call came."""
+        """True once a text, thought or call has arrived."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether an event said that nothing more comes."""
+        """True once an event has ended the answer."""
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError where it is no part of an answer."""
+        """Add an event; raise ValueError or TypeError if it is no part of an answer."""
 
     def document(self) -> dict[str, object]:
-        """Return what came, in the form of a reply in one piece."""
+        """Return the events so far as an unstreamed reply."""
 
 
 class EventStream:
-    """Reads a body as it arrives; ``first`` is when, by ``clock``, the first text, thought or call came."""
+    """Reads a body as it arrives; ``first`` is the time, by ``clock``, of the first text, thought or call."""
 
     def __init__(self, answer: Assembly, clock: Callable[[], float] = time.perf_counter) -> None:
         self.first: float | None = None
@@ -50,7 +50,7 @@ class EventStream:
         self._done = False
 
     def feed(self, chunk: bytes) -> None:
-        """Read on; once an event is a ``fault``, nothing after it counts."""
+        """Read a chunk; ignore everything after an event that is a ``fault``."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._take_line(b"".join([*self._line, end]))
@@ -58,23 +58,23 @@ class EventStream:
         self._line.append(rest)
 
     def end(self) -> bool:
-        """Read what comes last without an empty line; return False where the answer breaks off."""
+        """Read a last event without an empty line; return False if the answer breaks off."""
         if any(self._line):
             self._take_line(b"".join(self._line))
             self._line.clear()
-        # An event that is itself cut off is no fault of its own.
+        # A truncated event is not a fault.
         if _is_whole(b"\n".join(self._data)):
             self._dispatch()
         return self._done or self._answer.has_ended or bool(self.fault) or not self._is_stream
 
     def document(self) -> bytes | None:
-        """Return the reply as JSON, or the fault; None where what came are no events."""
+        """Return the reply as JSON, or the fault; None if the body is no event stream."""
         if not self._is_stream:
             return None
         try:
             return self.fault or json.dumps(self._answer.document()).encode("ascii")
         except RecursionError:
-            return b"events that are nested too deep"
+            return b"events nested too deeply"
 
     def _take_line(self, line: bytes) -> None:
         if not self._is_stream:
@@ -86,7 +86,7 @@ class EventStream:
         name, _, value = line.partition(b":")
         self._is_stream = self._is_stream or name in _FIELDS
         value = value.removeprefix(b" ")
-        if name in (b"data", b"error"):  # some servers name the field itself so
+        if name in (b"data", b"error"):  # some servers use error as the field
             self._data.append(value)
         if name == b"error" or (name, value) == (b"event", b"error"):
             self._is_error = True
@@ -94,7 +94,7 @@ class EventStream:
     def _dispatch(self) -> None:
         data, is_error = b"\n".join(self._data), self._is_error
         self._data, self._is_error = [], False
-        if self.fault or self._done or not data:  # what comes after the end is no part of the answer
+        if self.fault or self._done or not data:
             return
         if data.strip() == _DONE:
             self._done = True

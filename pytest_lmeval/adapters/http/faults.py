@@ -1,4 +1,4 @@
-"""What went wrong between here and the server, and whether asking again may help."""
+"""Errors of requests to a server, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -19,23 +19,32 @@ _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 class AttemptTimeout(TransientError, AdapterTimeout):
-    """An attempt that took too long: asked again, and a timeout of its example if that does not help."""
+    """An attempt that took too long: retried, and the timeout of its example if no retry succeeds."""
 
 
 def worth_retrying(status: int) -> bool:
-    """Tell whether a request that got ``status`` may be sent again."""
+    """Return True if a request that got ``status`` may be retried."""
     return status in _RETRIED or 500 <= status <= 599
 
 
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
-    """Return the error of a reply with a ``status`` other than 2xx; ``wait`` is what it asked for, in seconds."""
-    error = _refused(where, status, body, wait)
-    error.status, error.said = status, said_in(body)
+    """Return the error of a reply with a ``status`` other than 2xx, which asked to ``wait`` so many seconds."""
+    message = f"{where}: {excerpt(body) or 'empty body'}"
+    error: AdapterError
+    if worth_retrying(status):
+        error = TransientError(message, wait)
+    elif _OF_THE_PROMPT.search(body):
+        error = RequestRefused(message)
+    else:
+        error = AdapterError(message)
+        # The bodies may differ, such as in the id of the request.
+        error.cause = where if status in _OF_EVERY_REQUEST else ""
+    error.status, error.said = status, _error_fields(body)
     return error
 
 
-def said_in(body: bytes) -> dict[str, object]:
-    """Return message, type, code and param of the error object in ``body``, as far as they are there."""
+def _error_fields(body: bytes) -> dict[str, object]:
+    """Return the message, type, code and param that the error object in ``body`` has."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
@@ -49,36 +58,21 @@ def said_in(body: bytes) -> dict[str, object]:
     return {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in kept.items()}
 
 
-def _refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
-    message = f"{where}: {excerpt(body) or 'empty body'}"
-    if worth_retrying(status):
-        return TransientError(message, wait)
-    if _OF_THE_PROMPT.search(body):
-        return RequestRefused(message)
-    error = AdapterError(message)
-    # The bodies may differ, such as in the id of the request.
-    error.cause = where if status in _OF_EVERY_REQUEST else ""
-    return error
-
-
 def excerpt(body: bytes) -> str:
-    """Return the beginning of ``body`` as one printable line of at most 300 characters."""
+    """Return the start of ``body`` as one printable line of at most 300 characters."""
     return one_line(body[: 8 * _EXCERPT].decode("utf-8", "replace"))
 
 
 def one_line(text: str) -> str:
     """Return ``text`` as one printable line of at most 300 characters."""
-    line = text[: 8 * _EXCERPT]
-    if not line.isprintable():
-        line = "".join(char if char.isprintable() else " " for char in line)
-    line = " ".join(line.split())
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 8 * _EXCERPT]).split())
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}..."
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds that the server asks to wait, from ``Retry-After`` (seconds or a date) or its ``-ms`` form.
+    """Return the seconds to wait, from ``Retry-After`` (seconds or a date) or its ``-ms`` form.
 
-    None where there is no such header or it means nothing; a date in the past is 0. ``now`` is seconds since 1970.
+    Return None without a valid header, 0 for a date in the past. ``now`` is seconds since 1970.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _SECONDS.fullmatch(milliseconds):

@@ -1,4 +1,4 @@
-"""A request of an application that goes to the adapter's server as it is, and the text that its reply is kept as."""
+"""Requests that an application sends to the adapter's server unchanged, and their replies as text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Forward(Generate):
-    """A request that is forwarded: method, target and body are what it is known by, as a prompt and options are.
+    """A forwarded request, hashed by its method, target and body like a prompt and options.
 
-    ``target`` is path and query below the adapter's base URL; ``content`` is the body as it came, ``headers`` are those
-    that go along.
+    ``target`` is the path and query below the adapter's base URL, ``content`` the unchanged body, ``headers`` the
+    headers to forward.
     """
 
     method: str = field(default="", compare=False)
@@ -37,7 +37,7 @@ class Forward(Generate):
 
 
 class HttpReply(NamedTuple):
-    """What a server sent back."""
+    """The reply of a server; ``kind`` is its content type."""
 
     status: int
     kind: str
@@ -45,26 +45,26 @@ class HttpReply(NamedTuple):
 
 
 def forward(method: str, target: str, content: bytes, headers: Mapping[str, str], **of: Any) -> Forward:
-    """Return the request; ``of`` says of which example and repeat it is."""
+    """Return the request; ``of`` has its task, id and repeat."""
     found = _loaded(content)
     options: dict[str, object] = {"http": f"{method} {target}"}
-    # A request without a temperature, such as one for an embedding, has one right answer: the cache may keep it.
+    # A request without a temperature, such as for an embedding, has one right answer: the cache may keep it.
     options["temperature"] = found.get("temperature", 0) if isinstance(found, dict) else 0
-    prompt = _text_of(content) if found is None else _canonical(found)
+    prompt = next(iter(_decoded(content).values())) if found is None else _canonical(found)
     return Forward(prompt, **of, options=options, method=method, target=target, content=content, headers=headers)
 
 
 def model_in(content: bytes) -> str:
-    """Return the model that a body names, "" where it names none."""
+    """Return the model that a body names, or ""."""
     found = _loaded(content)
     model = found.get("model") if isinstance(found, dict) else None
     return model if isinstance(model, str) else ""
 
 
 def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: ApiKey) -> Completion:
-    """Return a reply as the answer to ``request``; raise AdapterError where it is an error in spite of its status.
+    """Return a reply as the answer to ``request``; raise AdapterError for an error object with a status of success.
 
-    ``options`` have the prices of the model that was asked; a GET asks none, and costs nothing.
+    ``options`` have the prices of the model; a GET costs nothing.
     """
     found = _loaded(reply.body) if _is_json(reply.kind) else None
     usage = found.get("usage") if isinstance(found, dict) else None
@@ -83,22 +83,16 @@ def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: A
 
 
 def kept(reply: HttpReply) -> str:
-    """Return a reply as the text of an answer: JSON, with the body as JSON, as text, or in base64."""
+    """Return a reply as JSON text, with its body as JSON, as text, or in base64."""
     found = _loaded(reply.body) if _is_json(reply.kind) else None
     fields: dict[str, object] = {"status": reply.status, "type": reply.kind}
-    if found is not None:
-        fields["body"] = found
-    else:
-        try:
-            fields["text"] = reply.body.decode("utf-8")
-        except UnicodeDecodeError:
-            fields["base64"] = base64.b64encode(reply.body).decode("ascii")
-    # No tag of thoughts is found in what has no such sign.
+    fields |= _decoded(reply.body) if found is None else {"body": found}
+    # Without "<" no tag of thoughts can be found in it.
     return _encode(fields).replace("<", "\\u003c")
 
 
 def reply_in(text: str) -> HttpReply:
-    """Return the reply that :func:`kept` made a text of; raise ValueError for any other text."""
+    """Return the reply in a text of :func:`kept`; raise ValueError for any other text."""
     try:
         fields = json.loads(text)
         status, kind = int(fields["status"]), str(fields["type"])
@@ -115,22 +109,22 @@ def _is_json(kind: str) -> bool:
 
 
 def _loaded(body: bytes) -> Any:
-    """Return the JSON value of a body; None where it has none."""
+    """Return the JSON value of a body, or None."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _text_of(content: bytes) -> str:
+def _decoded(content: bytes) -> dict[str, str]:
     try:
-        return content.decode("utf-8")
+        return {"text": content.decode("utf-8")}
     except UnicodeDecodeError:
-        return base64.b64encode(content).decode("ascii")
+        return {"base64": base64.b64encode(content).decode("ascii")}
 
 
 def _tokens(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
-    """Return the tokens that went in and came out; some servers say only how many there were in all."""
+    """Return the tokens of the prompt and the answer; some servers report only the total."""
     known = {name: value for name, value in usage.items() if is_count(value)}
     completion = known.get("completion_tokens", known.get("output_tokens"))
     prompt = known.get("prompt_tokens", known.get("input_tokens"))

@@ -1,21 +1,19 @@
-"""The model that a request is for: the adapter's own, or the one that the request names; and what its answers cost.
-
-An adapter without a model of its own (``openai:``) asks for what each request names.
-"""
+"""The model an adapter asks: its own, or the one that each request names; and the prices of its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, ClassVar, Generic
 
-from pytest_lmeval.adapters.http.options import Given, ServerOptions
+from pytest_lmeval.adapters.http.options import Given
+from pytest_lmeval.adapters.http.secret import read_key
 from pytest_lmeval.adapters.options import fault
 from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import RequestRefused, UsageError, nearest
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.project import project_table
-from pytest_lmeval.types import Generate
+from pytest_lmeval.types import Generate, Request
 
 _NEEDED = ("price_input", "price_output")
 _NAMES = (*_NEEDED, "price_cache_write", "price_cache_read")
@@ -24,26 +22,57 @@ Prices = Mapping[str, Mapping[str, float]]
 """Prices per million tokens by the model's name, under the names of the adapter's options."""
 
 
-def check_model(kind: str, model: str, options: ServerOptions) -> None:
-    """Raise UsageError for what is no name of a model, and for prices of an adapter without a model of its own."""
-    if not isinstance(model, str) or (model and not model.strip()) or not model.isprintable():
-        raise UsageError(f"adapter {kind!r} needs the name of a model: {kind}:MODEL")
-    if not model and options.price_input is not None:
-        raise fault(kind, "option price_input has no place without a model; expected [tool.lmeval.prices.MODEL]")
+class ServerModel(Generic[Given]):
+    """The model, options, key and prices of an adapter.
 
+    ``model`` is the name that the server knows; if it is empty, each request names a model. The key is read from the
+    environment when the adapter is made. Raise UsageError for an option that cannot be used or a missing key.
+    """
 
-def asked_model(kind: str, own: str, request: Any) -> str:
-    """Return the model that a request is for; raise RequestRefused if it names none, and the adapter has none."""
-    named = request.options.get("model", own) if isinstance(request, Generate) else own
-    if not isinstance(named, str) or not named:
-        raise RequestRefused(
-            f"adapter {kind}: has no model of its own, and the request names none; --lm-adapter={kind}:MODEL names one"
-        )
-    return named
+    kind: ClassVar[str]
+    """The adapter's name in a spec."""
+
+    def __init__(self, model: str, options: Given) -> None:
+        if not isinstance(model, str) or (model and not model.strip()) or not model.isprintable():
+            raise UsageError(f"adapter {self.kind!r} needs the name of a model: {self.kind}:MODEL")
+        if not model and options.price_input is not None:
+            raise fault(
+                self.kind, "option price_input has no place without a model; expected [tool.lmeval.prices.MODEL]"
+            )
+        self._key = read_key(self.kind, options.api_key_env, options.needs_key)
+        if self._key.stands_in((model, options)):
+            raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")
+        self._options, self._model, self._prices = options, model, read_prices()
+        self.model_by_request = not model
+        self.name = model or self.kind
+        self.base_url = options.base_url
+        self.options = options.public()
+        self.manifest: dict[str, str] = {"id": model} if model else {}
+        self.requests_per_minute = options.requests_per_minute
+        self.tokens_per_minute = options.tokens_per_minute
+
+    def _asked_model(self, request: Request) -> str:
+        """Return the model that a request is for; raise RequestRefused if neither it nor the adapter names one."""
+        named = request.options.get("model", self._model) if isinstance(request, Generate) else self._model
+        if not isinstance(named, str) or not named:
+            raise RequestRefused(
+                f"adapter {self.kind}: has no model of its own, and the request names none; "
+                f"--lm-adapter={self.kind}:MODEL names one"
+            )
+        return named
+
+    def _priced(self, model: str) -> Given:
+        """Return the options with the prices of ``model``; prices given as options are those of the adapter's own."""
+        if model == self._model if self._options.price_input is not None else not self._prices:
+            return self._options
+        known = self._prices.get(model, {})
+        names = [each.name for each in fields(self._options) if each.name in _NAMES]
+        changed: dict[str, Any] = {name: known.get(name) for name in names}
+        return replace(self._options, **changed)
 
 
 def read_prices() -> Prices:
-    """Return ``[tool.lmeval.prices]`` of the project whose adapter is being made; raise UsageError for bad prices."""
+    """Return ``[tool.lmeval.prices]`` of the adapter's project; raise UsageError for bad prices."""
     project = making().project
     table = {} if project is None else project_table(project).get("prices", {})
     where = "pyproject.toml: tool.lmeval.prices"
@@ -55,22 +84,13 @@ def read_prices() -> Prices:
 
 
 def _check_prices(where: str, prices: Any) -> None:
-    # A name with a dot and without quotes is a table within a table.
+    # TOML reads an unquoted name with a dot as a table within a table.
     if not isinstance(prices, dict) or any(isinstance(value, dict) for value in prices.values()):
-        raise UsageError(f'{where}: expected a table of prices; a name with dots is quoted: [tool.lmeval.prices."a.b"]')
+        raise UsageError(f'{where}: expected a table of prices; quote a name with dots: [tool.lmeval.prices."a.b"]')
     for name, value in prices.items():
         if name not in _NAMES:
             raise UsageError(f"{where}: unknown key {name!r}{nearest(name, _NAMES)} (choices: {', '.join(_NAMES)})")
         if not _PRICE.allows(value):
             raise UsageError(f"{where}: {name} is {value!r:.80}; expected {_PRICE}, per million tokens")
     if missing := [name for name in _NEEDED if name not in prices]:
-        raise UsageError(f"{where}: no {' and no '.join(missing)}; expected both (0 for what is free)")
-
-
-def priced(options: Given, own: str, model: str, prices: Prices) -> Given:
-    """Return the options with the prices of ``model``: of the adapter's ``own`` those that were given, if they were."""
-    if model == own if options.price_input is not None else not prices:
-        return options
-    known = prices.get(model, {})
-    changed: dict[str, Any] = {each.name: known.get(each.name) for each in fields(options) if each.name in _NAMES}
-    return replace(options, **changed)
+        raise UsageError(f"{where}: no {' and no '.join(missing)}; expected both (0 if it is free)")

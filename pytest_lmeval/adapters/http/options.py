@@ -1,4 +1,4 @@
-"""The options of adapters that ask a server, checked once, when one is made."""
+"""The options of adapters that ask a server, checked when an adapter is made."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How to ask the server. Times are seconds, prices are per million tokens, limits are per minute.
+    """Options of requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
-    ``temperature`` None leaves it to the server. ``max_tokens`` and ``stop`` are for requests that have no
-    ``max_tokens`` of their own, and besides the stops of their own. ``timeout`` limits one attempt.
+    ``temperature`` None leaves it to the server. ``max_tokens`` applies to requests without their own; ``stop`` adds to
+    the stops of a request. ``timeout`` limits one attempt.
     """
 
     base_url: str
@@ -49,37 +49,35 @@ class ServerOptions:
     @property
     @abstractmethod
     def url(self) -> str:
-        """The address that requests are sent to."""
+        """The address of requests."""
 
     @property
     def root(self) -> str:
-        """The address that the paths of the interface are below."""
+        """The address above the paths of the interface."""
         return self.base_url
 
     @property
     def needs_key(self) -> bool:
-        """False for plain http to this machine, where servers commonly ask for no key."""
+        """False for plain http to this machine, whose servers seldom require a key."""
         return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")
 
     def public(self) -> dict[str, object]:
-        """Return the options that are set, as JSON values; none of them is a secret."""
+        """Return the options that are set as JSON values, without secrets."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def stops(self, request: Generate) -> list[str]:
-        """Return the texts at which the answer ends: those of the request, and those of all."""
+        """Return the texts that end the answer: the request's, then the option's."""
         return list(dict.fromkeys((*request.stop, *self.stop)))
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a body without those that are None; ``extra_body``, then the request's own go before."""
+        """Return the fields of a body that are not None; ``extra_body`` overrides them, and ``own`` overrides both."""
         asked = {name: value for name, value in fields.items() if value is not None}
         return {**asked, **self.extra_body, **own}
 
     def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Return what so many tokens cost; None without prices or where a number is not known."""
-        if self.price_input is None or self.price_output is None:
-            return None
-        if prompt_tokens is None or completion_tokens is None:
+        """Return the price of so many tokens; None if a price or a number is unknown."""
+        if self.price_input is None or self.price_output is None or prompt_tokens is None or completion_tokens is None:
             return None
         return (prompt_tokens * self.price_input + completion_tokens * self.price_output) / 1e6
 
@@ -88,17 +86,17 @@ Given = TypeVar("Given", bound=ServerOptions)
 
 
 def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, object]) -> Given:
-    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     for name in given.keys() - checks.keys():
         _refuse_key(adapter, name, checks)
     options = kind(**checked(adapter, checks, given, show=_shown))
     if (options.price_input is None) != (options.price_output is None):
-        raise fault(adapter, "option price_input and price_output expected both or neither (0 for what is free)")
+        raise fault(adapter, "option price_input and price_output expected both or neither (0 if it is free)")
     return options
 
 
 def temperature(highest: float) -> Check:
-    """Take a number from 0 to ``highest``, or 'default' (None) to send none and leave it to the server."""
+    """Take a number from 0 to ``highest``, or 'default' (None) for the server's own."""
     number = Number(0, highest)
 
     def check(value: Any) -> float | None:
@@ -110,19 +108,19 @@ def temperature(highest: float) -> Check:
 
 
 def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] = ()) -> Check:
-    """Take a table of JSON values for the body, without the names that are ``owned`` or ``forbidden``, or a secret's.
+    """Take a table of JSON values for the body, without secrets.
 
-    The ``owned`` have options of their own, the ``forbidden`` change what a response is.
+    Refuse ``owned`` names, which have options of their own, and ``forbidden`` ones, which change the response.
     """
 
     def check(value: Any) -> dict[str, object]:
         table(example)(value)
         if taken := sorted(value.keys() & {*owned}):
-            raise ValueError(f"no {', '.join(taken)} in it: there are options for these")
+            raise ValueError(f"no {', '.join(taken)} in it: use the options of these names")
         if refused := sorted(value.keys() & {*forbidden}):
-            raise ValueError(f"no {', '.join(refused)} in it: one whole completion is asked for at a time")
+            raise ValueError(f"no {', '.join(refused)} in it: a request is for one whole completion")
         if name := _secret_name(value):
-            raise ValueError(f"no {name} in it: a key is named with api_key_env, never given")
+            raise ValueError(f"no {name} in it: name the variable of the key with api_key_env")
         try:
             fields: dict[str, object] = json.loads(json.dumps(value, allow_nan=False))
         except (TypeError, ValueError, RecursionError):
@@ -133,7 +131,7 @@ def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] 
 
 
 def _base_url(value: Any) -> str:
-    """Take an http or https URL without user, query or fragment, as given but for a trailing slash."""
+    """Take an http or https URL without user, query or fragment; remove a trailing slash."""
     expected = "an http or https URL without user, query or fragment, such as 'http://127.0.0.1:8000/v1'"
     if not isinstance(value, str) or not value.isprintable() or re.search(r"[\s\\]", value):
         raise ValueError(expected)
@@ -191,22 +189,22 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "timeout": Number(above=0).check,
     }
 )
-"""The checks of the options of :class:`ServerOptions` but for two that each server has limits of its own for."""
+"""The checks of :class:`ServerOptions`, without two options whose limits depend on the server."""
 
 
 def _refuse_key(adapter: str, name: str, checks: Mapping[str, Check]) -> None:
-    """Raise UsageError where ``name`` is given for a key, or may be one."""
+    """Raise UsageError if ``name`` is meant as a key, or may be one."""
     choices = f"(choices: {', '.join(sorted(checks))})"
     bare = re.sub(rf"^{adapter}_?|^open_?ai_?", "", name, flags=re.IGNORECASE)
     if re.fullmatch(_KEY_NAMES, bare, re.IGNORECASE):
-        how = "a key is never given as a value: name its environment variable with api_key_env"
+        how = "a key is never an option: name its environment variable with api_key_env"
         raise fault(adapter, f"unknown option {name!r}; {how} {choices}")
     if not re.fullmatch(r"[A-Za-z_]{1,32}", name):
         raise fault(adapter, f"unknown option of {len(name)} characters {choices}")
 
 
 def _shown(value: Any) -> str:
-    """Show a value that cannot be a key; describe any other."""
+    """Return the repr of a value that cannot be a key, the description of any other."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):

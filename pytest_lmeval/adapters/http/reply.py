@@ -1,6 +1,6 @@
-"""A reply as JSON, whatever interface it is of, and what is wrong with one that is no answer.
+"""Parse replies of any interface as JSON, and describe replies that are no answer.
 
-Asking again may help after an error object that does not blame the request, an empty body, and the page of a proxy.
+A retry may help after an error object that does not blame the request, an empty body, and the page of a proxy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FAULTS_OF_THE_REQUEST = (
     *("content_filter", "content_policy", "context_length"),
 )
 
-# The names that decide an answer, wherever they are in a reply.
+# The keys that decide an answer, at any depth of a reply.
 _READ = frozenset(
     {
         *("choices", "message", "delta", "content", "text", "refusal", "finish_reason", "error", "model", "usage"),
@@ -41,7 +41,7 @@ class Document:
     key: ApiKey
 
     def error(self, what: str, *, kind: type[AdapterError] = AdapterError) -> AdapterError:
-        """Return the error that says ``what`` is wrong with this reply."""
+        """Return an error that states ``what`` is wrong with this reply."""
         return kind(f"{self.where}: {self.key.scrub(what)}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
 
 
@@ -49,10 +49,10 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
     """Return the reply as JSON; raise AdapterError unless it is an object without an error."""
     try:
         fields = decode(body.decode("utf-8-sig"))
-    except TwiceSaid as said:
-        raise Document({}, where, body, key).error(str(said)) from None
+    except RepeatedKey as repeated:
+        raise Document({}, where, body, key).error(str(repeated)) from None
     except (ValueError, RecursionError):
-        # Nothing, or the page of a proxy in front of the server.
+        # An empty body, or the page of a proxy in front of the server.
         kind = TransientError if body.strip()[:1] in (b"", b"<") else AdapterError
         raise Document({}, where, body, key).error("invalid JSON", kind=kind) from None
     document = Document(fields if isinstance(fields, dict) else {}, where, body, key)
@@ -63,32 +63,31 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
     return document
 
 
-class TwiceSaid(ValueError):
-    """A reply has a key twice that decides the answer, so that either value could be meant."""
+class RepeatedKey(ValueError):
+    """A key that decides the answer occurs twice, so that either value could be meant."""
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, object]:
-    """Return an object of a reply by its names; raise TwiceSaid where it has a name that is read twice."""
+    """Return an object of a reply; raise RepeatedKey if a key that decides the answer occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next((name for name in names if name in _READ and names.count(name) > 1), None)
-        if twice is not None:
-            raise TwiceSaid(f"the reply says {twice!r} twice")
+        if twice := next((name for name in names if name in _READ and names.count(name) > 1), None):
+            raise RepeatedKey(f"the reply has {twice!r} twice")
     return found
 
 
 decode = json.JSONDecoder(object_pairs_hook=once_each).decode
-"""From JSON to a value; raises as :func:`json.loads` and :func:`once_each` do."""
+"""Parses JSON; raises as :func:`json.loads` and :func:`once_each` do."""
 
 
 def shown_name(model: object, longest: int = 200) -> str:
-    """Return the name of the model that a reply gives, as it is shown; "" for no name."""
+    """Return the model's name in a reply for display, or ""."""
     return one_line(model)[:longest] if isinstance(model, str) and model else ""
 
 
 def may_pass(error: Any) -> bool:
-    """Tell whether an error object in a reply of the class 2xx may be gone the next time."""
+    """Return True if a retry may avoid an error object in a reply with a status of 2xx."""
     if not isinstance(error, dict):
         return True
     codes = [error.get(name) for name in ("code", "status", "status_code")]
@@ -100,7 +99,7 @@ def may_pass(error: Any) -> bool:
 
 
 def count(document: Document, name: str) -> int | None:
-    """Return a number of tokens from the usage; None if it is missing. Raise AdapterError for anything else."""
+    """Return a number of tokens from the usage, None if it is missing; raise AdapterError for another value."""
     usage = document.fields.get("usage") or {}
     if not isinstance(usage, dict):
         raise document.error(f"expected usage to be an object, got {type(usage).__name__}")

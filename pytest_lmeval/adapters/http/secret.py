@@ -10,7 +10,7 @@ from pytest_lmeval.redaction import HIDDEN, Scrubber
 
 
 class ApiKey:
-    """A key, or none; its text leaves through :meth:`header`, and through :meth:`known` to be hidden."""
+    """A key, or none; only :meth:`header` returns its text, and :meth:`known`, to hide it elsewhere."""
 
     __slots__ = ("_scrubber", "_value")
 
@@ -28,31 +28,31 @@ class ApiKey:
         raise TypeError("an API key is not pickled; make the adapter again from its model and options")
 
     def header(self, scheme: str = "") -> str:
-        """Return the value of the header that holds the key, as a text whose repr is masked."""
+        """Return the value of the header with the key, as a text whose repr is masked."""
         return _Masked(f"{scheme}{self._value}")
 
     def known(self) -> tuple[str, ...]:
-        """Return what a run is to hide."""
+        """Return the secrets that a run must hide."""
         return (self._value,) if self._value else ()
 
     def scrub(self, text: str) -> str:
-        """Return ``text``, of a message, with the key masked wherever it occurs."""
+        """Return the ``text`` of a message with the key masked."""
         return self._scrubber.scrub(text)
 
     def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:
-        """Return ``data``, for a message, with the key masked; of what was ``cut_off``, drop where a key may begin."""
-        # Latin-1 keeps every byte, whatever the encoding is.
+        """Return ``data`` for a message with the key masked; drop the end of ``cut_off`` data: it may begin a key."""
+        # Latin-1 keeps every byte of any encoding.
         data = self.scrub(data.decode("latin-1")).encode("latin-1")
         return data[: max(0, len(data) - 2 * len(self._value))] if cut_off else data
 
     def stands_in(self, value: Any) -> bool:
-        """Tell whether the key occurs in the repr of ``value``."""
+        """Return True if the key occurs in the repr of ``value``."""
         text = repr(value)
         return self._scrubber.scrub_answer(text) != text
 
 
 class _Masked(str):
-    """Text for the wire. Tracebacks that show local variables show their repr."""
+    """Text to send; tracebacks that show local variables show their repr."""
 
     __slots__ = ()
 
@@ -61,9 +61,9 @@ class _Masked(str):
 
 
 def read_key(adapter: str, variable: str, needed: bool) -> ApiKey:
-    """Return the key in the environment variable ``variable``; '' names none.
+    """Return the key in the environment variable ``variable``, none for ''.
 
-    Raise UsageError where it is ``needed`` and missing, or cannot be sent in a header.
+    Raise UsageError if it is ``needed`` and missing, or cannot be sent in a header.
     """
     value = (making().read(variable) or "").strip() if variable else ""
     if needed and variable and not value and not making().offline:

@@ -1,4 +1,4 @@
-"""One request over HTTP. Imports aiohttp, so it is imported only where requests are sent.
+"""One request over HTTP. Import this module only to send requests: it imports aiohttp.
 
 Faults are returned, not raised, up to the adapter: the frames of aiohttp hold headers, and a traceback that shows
 local variables would show them.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+import zlib
 from collections.abc import Callable, Mapping
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from pytest_lmeval.adapters.http import redirects
-from pytest_lmeval.adapters.http.body import CappedBody
 from pytest_lmeval.adapters.http.events import Assembly, EventStream
 from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
 from pytest_lmeval.adapters.http.options import ServerOptions
@@ -29,14 +28,18 @@ _CONNECT_SECONDS = 10.0
 _VERSION = re.compile(r"/v\d")
 _PERMANENT = (aiohttp.ClientSSLError, aiohttp.ClientResponseError, HttpProcessingError, ValueError)
 _TRANSIENT = (aiohttp.ClientError, OSError)
+_MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
+_ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply of the class 2xx; ``where`` says for messages which and from what path.
+    """A reply with a status of 2xx; ``where`` has its status and path for messages.
 
-    Of one that was streamed, ``body`` is the document in one piece and ``ttft_ms`` the time until its first content.
-    ``kind`` is the type of the content of one that was wanted as it comes, without parameters.
+    ``body`` of a streamed reply is the assembled document, ``ttft_ms`` the time until its first content. ``kind`` is
+    the content type, without parameters, of a forwarded reply.
     """
 
     body: bytes
@@ -49,7 +52,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What is sent: ``is_raw`` says that its reply is wanted as it comes, events included."""
+    """A request; ``is_raw`` keeps its reply unchanged, events included."""
 
     method: str
     url: URL
@@ -59,36 +62,33 @@ class Outgoing:
 
 
 class HttpTransport:
-    """Sends bodies to one address, over connections that are kept open between requests of one event loop.
+    """Sends bodies to one address, over connections kept open between the requests of one event loop.
 
-    ``headers`` are those of the interface, the key's among them; ``assembly`` makes what puts events together.
+    ``headers`` are those of the interface, with the key; ``assembly`` assembles events.
     """
 
     def __init__(
         self, options: ServerOptions, key: ApiKey, headers: Mapping[str, str], assembly: Callable[[], Assembly]
     ) -> None:
         self._url = URL(options.url)
-        self._base_url = options.base_url
+        self._options = options
         self._key = key
         self._headers = headers
         self._assembly = assembly
-        self._limit = options.max_response_bytes
-        self._stream = options.stream
-        self._timeout = options.timeout
         self._cancelled_after_s = 0.0
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def expect_cancellation(self, seconds: float) -> None:
-        """Know that whoever asks cancels a request after ``seconds``: no time limit that is longer is watched over."""
+        """Drop a longer time limit of its own: the caller cancels requests after ``seconds``."""
         self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
-        """Send ``payload`` once and return the reply, or why it is missing."""
+        """Send ``payload`` once and return the reply, or the error."""
         return await self._send(Outgoing("POST", self._url, payload))
 
     async def forward(self, method: str, url: str, payload: bytes, headers: Mapping[str, str]) -> Reply | AdapterError:
-        """Send a request to another address of the server, and return its reply as it comes, or why it is missing."""
+        """Send a request to another address of the server; return its unchanged reply, or the error."""
         own = {name.lower() for name in self._headers}
         also = {name: value for name, value in headers.items() if name.lower() not in own}
         return await self._send(Outgoing(method, URL(url, encoded=True), payload, also, is_raw=True))
@@ -109,43 +109,44 @@ class HttpTransport:
             raise error.with_traceback(None) from None
 
     async def aclose(self) -> None:
-        """Close the connections; to be awaited in the event loop that used them."""
+        """Close the connections; call this in the event loop that used them."""
         session, self._session = self._session, None
         if session is not None and self._loop is asyncio.get_running_loop():
             await session.close()
 
     async def _follow(self, sent: Outgoing, started: float) -> Reply | AdapterError:
         url, data, headers = sent.url, sent.payload or None, sent.headers
-        for _ in range(redirects.MAX_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             session = self._open()
             async with session.request(sent.method, url, data=data, headers=headers, allow_redirects=False) as response:
                 where = self._key.scrub(f"HTTP {response.status} from {url.raw_path}")[:250]
-                if response.status not in redirects.REDIRECTS:
+                if response.status not in _REDIRECTS:
                     return await self._read(response, where, started, sent.is_raw)
                 try:
-                    url = redirects.follow(url, response.status, response.headers.get("Location"))
+                    url = redirected(url, response.status, response.headers.get("Location"))
                 except ValueError as error:
                     return AdapterError(self._key.scrub(f"{where}: {one_line(str(error))}"))
-        return AdapterError(f"{where}: more than {redirects.MAX_REDIRECTS} redirects")
+        return AdapterError(f"{where}: more than {_MAX_REDIRECTS} redirects")
 
     async def _read(
         self, response: aiohttp.ClientResponse, where: str, started: float, is_raw: bool
     ) -> Reply | AdapterError:
-        encoding = response.headers.get("Content-Encoding", "")
+        encoding, limit = response.headers.get("Content-Encoding", ""), self._options.max_response_bytes
         if response.status // 100 != 2:
-            excuse = await self._read_error(response, encoding)
-            error = refused(where, response.status, excuse, retry_after(response.headers))
+            error = refused(
+                where, response.status, await self._read_error(response, encoding), retry_after(response.headers)
+            )
             if response.status == 404 and not _VERSION.search(self._url.path):
-                error.args = (f"{error}; base_url has no /v1: is the server's {self._base_url}/v1?",)
+                error.args = (f"{error}; base_url has no /v1: is the server's {self._options.base_url}/v1?",)
             return error
         content = response.content
-        events = EventStream(self._assembly()) if self._stream and not is_raw else None
+        events = EventStream(self._assembly()) if self._options.stream and not is_raw else None
         try:
-            body = CappedBody(encoding, self._limit, None if events is None else events.feed)
-            # A server may hang up on what it called an error, and the error says more.
+            body = CappedBody(encoding, limit, None if events is None else events.feed)
+            # A server may hang up after an error, which says more than the broken connection.
             while not (events and events.fault) and not content.at_eof() and (chunk := await content.readany()):
                 if not body.feed(chunk):
-                    return AdapterError(f"{where}: more than {self._limit} bytes; not read to the end")
+                    return AdapterError(f"{where}: more than {limit} bytes; not read to the end")
         except ValueError as error:
             return AdapterError(self._key.scrub(f"{where}: {error}"))
         if not (events and events.fault) and not (body.whole and (events is None or events.end())):
@@ -157,10 +158,10 @@ class HttpTransport:
         return Reply(whole, where, latency_ms, ttft_ms, response.status, response.content_type if is_raw else "")
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
-        """Return what can be read of an error's body: the status counts, whatever becomes of the rest."""
+        """Return the readable part of an error's body: the status alone decides."""
         content, cut_off = b"", False
         try:
-            body = CappedBody(encoding, min(self._limit, _ERROR_BODY))
+            body = CappedBody(encoding, min(self._options.max_response_bytes, _ERROR_BODY))
             try:
                 while chunk := await response.content.readany():
                     if cut_off := not body.feed(chunk):
@@ -180,11 +181,13 @@ class HttpTransport:
 
     def _make_session(self) -> aiohttp.ClientSession:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "pytest-lmeval"}
-        connect = min(self._timeout, _CONNECT_SECONDS)
-        is_limited = 0 < self._cancelled_after_s <= self._timeout
+        timeout = self._options.timeout
+        is_limited = 0 < self._cancelled_after_s <= timeout
         return aiohttp.ClientSession(
             headers={**headers, **self._headers},
-            timeout=aiohttp.ClientTimeout(total=None if is_limited else self._timeout, sock_connect=connect),
+            timeout=aiohttp.ClientTimeout(
+                total=None if is_limited else timeout, sock_connect=min(timeout, _CONNECT_SECONDS)
+            ),
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -192,7 +195,7 @@ class HttpTransport:
         )
 
     def _describe(self, error: BaseException, url: URL) -> str:
-        """Say what happened; of the client's own words only those that cannot quote what the server sent."""
+        """Describe an error of the client, without words of its own that may quote the server."""
         if isinstance(error, aiohttp.ClientPayloadError):
             what = "the body was cut off or is malformed"
         elif isinstance(error, aiohttp.ServerDisconnectedError):
@@ -200,5 +203,77 @@ class HttpTransport:
         elif isinstance(error, OSError | UnicodeError):
             what = f"{type(error).__name__}: {error}"
         else:
-            what = f"what came is not HTTP ({type(error).__name__})"
+            what = f"the reply is not HTTP ({type(error).__name__})"
         return f"no usable reply from {url.raw_path}: {one_line(self._key.scrub(what))}"
+
+
+class CappedBody:
+    """Collects chunks up to ``limit`` bytes, counted before and after inflation: a zip bomb stops at the limit.
+
+    ``watch`` gets each inflated chunk. Raise ValueError for a content encoding that was not requested.
+    """
+
+    def __init__(self, encoding: str, limit: int, watch: Callable[[bytes], None] | None = None) -> None:
+        encoding = encoding.strip().lower()
+        if encoding not in ("", "identity") and encoding not in _ENCODINGS:
+            raise ValueError(f"content encoding {encoding[:40]!r}; expected gzip or none")
+        self._inflate = zlib.decompressobj(_EITHER_HEADER) if encoding in _ENCODINGS else None
+        self._limit = limit
+        self._watch = watch
+        self._arrived = 0
+        self._size = 0
+        self._chunks: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> bool:
+        """Add a chunk; return False once the limit is passed. Raise ValueError if it cannot be inflated."""
+        self._arrived += len(chunk)
+        if self._inflate is not None:
+            try:
+                chunk = self._inflate.decompress(chunk, self._limit - self._size + 1)
+            except zlib.error as error:
+                raise ValueError(f"a body that cannot be inflated ({error})") from None
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        if self._watch is not None:
+            self._watch(chunk)
+        return self._size <= self._limit and self._arrived <= self._limit
+
+    @property
+    def whole(self) -> bool:
+        """False if compressed data ended too early."""
+        return self._inflate is None or self._inflate.eof or not self._arrived
+
+    def content(self) -> bytes:
+        """Return the collected bytes, at most ``limit``."""
+        return b"".join(self._chunks)[: self._limit]
+
+
+def redirected(url: URL, status: int, location: str | None) -> URL:
+    """Return the target of a redirect; raise ValueError, without path or query, for a target that may not get the key.
+
+    Allowed are the same scheme, host and port, or plain http to https on one host. Method and body are kept, so 303 is
+    refused.
+    """
+    if location is None:
+        raise ValueError("redirect without a Location")
+    if status == 303:
+        raise ValueError("redirect that drops the request; expected one that keeps it")
+    try:
+        target = url.join(URL(location))
+        fine = target.user is None and target.password is None and (_is_same(url, target) or _is_upgrade(url, target))
+        # Not target.origin(): it raises for a URL without a host.
+        shown = f"{target.scheme}://{target.host or ''}:{target.port or ''}"
+    except (ValueError, TypeError):
+        raise ValueError("redirect to an invalid URL") from None
+    if not fine:
+        raise ValueError(f"redirect to another host, {shown}; not followed")
+    return target
+
+
+def _is_same(url: URL, target: URL) -> bool:
+    return (url.scheme, url.host, url.port) == (target.scheme, target.host, target.port)
+
+
+def _is_upgrade(url: URL, target: URL) -> bool:
+    default_ports = url.is_default_port() and target.is_default_port()
+    return url.host == target.host and (url.scheme, target.scheme) == ("http", "https") and default_ports

@@ -1,64 +1,89 @@
-"""The adapter itself: one attempt per call; limits, retries and concurrency are the engine's."""
+"""The adapter ``litellm`` and its options: one attempt per call; the engine limits, retries and runs calls at once."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
 from pytest_lmeval.adapters.http.adapter import raised
 from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
-from pytest_lmeval.adapters.http.models import Prices, asked_model, check_model, priced, read_prices
+from pytest_lmeval.adapters.http.models import ServerModel
+from pytest_lmeval.adapters.http.options import CHECKS, extra_body, read, temperature
 from pytest_lmeval.adapters.http.reply import Document
-from pytest_lmeval.adapters.http.secret import read_key
-from pytest_lmeval.adapters.litellm.options import read_options
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.adapters.openai.request import request_fields
 from pytest_lmeval.adapters.openai.response import completion
+from pytest_lmeval.adapters.options import Check
 from pytest_lmeval.adapters.protocol import ANY_OPTION, without_best_effort
 from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import AdapterError, TransientError, UsageError
-from pytest_lmeval.numbers import is_number
+from pytest_lmeval.numbers import Number, is_number
 from pytest_lmeval.redaction import Scrubber, is_secret_name
 from pytest_lmeval.types import Completion, Generate
 
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _SHORTEST_SECRET = 8
 _LOGGING_S = 2.0
+# Arguments of litellm that have options of their own, and arguments that would change the response.
+_OWNED = frozenset(
+    {"model", "messages", "temperature", "top_p", "stop", "seed", "max_tokens", "timeout", "api_base", "base_url"}
+)
+_FORBIDDEN = frozenset({"n", "stream", "num_retries", "max_retries", "fallbacks", "mock_response", "acompletion"})
 
 
-class LiteLLMAdapter:
-    """A model that the package litellm reaches.
+@dataclass(frozen=True, slots=True)
+class LiteLLMOptions(OpenAIOptions):
+    """The options of the adapter ``openai``; ``extra_body`` has further arguments of litellm.
 
-    The options are those of :class:`~pytest_lmeval.adapters.litellm.options.LiteLLMOptions`. Raise UsageError for one
-    that cannot be used, a key that is missing, or without litellm.
+    ``base_url`` and ``api_key_env`` default to litellm's own for the provider.
     """
 
+    base_url: str = ""
+    api_key_env: str = ""
+
+    @property
+    def needs_key(self) -> bool:
+        """True if a variable is named: litellm finds other keys itself."""
+        return bool(self.api_key_env)
+
+    def public(self) -> dict[str, object]:
+        """Return the options that are set as JSON values, without secrets."""
+        # `super()` without arguments fails in a dataclass with slots.
+        values = OpenAIOptions.public(self)
+        return {name: value for name, value in values.items() if name in _CHECKS and value != ""}
+
+
+_CHECKS: Mapping[str, Check] = {
+    **{name: check for name, check in CHECKS.items() if name not in ("stream", "max_response_bytes")},
+    "temperature": temperature(math.inf),
+    "extra_body": extra_body('{api_version = "2024-10-21"}', _OWNED, _FORBIDDEN),
+    "seed": Number(0, whole=True).check,
+}
+
+
+class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
+    """A model that the package litellm reaches, with the options of :class:`LiteLLMOptions`.
+
+    Raise UsageError for an option that cannot be used, a missing key, or without litellm.
+    """
+
+    kind = "litellm"
     request_options = frozenset({ANY_OPTION})
 
     def __init__(self, model: str, /, **options: Any) -> None:
-        self._options = read_options(options)
-        check_model("litellm", model, self._options)
-        self._key = read_key("litellm", self._options.api_key_env, bool(self._options.api_key_env))
-        if self._key.stands_in((model, self._options)):
-            raise UsageError("adapter 'litellm': the API key itself is in the model's name or in an option")
-        # litellm finds keys by itself, each provider's in variables of its own.
+        super().__init__(model, read("litellm", LiteLLMOptions, _CHECKS, options))
+        # litellm finds keys by itself, in variables of each provider.
         found = [value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET]
         self.known_secrets = tuple({*self._key.known(), *found})
         self._scrubber = Scrubber([*self.known_secrets])
         self._litellm = None if making().offline else _imported()
-        self._model = model
-        self._prices: Prices = read_prices()
-        self.model_by_request = not model
-        self.name = model or "litellm"
-        self.base_url = self._options.base_url
-        self.options = self._options.public()
-        self.manifest: dict[str, str] = {"id": model} if model else {}
-        self.requests_per_minute = self._options.requests_per_minute
-        self.tokens_per_minute = self._options.tokens_per_minute
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -66,19 +91,18 @@ class LiteLLMAdapter:
     async def complete(self, request: Generate) -> Completion:
         """Ask once and return the completion.
 
-        Raise TransientError where asking again may help (408, 409, 429, 5xx, no connection, timeouts), AdapterError
-        where it would not.
+        Raise TransientError if a retry may help (408, 409, 429, 5xx, no connection, timeouts), otherwise AdapterError.
         """
         return raised(await self._completion(without_best_effort(request)))
 
     async def aclose(self) -> None:
-        """Close the connections that litellm keeps, and let it end what it logs beside the answers."""
+        """Close litellm's connections and wait for its logging."""
         if self._litellm is None:
             return
-        with suppress(Exception):  # other versions of litellm log in other ways, and nothing here depends on it
+        with suppress(Exception):  # other versions of litellm log differently, and nothing depends on it
             worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
-            # Without it Python warns of coroutines that nobody awaited, in whichever test comes next. A task of litellm
-            # puts the last of them into the queue at its next turn; `flush` does not wait for what was taken out of it.
+            # Otherwise a later test gets Python's warning of a coroutine that was never awaited. A task of litellm adds
+            # the last one to the queue at its next turn; `flush` does not wait for those taken out of it.
             await asyncio.sleep(0)
             async with asyncio.timeout(_LOGGING_S):
                 await worker._queue.join()
@@ -86,10 +110,10 @@ class LiteLLMAdapter:
             await close()
 
     async def _completion(self, request: Generate) -> Completion | AdapterError:
-        # Errors leave as values: a traceback through here would show what litellm was given, the key with it.
+        # Return errors as values: a traceback through this frame would show litellm's arguments, with the key.
         begun, model = time.perf_counter(), self.name
         try:
-            model = asked_model("litellm", self._model, request)
+            model = self._asked_model(request)
             fields = request_fields(model, self._options, request)
             async with asyncio.timeout(self._options.timeout):
                 reply = await self._ask(fields)
@@ -104,7 +128,7 @@ class LiteLLMAdapter:
     async def _ask(self, fields: dict[str, object]) -> Any:
         self._litellm = litellm = self._litellm or _imported()
         given = {"api_base": self._options.base_url, "api_key": self._key.header() if self._key else ""}
-        # Retries are counted and waited for by the engine alone.
+        # The engine alone counts retries and waits for them.
         return await litellm.acompletion(
             **fields,
             **{name: value for name, value in given.items() if value},
@@ -115,10 +139,9 @@ class LiteLLMAdapter:
 
     def _answer(self, model: str, reply: Any, latency_ms: float) -> Completion:
         fields = reply.model_dump()
-        where = f"litellm:{model}"
-        options = priced(self._options, self._model, model, self._prices)
+        options = self._priced(model)
         text = self._scrubber.scrub(reply.model_dump_json())
-        found = completion(Document(fields, where, text.encode(), self._key), options, latency_ms)
+        found = completion(Document(fields, f"litellm:{model}", text.encode(), self._key), options, latency_ms)
         if found.cost is None and options.price_input is None:
             found = replace(found, cost=self._cost(model, reply))
         if isinstance(fields.get("model"), str):
@@ -126,7 +149,7 @@ class LiteLLMAdapter:
         return found
 
     def _cost(self, model: str, reply: Any) -> float | None:
-        """Return the dollars by litellm's list of prices; None for a model that is not in it."""
+        """Return the dollars by litellm's price list; None for a model that it lacks."""
         try:
             library: Any = self._litellm
             cost = library.completion_cost(completion_response=reply, model=model)
@@ -135,23 +158,20 @@ class LiteLLMAdapter:
         return float(cost) if is_number(cost) and cost > 0 else None
 
     def _error(self, model: str, error: Exception) -> AdapterError:
-        """Return an exception of litellm as one of ours, by its status; the text has no secret."""
+        """Return the AdapterError for an exception of litellm, by its status and without secrets."""
         kind = type(error).__name__
         status = getattr(error, "status_code", None)
         text = one_line(self._scrubber.scrub(str(error)))
         where = f"litellm:{model}: {kind}"
-        if kind == "Timeout":
-            return AttemptTimeout(f"{where}: {text}")
-        if kind == "APIConnectionError":
-            return TransientError(f"{where}: {text}")
-        if not isinstance(status, int):
-            return AdapterError(f"{where}: {text}")
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
-        return refused(f"{where} (status {status})", status, text.encode(), retry_after(headers))
+        if isinstance(status, int) and kind not in ("Timeout", "APIConnectionError"):
+            headers = getattr(getattr(error, "response", None), "headers", None) or {}
+            return refused(f"{where} (status {status})", status, text.encode(), retry_after(headers))
+        classes = {"Timeout": AttemptTimeout, "APIConnectionError": TransientError}
+        return classes.get(kind, AdapterError)(f"{where}: {text}")
 
 
 def _imported() -> Any:
-    """Return litellm, which otherwise fetches a list of prices while it is imported."""
+    """Import litellm without the download of a price list."""
     mine = _LOCAL_PRICES not in os.environ
     if mine:
         os.environ[_LOCAL_PRICES] = "True"

@@ -1,7 +1,7 @@
-"""The adapter ``openai:MODEL``: any server that speaks the chat or completions interface of OpenAI over HTTP.
+"""The adapter ``openai:MODEL``: any server with the chat or completions interface of OpenAI.
 
-A request goes through the modules in this order: :mod:`.options` once, then :mod:`.request`,
-:mod:`~pytest_lmeval.adapters.http.transport` (with what is beside it, and :mod:`.stream`) and :mod:`.response`.
+:mod:`.options` are read once. :mod:`.request` makes a body, :mod:`~pytest_lmeval.adapters.http.transport` sends it,
+:mod:`.stream` assembles events, and :mod:`.response` reads the reply.
 """
 
 from __future__ import annotations
@@ -11,4 +11,4 @@ from pytest_lmeval.adapters.openai.adapter import OpenAIAdapter
 __all__ = ["OpenAIAdapter", "make"]
 
 make = OpenAIAdapter
-"""Returns the adapter ``openai:MODEL``, or ``openai:``, which asks for the model that each request names."""
+"""Returns the adapter ``openai:MODEL``, or ``openai:``, which asks the model that each request names."""

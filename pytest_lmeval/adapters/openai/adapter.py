@@ -1,4 +1,4 @@
-"""The adapter itself: what OpenAI's interface asks and answers, and log-likelihoods by echo."""
+"""The adapter ``openai``: completions by OpenAI's interface, and log-likelihoods by echo."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.http.adapter import HttpAdapter, raised
-from pytest_lmeval.adapters.http.models import asked_model
 from pytest_lmeval.adapters.http.reply import Document
 from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai.echo import echo_fields, echoed
@@ -24,11 +23,9 @@ if TYPE_CHECKING:
 
 
 class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
-    """A model behind a server that speaks the chat or completions interface of OpenAI.
+    """A model behind a server with OpenAI's chat or completions interface, with the options of :class:`OpenAIOptions`.
 
-    The options are those of :class:`~pytest_lmeval.adapters.openai.options.OpenAIOptions`; see :class:`HttpAdapter`.
-
-    With the endpoint ``completions`` it has ``loglikelihood``, too, for servers that repeat the prompt with
+    With the endpoint ``completions`` it also has ``loglikelihood``, for servers that repeat the prompt with
     log-probabilities (``echo``).
     """
 
@@ -39,7 +36,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     def __init__(self, model: str, /, **options: object) -> None:
         super().__init__(model, read_options(options))
         if self._options.endpoint == "completions":
-            # A chat does not echo its prompt: there the adapter has no such method, and is not asked.
+            # The chat endpoint cannot echo a prompt: without the method, no run asks for it.
             self.loglikelihood = self._loglikelihood
 
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
@@ -52,15 +49,14 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
         return completion(document, options, reply.latency_ms, reply.ttft_ms)
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
-        """Ask for one after the other, once, and return their log-probabilities; raise as :meth:`complete` does."""
+        """Send the requests one after the other and return their log-probabilities; raise as :meth:`complete` does."""
         return [raised(await self._log_prob(request)) for request in requests]
 
     async def _log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
         if not request.context:
             request = replace(request, context=self._options.begin or "")
         try:
-            model = asked_model(self.kind, self._model, request)
-            document, reply = await self._ask(echo_fields(model, self._options, request))
+            document, reply = await self._ask(echo_fields(self._asked_model(request), self._options, request))
             return echoed(document, request, reply.latency_ms)
         except AdapterError as error:
             return error

@@ -1,6 +1,6 @@
-"""How probable a given text is, from a server that repeats the prompt with the log-probability of every token.
+"""Log-likelihoods from a server that repeats the prompt with the log-probability of every token.
 
-One token is asked for besides, since not every server answers with none, and dropped.
+The request asks for one more token, which is dropped: not every server can answer with none.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pytest_lmeval.adapters.openai.response import first_choice
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-# Some servers write tokens as their tokenizer does.
+# Some servers write tokens like their tokenizer.
 _BLANKS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 
 
 def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> dict[str, object]:
-    """Return the fields of the body that asks for the prompt again, with log-probabilities."""
+    """Return the fields of a body that asks for the prompt with log-probabilities."""
     fields = {
         "model": model,
         "prompt": request.context + request.continuation,
@@ -34,10 +34,9 @@ def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> d
 
 
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:
-    """Return the continuation's part of the echo; raise AdapterError where that is unknown.
+    """Return the continuation's part of the echo; raise AdapterError if it cannot be told apart.
 
-    A token that begins in the context and ends in the continuation counts as the continuation's. ``ids`` are the
-    texts of the tokens.
+    A token across the border counts as the continuation's. ``ids`` are the texts of the tokens.
     """
     tokens, end = _prompt_tokens(document, request)
     own = tokens[_border(document, tokens, end, request) :]
@@ -45,7 +44,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
         raise document.error("the continuation has no tokens")
     each = [token.logprob for token in own]
     if None in each:
-        how = "" if request.context else "; give what the model begins with: --lm-adapter-arg=begin='<|endoftext|>'"
+        how = "" if request.context else "; name the model's first token: --lm-adapter-arg=begin='<|endoftext|>'"
         raise document.error(f"no log-probability of the continuation's first token{how}")
     known = tuple(value for value in each if value is not None)
     greedy = all(token.is_likeliest for token in own)
@@ -54,7 +53,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One token of the echo; ``offset`` is where it begins in the text, if known."""
+    """One token of the echo; ``offset`` is its start in the text, if known."""
 
     text: str
     logprob: float | None
@@ -67,17 +66,17 @@ class _Token:
 
 
 def _prompt_tokens(document: Document, request: LogLikelihood) -> tuple[list[_Token], int | None]:
-    """Return the tokens of the prompt, without the one that was asked for besides, and where the last of them ends."""
+    """Return the tokens of the prompt and the end of the last one in the text, if known; drop the additional token."""
     choice = first_choice(document)
     text = choice.get("text")
     if not isinstance(text, str) or not text.startswith(request.context + request.continuation):
-        raise document.error("the prompt was not repeated; the server has to support echo with logprobs")
+        raise document.error("the prompt was not repeated; the server must support echo with logprobs")
     tokens = _tokens(document, choice.get("logprobs"))
     written = count(document, "completion_tokens")
     if written is None:
         written = int(len(text) > len(request.context + request.continuation))
     if not written and tokens and not tokens[-1].text:
-        written = 1  # an end of the text, which has no text itself
+        written = 1  # an end of text has no text
     tokens, more = tokens[: len(tokens) - written], tokens[len(tokens) - written :]
     last = more[0] if more else tokens[-1] if tokens else None
     if last is None or last.offset is None:
@@ -106,7 +105,7 @@ def _token(text: Any, logprob: Any, best: Any, offset: Any) -> _Token:
     if not isinstance(text, str):
         raise TypeError
     offset = offset if isinstance(offset, int) else None
-    if logprob is None:  # nothing comes before the very first token
+    if logprob is None:  # the first token has no context
         return _Token(text, None, math.inf, offset)
     likeliest = max(_finite(value) for value in best.values()) if isinstance(best, Mapping) else _finite(None)
     return _Token(text, _finite(logprob), likeliest, offset)
@@ -119,14 +118,14 @@ def _finite(value: Any) -> float:
 
 
 def _border(document: Document, tokens: Sequence[_Token], end: int | None, request: LogLikelihood) -> int:
-    """Return the number of the continuation's first token; raise AdapterError where that is not sure.
+    """Return the number of the continuation's first token; raise AdapterError if it is uncertain.
 
-    Counted back or forth over the texts of the tokens, neither of which a letter of many tokens on the other side of
-    the border can upset; else by the offsets, if the last of them, ``end``, is the length of the text.
+    Count backward or forward over the texts of the tokens, so that a letter of many tokens on one side of the border
+    does no harm; else use the offsets, if the last of them, ``end``, is the length of the text.
     """
     own = request.continuation
-    tokens = [replace(token, text=_plain(token.text)) for token in tokens]
-    whole, context = _plain(request.context + own), _plain(request.context)
+    tokens = [replace(token, text=token.text.translate(_BLANKS)) for token in tokens]
+    whole, context = (request.context + own).translate(_BLANKS), request.context.translate(_BLANKS)
     is_begun = bool(tokens) and tokens[0].logprob is None and not (tokens[0].text and whole.startswith(tokens[0].text))
     start = _counted_back(tokens, whole, len(own))
     if start is None:
@@ -135,14 +134,10 @@ def _border(document: Document, tokens: Sequence[_Token], end: int | None, reque
         start = _by_offset(tokens, end, len(whole), len(context), is_begun)
     if start is None:
         raise document.error(
-            "neither the texts of the tokens nor text_offset say for sure which tokens are the continuation's; "
-            "ask another server, or hf:MODEL"
+            "neither the texts of the tokens nor text_offset show which tokens are the continuation's; use another "
+            "server, or hf:MODEL"
         )
     return start
-
-
-def _plain(text: str) -> str:
-    return text.translate(_BLANKS)
 
 
 def _counted_back(tokens: Sequence[_Token], whole: str, missing: int) -> int | None:
@@ -152,7 +147,7 @@ def _counted_back(tokens: Sequence[_Token], whole: str, missing: int) -> int | N
         missing -= len(tokens[start].text)
     if missing > 0 or not whole.endswith("".join(token.text for token in tokens[start:])):
         return None
-    # Some servers give the text of a letter of many tokens to the last of them.
+    # Some servers give a letter of many tokens to the last of them.
     while missing == 0 and start and tokens[start - 1].text == "" and tokens[start - 1].logprob is not None:
         start -= 1
     return start
@@ -173,7 +168,7 @@ def _counted_forth(tokens: Sequence[_Token], whole: str, context: str, start: in
 
 def _by_offset(tokens: Sequence[_Token], end: int | None, whole: int, context: int, is_begun: bool) -> int | None:
     offsets = [token.offset for token in tokens[1:]] + [end]
-    # Some servers count what they put before the text.
+    # Some servers count tokens that they add before the text.
     before = offsets[0] if is_begun else 0
     for number, offset in enumerate(offsets):
         if offset is None or before is None or end is None or end - before != whole:

@@ -1,4 +1,4 @@
-"""The options of the adapter, checked once, when it is made."""
+"""The options of the adapter ``openai``, checked when it is made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_lmeval.adapters.http.options import CHECKS, ServerOptions, extra_bod
 from pytest_lmeval.adapters.options import Check, choice, fault, flag, text
 from pytest_lmeval.numbers import Number
 
-# Body fields with options of their own, and those that would change what a response is.
+# Body fields that have options of their own, and fields that would change the response.
 _OWNED = frozenset(
     {"model", "messages", "prompt", "temperature", "top_p", "stop", "seed", "logprobs"}
     | {"max_tokens", "max_completion_tokens", "stream", "stream_options"}
@@ -20,9 +20,9 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions(ServerOptions):
-    """How to ask the server, by :class:`ServerOptions`, and what OpenAI's interface has besides.
+    """:class:`ServerOptions` and the further options of OpenAI's interface.
 
-    ``begin`` is the text ahead of one whose log-probability is asked for without a context: the model's first token.
+    ``begin`` is the context of log-likelihood requests without one: the model's first token.
     """
 
     base_url: str = "https://api.openai.com/v1"
@@ -35,7 +35,7 @@ class OpenAIOptions(ServerOptions):
 
     @property
     def url(self) -> str:
-        """The address that requests are sent to."""
+        """The address of requests."""
         return self.base_url + ("/chat/completions" if self.endpoint == "chat" else "/completions")
 
 
@@ -52,7 +52,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> OpenAIOptions:
-    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system has no place with endpoint 'completions'; expected endpoint 'chat'")

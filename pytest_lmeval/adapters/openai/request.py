@@ -1,4 +1,4 @@
-"""From a request to the body that is sent."""
+"""Turn a request into the body of a chat or completions request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pytest_lmeval.types import Generate
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; those that were not asked for are left to the server.
+    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the adapter's.
 
-    The request's own ``max_tokens`` and ``options`` go before the adapter's. Each repeat gets a seed of its own.
+    Options that are not set are left to the server. Each repeat gets its own seed.
     """
     is_text = options.endpoint == "completions"
     fields = {
@@ -33,7 +33,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
 
 
 def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
-    """Return the conversation, under the option's system prompt unless it has one of its own."""
+    """Return the conversation; if it has no system prompt, the option's comes first."""
     if isinstance(request.prompt, str):
         turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:
@@ -51,7 +51,7 @@ def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
     tools = {"tools": [{"type": "function", "function": dict(tool)} for tool in request.tools]}
     choice = request.tool_choice
     if choice in ("", "auto"):
-        return tools  # what every server does by itself; some refuse the option
+        return tools  # the default of every server; some refuse the option
     if choice in ("none", "required"):
         return {**tools, "tool_choice": choice}
     return {**tools, "tool_choice": {"type": "function", "function": {"name": choice}}}

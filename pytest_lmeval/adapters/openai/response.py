@@ -1,9 +1,7 @@
-"""From the body of a reply to a completion.
+"""Turn the body of a reply into a completion.
 
-Answers, which are scored: text, the empty text included, calls of tools, thoughts without an answer, and a refusal,
-since it is what the model said. Errors, which are not: an error object, no choice, nothing of all these, and whatever a
-content filter stopped or cut. Asking again may help after an error object that does not blame the request, an empty
-body, and the page of a proxy.
+Answers, which are scored: text, even if empty, tool calls, thoughts without an answer, and a refusal. Errors, which are
+not: an error object, no choice, a choice without all of these, and an answer stopped or cut by a content filter.
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Completion, ToolCall
 
-REFUSAL = "refusal"
-"""The finish reason of a completion whose text is the model's refusal."""
-
 
 def completion(
     document: Document, options: OpenAIOptions, latency_ms: float, ttft_ms: float | None = None
 ) -> Completion:
-    """Return the first choice as a completion; raise AdapterError where it holds no answer."""
+    """Return the first choice as a completion; raise AdapterError if it holds no answer.
+
+    A refusal has ``finish_reason`` "refusal".
+    """
     choice = first_choice(document)
     reason = choice.get("finish_reason")
     if reason == "content_filter":
@@ -40,13 +38,12 @@ def completion(
         hint = ", all tokens allowed were used before any text" if reason == "length" else ""
         raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})", kind=RequestRefused)
     if thoughts:
-        # What the model wrote between its thoughts and its answer: some servers leave it, some only in a stream.
-        text = text.lstrip("\r\n")
+        text = text.lstrip("\r\n")  # between thoughts and answer: some servers leave it, some only in a stream
     prompt_tokens, completion_tokens = count(document, "prompt_tokens"), count(document, "completion_tokens")
     return Completion(
         text=text,
         latency_ms=latency_ms,
-        finish_reason=REFUSAL if refused else one_line(reason) if isinstance(reason, str) else "",
+        finish_reason="refusal" if refused else one_line(reason) if isinstance(reason, str) else "",
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         cost=options.cost(prompt_tokens, completion_tokens),
@@ -60,14 +57,14 @@ def completion(
 
 
 def _served_by(fields: Mapping[str, object]) -> str:
-    """Return what the reply says of the model: its name, and the fingerprint of what it runs on."""
+    """Return the model's name in the reply, with the fingerprint of its system."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
     name = name if isinstance(name, str) else ""
     return shown_name(f"{name} ({mark})".strip() if isinstance(mark, str) and mark else name)
 
 
 def first_choice(document: Document) -> Mapping[str, object]:
-    """Return the first of the choices; raise AdapterError if there is no choice."""
+    """Return the first choice; raise AdapterError without one."""
     choices = document.fields.get("choices")
     if not isinstance(choices, list) or not choices:
         raise document.error("no choices")
@@ -91,7 +88,7 @@ def _chat_text(document: Document, choice: Mapping[str, object]) -> tuple[Any, b
 
 
 def _thoughts(choice: Mapping[str, object]) -> str:
-    """Return what the server reports of the model's thoughts, in any of the fields that servers have for them."""
+    """Return the model's thoughts, from any of the fields that servers use for them."""
     message = choice.get("message")
     if not isinstance(message, dict):
         return ""
@@ -104,13 +101,13 @@ def _thoughts(choice: Mapping[str, object]) -> str:
 
 
 def thought_in(part: Any) -> Any:
-    """Return the text of a part of the content that is a thought: text, or parts with text."""
+    """Return the text of a content part that is a thought, None for another part."""
     found = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
     return joined(found) if isinstance(found, list) else found
 
 
 def _tool_calls(document: Document, choice: Mapping[str, object]) -> tuple[ToolCall, ...]:
-    """Return the calls that the model asks for, the arguments as it wrote them; raise AdapterError for no calls."""
+    """Return the tool calls, with the arguments as written; raise AdapterError for an entry that is no call."""
     message = choice.get("message")
     given = message.get("tool_calls") if isinstance(message, dict) else None
     if not given:
@@ -127,7 +124,7 @@ def _tool_call(call: Any) -> ToolCall | None:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return None
     arguments = function.get("arguments", "")
-    # Some servers send the arguments by name, not as the text of them.
+    # Some servers send the arguments as an object, not as text.
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return ToolCall(str(call.get("id") or ""), function["name"], text)
 
@@ -135,13 +132,12 @@ def _tool_call(call: Any) -> ToolCall | None:
 def _reasoning_tokens(document: Document) -> int | None:
     usage = document.fields.get("usage")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    places = [details, usage]
-    values = [place.get("reasoning_tokens") for place in places if isinstance(place, dict)]
+    values = [place.get("reasoning_tokens") for place in (details, usage) if isinstance(place, dict)]
     return next((value for value in values if value is not None), None)
 
 
 def joined(parts: list[Any]) -> str | None:
-    """Return the text of content that is a list of parts, thoughts aside; None where a part is no text."""
+    """Return the text of content parts without thoughts; None if a part is no text."""
     parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
     found = [text for text in texts if isinstance(text, str)]
@@ -149,7 +145,7 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def _logprobs(given: Any) -> tuple[float, ...]:
-    """Return the log-probability of each token, from either endpoint's form; () where any is not a number."""
+    """Return the log-probability of each token, in either endpoint's form; () if any is no number."""
     if not isinstance(given, dict):
         return ()
     content, flat = given.get("content"), given.get("token_logprobs")

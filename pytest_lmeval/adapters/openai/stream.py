@@ -1,4 +1,4 @@
-"""The events of a stream, put together to the reply that the server would have sent in one piece."""
+"""Assemble the events of a stream into an unstreamed reply."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from pytest_lmeval.adapters.openai.response import joined, thought_in
 
-_GLUED = "arguments of several calls came as those of one call of {}, which nothing tells apart: use stream=false"
+_GLUED = "the stream joins several calls in one call of {}, which cannot be split: use stream=false"
 _TEXTS = ("refusal", "reasoning_content", "reasoning", "thinking")
 
 
 @dataclass(slots=True)
 class _Call:
-    """A call of a tool, of which pieces come; ``again`` is one that repeats the name of a whole call, and no more."""
+    """A tool call that arrives in pieces; ``again`` is a piece with only the name of a complete call."""
 
     index: int
     id: str = ""
@@ -24,9 +24,9 @@ class _Call:
     again: Mapping[str, object] | None = None
 
     def ends_before(self, piece: Mapping[str, object]) -> bool:
-        """Tell whether a piece is of another call: it bears another id, or begins once more what is whole.
+        """Return True if a piece is of another call: it has another id, or this call is complete.
 
-        Some servers send no ids, and one index for all calls, or none.
+        Some servers send no ids, and the same index for all calls, or none.
         """
         own, name, arguments = _parts(piece)
         if own and self.id and own != self.id:
@@ -35,7 +35,7 @@ class _Call:
             return False
         if arguments.strip() or name not in (self.name, "") or (own and not self.id):
             return True
-        # Either the beginning of another call, or the same name with every piece, the last one included.
+        # Either the start of another call, or the name repeated with every piece, including the last.
         self.again = self.again or piece
         return False
 
@@ -52,7 +52,7 @@ class _Call:
 
 
 def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the id, the name and the arguments that a piece of a call has."""
+    """Return the id, the name and the arguments of a piece of a call."""
     function = piece.get("function") or {}
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
@@ -60,7 +60,7 @@ def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _after_object(arguments: list[str]) -> str | None:
-    """Return what comes after a whole JSON object; None if the arguments do not begin with one."""
+    """Return the text after a complete JSON object; None if the arguments do not begin with one."""
     text = "".join(arguments).lstrip()
     try:
         end = json.JSONDecoder().raw_decode(text)[1] if text.startswith("{") else None
@@ -71,7 +71,7 @@ def _after_object(arguments: list[str]) -> str | None:
 
 @dataclass(slots=True)
 class StreamedChoice:
-    """The first choice, as far as it came, and the fields beside it."""
+    """The part of the first choice that has arrived, and the fields ``beside`` it."""
 
     beside: dict[str, object] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class StreamedChoice:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the reason that the answer ended came, or an error in its place."""
+        """True once the finish reason has arrived, or an error in its place."""
         return self.reason is not None or bool(self.error)
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError where it is no part of an answer."""
+        """Add an event; raise ValueError or TypeError if it is no part of an answer."""
         self.beside |= {
             name: event[name] for name in ("model", "system_fingerprint", "usage") if event.get(name) is not None
         }
@@ -100,7 +100,7 @@ class StreamedChoice:
                 self._add_choice(choice)
 
     def document(self) -> dict[str, object]:
-        """Return what came, in the form of a reply in one piece."""
+        """Return the events so far as an unstreamed reply."""
         texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
         choice: dict[str, object] = {"finish_reason": self.reason, "logprobs": self.logprobs or None}
         if "text" in texts:
@@ -159,7 +159,7 @@ class StreamedChoice:
         self.has_content = self.has_content or bool(piece)
 
     def _add_call(self, piece: Any) -> None:
-        """Add to the call of the same index, or to the last one, unless the piece is of another call."""
+        """Add a piece to the call of its index, or to the last call, or begin another call."""
         if not isinstance(piece, dict) or not isinstance(piece.get("function") or {}, dict):
             raise TypeError
         index = piece.get("index")

@@ -137,7 +137,7 @@ def test_what_is_no_message_is_an_error(document: Any, kind: type[AdapterError],
 
 def test_a_name_that_is_said_twice_is_an_error() -> None:
     body = b'{"content": [{"type": "text", "text": "4"}], "content": [], "stop_reason": "end_turn"}'
-    assert "the reply says 'content' twice" in str(refused(replies(200, body)))
+    assert "the reply has 'content' twice" in str(refused(replies(200, body)))
 
 
 # Streams

@@ -95,9 +95,9 @@ def test_the_address_is_the_option_or_the_variable_or_anthropics(monkeypatch: py
         ({"thinking": 2000, "top_k": 5}, "option temperature or top_k has no place with thinking"),
         ({"price_input": 1}, "option price_input and price_output expected both or neither"),
         ({"price_cache_read": 1}, "expected price_input and price_output"),
-        ({"extra_body": {"system": "x"}}, "no system in it: there are options for these"),
+        ({"extra_body": {"system": "x"}}, "no system in it: use the options of these names"),
         ({"seed": 1}, "unknown option 'seed'"),
-        ({"anthropic_api_key": "x"}, "a key is never given as a value"),
+        ({"anthropic_api_key": "x"}, "a key is never an option"),
         ({"x_api_key": "x"}, "unknown option 'x_api_key'"),
     ],
 )

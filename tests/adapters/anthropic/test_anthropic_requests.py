@@ -111,7 +111,7 @@ def test_a_system_message_in_the_middle_is_refused_before_it_is_asked() -> None:
     turns = (Message("user", "a"), Message("system", "b"), Message("user", "c"))
     outcome, bodies = ask([FINE], Generate(turns))
     assert isinstance(outcome.error, RequestRefused)
-    assert "a system message after another one" in str(outcome.error)
+    assert "a system message after a message of another role" in str(outcome.error)
     assert [] == bodies
 
 

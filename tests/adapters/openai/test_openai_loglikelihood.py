@@ -159,7 +159,7 @@ def test_the_border_is_found_or_the_reply_is_refused(
     document = with_field(document, text_offset=offsets) if offsets else without(document, "text_offset")
     request = LogLikelihood(context, continuation)
     if own is None:
-        assert "ask another server, or hf:MODEL" in refuses(document, request)
+        assert "use another server, or hf:MODEL" in refuses(document, request)
     else:
         assert tuple(logprobs[-own:]) == read(document, request).tokens
 
@@ -310,7 +310,7 @@ def test_a_whole_text_follows_what_the_model_begins_with() -> None:
     (answer,), server = ask([json_reply(begun)], asked=text, begin="<s>")
     assert (-7.75, TOKENS) == (answer.total, answer.ids)
     assert "<s>Bees make honey" == json.loads(server.requests[0].body)["prompt"]
-    with pytest.raises(AdapterError, match="first token; give what the model begins with: --lm-adapter-arg=begin="):
+    with pytest.raises(AdapterError, match="first token; name the model's first token: --lm-adapter-arg=begin="):
         ask([json_reply(reply())], asked=text)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from pytest_lmeval.adapters.http.redirects import follow
+from pytest_lmeval.adapters.http.transport import redirected
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Generate
@@ -39,7 +39,7 @@ HTTPS = "https://host/v1/chat/completions"
     ],
 )
 def test_the_same_server_is_followed(url: str, location: str, target: str) -> None:
-    assert target == str(follow(URL(url), 307, location))
+    assert target == str(redirected(URL(url), 307, location))
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_the_same_server_is_followed(url: str, location: str, target: str) -> No
 )
 def test_any_other_is_not(url: str, location: str) -> None:
     with pytest.raises(ValueError, match="redirect to another host") as caught:
-        follow(URL(url), 308, location)
+        redirected(URL(url), 308, location)
     assert "word" not in str(caught.value)
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[a-z]*:?//?[a-z@:.]{0,9}(:[0-9]{1,6})?/[a-z?#]*", fullmatch=True))
 def test_no_location_leads_elsewhere(location: str) -> None:
     try:
-        target = follow(URL(HTTPS), 307, location)
+        target = redirected(URL(HTTPS), 307, location)
     except ValueError:
         return
     assert ("https", "host", 443, None) == (target.scheme, target.host, target.port, target.user)
@@ -119,7 +119,7 @@ def test_redirects_in_a_circle_end() -> None:
     [
         ("file:///etc/passwd", "another host, file://"),
         ("//elsewhere.invalid/v1", "another host, http://elsewhere.invalid"),
-        ("http://[", "redirect to something that is no URL"),
+        ("http://[", "redirect to an invalid URL"),
     ],
 )
 def test_a_redirect_to_nowhere_good_is_final(location: str, what: str) -> None:

@@ -116,7 +116,7 @@ def test_what_a_reply_says_twice_decides_nothing() -> None:
         '{"choices": [{"message": {"content": "4", "content": "5"}}]}',
         '{"choices": [{"message": {"content": "4"}, "message": {"content": "5"}}]}',
     ):
-        with pytest.raises(AdapterError, match=r"the reply says '(choices|content|message)' twice"):
+        with pytest.raises(AdapterError, match=r"the reply has '(choices|content|message)' twice"):
             parse(body.encode(), "HTTP 200", ApiKey(""))
     # What nobody reads may stand there as often as it likes.
     assert parse(b'{"id": 1, "id": 2, "choices": []}', "HTTP 200", ApiKey("")).fields["id"] == 2

@@ -319,7 +319,7 @@ def test_a_stream_is_whole_with_a_reason_or_a_mark_at_its_end(end: bytes) -> Non
         (sent(delta("content_filter")), RequestRefused, "content filter"),
         (sent(delta("stop")), RequestRefused, "no text"),
         (sent({"choices": [{"error": {"code": 502}, "delta": {}}]}), TransientError, "error in the choice: .*502"),
-        (b'data: {"choices": [], "choices": []}\n\n', AdapterError, "the reply says 'choices' twice"),
+        (b'data: {"choices": [], "choices": []}\n\n', AdapterError, "the reply has 'choices' twice"),
         (sent(DONE), AdapterError, "no choices"),
     ],
 )

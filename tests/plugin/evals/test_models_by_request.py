@@ -241,7 +241,7 @@ price_output = 1000
         ),
         ("[tool.lmeval.prices.good]\nprice_input = -1\nprice_output = 1", "price_input is -1; expected a number >= 0"),
         ("[tool.lmeval.prices.good]\nprice_input = 1", "prices.good: no price_output; expected both"),
-        ("[tool.lmeval.prices.gpt-4.1]\nprice_input = 1", 'a name with dots is quoted: [tool.lmeval.prices."a.b"]'),
+        ("[tool.lmeval.prices.gpt-4.1]\nprice_input = 1", 'quote a name with dots: [tool.lmeval.prices."a.b"]'),
     ],
 )
 def test_prices_that_are_none_are_refused(app: App, table: str, said: str) -> None:

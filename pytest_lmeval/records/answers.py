@@ -1,8 +1,8 @@
-"""The answers to an example that takes several requests: on disk as soon as they are there, and found again by request.
+"""The answers to an example of several requests: written to disk at once, and found again by request.
 
-What is asked after the first request depends on the answers before it, so that an answer is known by
-(task, id, repeat, hash of the request, how many equal requests came before it). The ledger has the answers with the
-example's result. Until then ``underway.jsonl`` has them: whatever ends the process would lose what was paid for.
+Later requests depend on earlier answers, so the key of an answer is (task, id, repeat, hash of the request, number of
+equal requests before it). The ledger gets the answers with the example's result. Until then ``underway.jsonl`` has
+them, so that the end of the process loses no paid answer.
 """
 
 from __future__ import annotations
@@ -12,57 +12,54 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
+from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import answered_requests, is_function
-from pytest_lmeval.records.checked import checked_completion
+from pytest_lmeval.records.checked import checked
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
 FILE = "underway.jsonl"
-_NUMBERS = ("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence")
-_TEXTS = ("thoughts", "finish_reason", "served_by")
-_KNOWN = (*_NUMBERS, *_TEXTS)
-_known = attrgetter(*_KNOWN)
-_NOT_SAID = (None, "")
-# ``json.dumps`` would make one for each line.
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_FIELDS = (
+    *("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence"),
+    *("thoughts", "finish_reason", "served_by"),
+)
+_encode = compact_encoder(allow_nan=True)
 AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 """Records of answers, as ``exchange_record`` makes them, by task and id."""
 
 
 def exchange_record(exchange: Exchange) -> dict[str, Any]:
-    """Return what the ledger holds of a request and its answer."""
-    response = exchange.response
-    known = {name: value for name, value in zip(_KNOWN, _known(response), strict=True) if value not in _NOT_SAID}
+    """Return the ledger's record of a request and its answer."""
+    known = {name: value for name in _FIELDS if (value := getattr(exchange.response, name)) not in (None, "")}
     asked = {"request": request_hash([exchange.request]), "repeat": exchange.request.repeat}
-    return {**asked, "output": response.output, **known}
+    return {**asked, "output": exchange.response.output, **known}
 
 
 def recorded_answer(record: Mapping[str, Any], number: int = 0) -> Completion:
-    """Return the answer in a record, the ``number``-th of its example; raise ValueError that names a field at fault."""
+    """Return the answer in a record, the ``number``-th of its example; raise ValueError that names a wrong field."""
     request, output, repeat = record.get("request"), record.get("output"), record.get("repeat")
     if not isinstance(request, str) or not isinstance(output, str):
         raise ValueError(f"exchanges: expected the texts request and output, got {record!r:.80}")
     if not isinstance(repeat, int) or isinstance(repeat, bool):
         raise ValueError(f"exchanges: expected the number repeat, got {record!r:.80}")
-    known = {name: record[name] for name in (*_NUMBERS, *_TEXTS) if name in record}
+    known = {name: record[name] for name in _FIELDS if name in record}
     try:
-        return checked_completion(Completion.of_output(output, number=number, **known))
+        return checked(Completion.of_output(output, number=number, **known))
     except ValueError as error:
         raise ValueError(f"exchanges.{error}") from None
 
 
 def is_of(held: object, key: str) -> bool:
-    """Tell whether an answer is of the adapter with ``key``; earlier versions recorded none."""
+    """Return True if an answer is from the adapter with ``key``, or from an earlier version, which had no keys."""
     return held in ("", None, key)
 
 
 class Recall:
-    """The recorded answers to one example, each handed out once, equal requests in their order."""
+    """The recorded answers to one example, each returned once; those to equal requests in their order."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._answers: dict[tuple[int, str], deque[Completion]] = defaultdict(deque)
@@ -78,9 +75,9 @@ class Recall:
 
 
 class KnownAnswers:
-    """The answers of an earlier run: those in its results, and those in its ``journal`` when it ended.
+    """The answers in the results and the ``journal`` of an earlier run, without those of another ``key``.
 
-    They are the model's, or those of ``judge`` to eval functions; what was recorded with another ``key`` is neither's.
+    They are the model's, or those of ``judge`` to eval functions.
     """
 
     def __init__(
@@ -98,31 +95,29 @@ class KnownAnswers:
             if found := [record for record in found if is_of(record.get("adapter_key"), key)]:
                 self._records[result.task, result.id] = found
         for example, records in (journal or {}).get(judge, {}).items():
-            found = self._records.get(example, ())
+            known = self._records.get(example, ())
             of_key = [record for record in records if is_of(record.get("adapter_key"), key)]
-            self._records[example] = [*found, *_without(of_key, found)]
+            self._records[example] = [*known, *_without(of_key, known)]
 
     def of(self, task: str, example: str) -> Recall:
-        """Return the answers to an example, all of them: whoever asks about it anew begins with a new one."""
+        """Return all answers to an example, for one attempt at it."""
         return Recall(self._records.get((task, example), ()))
 
 
 def _without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the ``records`` that are not among the ``known`` ones: what was under way to a result is in it, too."""
+    """Yield the ``records`` that are not ``known``: the journal also has the answers of finished results."""
     counts = Counter((record["repeat"], record["request"]) for record in known)
     for record in records:
-        asked = (record["repeat"], record["request"])
-        if counts[asked] > 0:
-            counts[asked] -= 1
-        else:
+        counts[asked := (record["repeat"], record["request"])] -= 1
+        if counts[asked] < 0:
             yield record
 
 
 class Journal:
     """Adds answers to ``underway.jsonl`` in a folder; all processes of a run share the file.
 
-    ``asking`` is the fingerprint of what the answers depend on besides their requests, ``scrubber`` hides the secrets
-    in them. A file that cannot be written costs no result: nothing more is added to it.
+    ``asking`` is the fingerprint of everything else that the answers depend on; ``scrubber`` hides secrets. If the file
+    cannot be written, the run goes on without it.
     """
 
     def __init__(self, folder: Path, asking: str, scrubber: Scrubber) -> None:
@@ -133,21 +128,21 @@ class Journal:
         self._file: IO[bytes] | None = None
         self._has_failed = False
 
-    def note(self, task: str, example: str, exchange: Exchange, key: str, judge: str = "") -> None:
-        """Add an answer of the model, or of ``judge``, whose adapter has the ``key``. May be called from any thread."""
+    def add(self, task: str, example: str, exchange: Exchange, key: str, judge: str = "") -> None:
+        """Add an answer of the model, or of ``judge``, from the adapter with ``key``; any thread may call this."""
         if self._has_failed:
             return
         found = self._scrubber.scrub_answer(exchange_record(exchange))
         record = {**found, **({"adapter_key": key} if key else {})}
         line = {"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record}
-        # Each begins a line of its own, also behind one that a killed process left without an end. One write to a file
-        # that is appended to is not mixed with those of other threads and processes.
+        # Begin a new line, since a killed process may leave one without its end. A single write in append mode is not
+        # mixed with those of other threads and processes.
         text = "\n" + _encode(line)
         try:
             with self._lock:
                 self._file = self._file or self._path.open("ab", buffering=0)
             self._file.write(text.encode("ascii"))
-        except (OSError, ValueError):  # ValueError: it is closed, at the end of the run
+        except (OSError, ValueError):  # ValueError: closed at the end of the run
             self._has_failed = True
 
     def close(self) -> None:
@@ -157,9 +152,9 @@ class Journal:
 
 
 def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
-    """Return the answers in ``folder`` to runs with the fingerprint ``asking``, by the judge's name; "" is the model.
+    """Return the answers in ``folder`` for runs with the fingerprint ``asking``, by the judge's name; "" is the model.
 
-    A line that cannot be read is left out: what it held is asked again.
+    Skip lines that cannot be read: the run asks again.
     """
     found: dict[str, dict[tuple[str, str], list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     with suppress(OSError), (folder / FILE).open("rb") as lines:
@@ -173,6 +168,6 @@ def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove the file: the ledger has every answer in it, or none is of use."""
+    """Remove the file once the ledger has its answers, or none of them is of use."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A leaderboard's file: written, and moved aside with the other reports before another run."""
+"""Write a leaderboard's file, and move old reports aside before another run."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 _BOARDS = ("leaderboard.json", "comparison.json")
 REPORTS = (*_BOARDS, "leaderboard.md", "report.html", "core.csv", "comparison.md")
 PREVIOUS = "previous"
-"""The folder, in the report dir, of what the run before left: of the same layout as the report dir."""
+"""The folder in the report dir for the previous run's files, with the layout of the report dir."""
 _LEDGER, _NOTE = "ledger.jsonl", "README.txt"
 _ABOUT = "The reports of the run before the last one. Each run replaces them: copy what you want to keep.\n"
 NOT_COMPARED = "not compared: "
-"""How a reason begins that names what was not compared."""
+"""The prefix of a reason about examples that were not compared."""
 NO_RESULT = "no result: "
-"""How a reason begins that names a collected example without a result."""
+"""The prefix of a reason about a collected example without a result."""
 
 
 def set_aside_reports(folder: Path, report_dir: Path) -> None:
-    """Move the reports of an earlier run from ``folder`` to their place in ``previous/`` of the report dir.
+    """Move the reports of an earlier run from ``folder`` to ``previous/`` of the report dir, and replace those there.
 
-    The board goes first: if the new run dies now, no verdict of another run is left in its place. What an earlier run
-    left there goes: ``previous/`` holds the reports of one run. Without a board the others are of a run that died while
-    it wrote them, and are removed. A link stays, without what it led to; so does a device or a pipe. Raise UsageError
-    if a file cannot be moved.
+    The board goes first: if the new run dies now, it leaves no old verdict. Without a board, a run died while writing
+    the others, and they are removed. Links stay, but not their targets; devices and pipes stay. Raise UsageError if a
+    file cannot be moved.
     """
     try:
         found = [name for name in REPORTS if (folder / name).is_file()]
@@ -40,7 +39,7 @@ def set_aside_reports(folder: Path, report_dir: Path) -> None:
                 move_file(folder / name, place / name)
             else:
                 remove_file(folder / name)
-        # A process that was killed while it wrote leaves a temporary file.
+        # A process that was killed during a write leaves a temporary file.
         for path in [each for name in REPORTS for each in folder.glob(f".{name}.*")]:
             remove_file(path)
     except OSError as error:
@@ -56,17 +55,17 @@ def set_aside_ledger(ledger: Path, report_dir: Path) -> None:
 
 
 def is_previous(folder: Path) -> bool:
-    """Tell whether ``folder`` is, or is in, a ``previous/`` that a run made."""
+    """Return True if ``folder`` is, or is in, a ``previous/`` that a run made."""
     return any(each.name == PREVIOUS and _is_ours(each) for each in (folder, *folder.parents))
 
 
 def _place(folder: Path, report_dir: Path) -> Path:
-    """Return the folder in ``previous/`` for the files of ``folder``, and make it; UsageError if it is not of a run."""
+    """Make the folder in ``previous/`` for the files of ``folder``; raise UsageError if no run made ``previous/``."""
     previous = report_dir / PREVIOUS
     is_folder = previous.is_dir() and not previous.is_symlink()
     if os.path.lexists(previous) and not (is_folder and (_is_ours(previous) or not os.listdir(previous))):
-        what = "holds files that no run left there" if is_folder else "is no folder"
-        raise UsageError(f"{previous}: {what}, and the reports of the last run go there; rename it")
+        what = "holds files that no run wrote" if is_folder else "is no folder"
+        raise UsageError(f"{previous}: {what}, and the reports of the last run belong there; rename it")
     if not _is_ours(previous):
         write_atomically(previous / _NOTE, _ABOUT.encode())
     place = previous / folder.relative_to(report_dir)
@@ -79,5 +78,5 @@ def _is_ours(previous: Path) -> bool:
 
 
 def write_leaderboard(board: Leaderboard, path: str | Path, *, include_per_example: bool = False) -> None:
-    """Write ``board`` as JSON; raise OSError and leave an older file as it was where that is impossible."""
+    """Write ``board`` as JSON; on OSError, an older file is unchanged."""
     write_atomically(Path(path), encode_json(board.to_json(per_example=include_per_example)))

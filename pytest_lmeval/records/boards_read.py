@@ -1,4 +1,4 @@
-"""What a board file says: its facts, its tasks and its results."""
+"""Read the facts, tasks and results of a board file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 from pytest_lmeval.records.recorded import recorded_facts, recorded_result, recorded_scores
 from pytest_lmeval.types import ExampleResult
 
-_CUT_SHORT = "its run was cut short"
-
 
 def facts_from(fields: Mapping[str, Any]) -> RunFacts:
-    """Return the facts that a ledger or a board states; raise ValueError that names the first field at fault."""
+    """Return the facts in a ledger or a board; raise ValueError that names the first wrong field."""
     known = recorded_facts(fields)
     if not known.get("finished", True) and not known.get("interruptions"):
-        known["interruptions"] = _interruptions(known)
+        # A file of an older version, or of a run that died, has the reasons in its gate, or none.
+        reasons = [str(reason) for reason in (known.get("gate") or {}).get("reasons", ())]
+        others = [reason for reason in reasons if not reason.startswith((NO_RESULT, NOT_COMPARED))]
+        known["interruptions"] = others or ["its run was cut short"]
     return RunFacts(**known)
 
 
@@ -35,7 +36,7 @@ def board_facts(board: Mapping[str, Any]) -> RunFacts:
     derived = {
         "missing": _missing(gate, counts.get("missing", 0)),
         "skipped": counts.get("skipped", 0),
-        # As many as there were, if the run was complete with them.
+        # A complete run allowed all errors that it had.
         "max_errors": counts.get("errors", 0) + counts.get("timeouts", 0) if complete else 0,
         "finished": complete,
         "floors": {row["task"]: row["min_score"] for row in _rows(board) if row.get("min_score") is not None},
@@ -69,7 +70,7 @@ def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
 
 
 def board_results(board: Mapping[str, Any]) -> tuple[ExampleResult, ...] | None:
-    """Return the results of a board's per-example records; None where a task that has examples has no records."""
+    """Return the results of a board's per-example records; None if a task with examples has no records."""
     if any("per_example" not in row and row.get("total") for row in _rows(board)):
         return None
     return tuple(result for row in _rows(board) for result in _results(row, board))
@@ -101,18 +102,11 @@ def _fields(row: Mapping[str, Any], record: Mapping[str, Any], board: Mapping[st
     return given
 
 
-def _interruptions(facts: Mapping[str, Any]) -> list[str]:
-    # A file of an older version, or of a run that died, has the reasons in its gate, or none.
-    reasons = [str(reason) for reason in (facts.get("gate") or {}).get("reasons", ())]
-    return [reason for reason in reasons if not reason.startswith((NO_RESULT, NOT_COMPARED))] or [_CUT_SHORT]
-
-
 def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
-    # A row of differing thresholds names none: any that agrees with the status does.
-    threshold, score = row.get("threshold"), record.get("score")
-    if threshold is not None:
-        return threshold
-    return score if record.get("status") == "passed" else 1.0
+    # A row of differing thresholds has none: use any that agrees with the status.
+    threshold = row.get("threshold")
+    implied = record.get("score") if record.get("status") == "passed" else 1.0
+    return implied if threshold is None else threshold
 
 
 def _missing(gate: Mapping[str, Any], count: int) -> list[str]:

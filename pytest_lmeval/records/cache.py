@@ -1,6 +1,6 @@
-"""Answers kept on disk, by key: one SQLite file that runs and their workers share.
+"""Answers on disk, by key: one SQLite file that runs and their workers share.
 
-Every answer is a transaction of its own. A process that is killed loses the one it was writing, and breaks nothing.
+Every answer is a transaction. A killed process loses only the answer it was writing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
 
 FILE = "answers.sqlite"
 _VERSION = 3
-# Those of earlier versions, none of which is used: the keys of version 1 do not tell all adapters apart, those of
-# version 2 depend on what else a run imported.
+# Tables of earlier versions, which are unused: keys of version 1 do not tell all adapters apart, keys of version 2
+# depend on other imports of a run.
 _EARLIER = ("answers", "kept")
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answered (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
@@ -31,7 +31,7 @@ _TABLE = (
 # As bytes: a damaged row need not be UTF-8.
 _FIND = "SELECT CAST(answer AS BLOB), asked FROM answered WHERE key = ?"
 _LATEST_S = 253_402_300_799
-"""The end of the year 9999: what says that it was asked for later, or before 1970, is damaged."""
+"""The end of the year 9999: a row with a later time, or one before 1970, is damaged."""
 _TIME = f"CASE WHEN asked BETWEEN 0 AND {_LATEST_S} THEN asked END"
 _LIST = f"SELECT adapter, count(*), min({_TIME}), max({_TIME}) FROM answered GROUP BY adapter ORDER BY adapter"
 _WAIT_S = 30.0
@@ -43,14 +43,14 @@ _FIELDS = {kind: [each.name for each in fields(kind) if each.name not in _NOT_KE
 
 
 class Kept(NamedTuple):
-    """An answer of an earlier run, marked as cached, and when it was asked for, in seconds since 1970."""
+    """An answer of an earlier run, marked as cached, and the time of its request, in seconds since 1970."""
 
     answer: Response
     asked: float
 
 
 class Stock(NamedTuple):
-    """How many answers of an adapter there are, and when the first and the last of them were asked for, if known."""
+    """The number of answers of an adapter, and the times of its first and last request, if known."""
 
     adapter: str
     answers: int
@@ -59,13 +59,13 @@ class Stock(NamedTuple):
 
 
 class AnswerStore:
-    """The answers in a folder, made where it does not exist; ``failure`` says why no more of them are kept.
+    """The answers in a folder, which is created if necessary; ``failure`` is the reason that it keeps no more.
 
-    ``outdated`` counts the answers of an older version, where this one is the first to find them.
+    ``outdated`` is the number of answers of an older version, if this store is the first to find them.
     """
 
     def __init__(self, folder: Path, *, writes: bool = True, must_exist: bool = False) -> None:
-        """Open the store; raise UsageError where that is impossible, or another version wrote it."""
+        """Open the store; raise UsageError if that fails, or a newer version wrote it."""
         self.path = folder / FILE
         self.failure = ""
         self.outdated = 0
@@ -78,18 +78,17 @@ class AnswerStore:
             try:
                 self._prepare()
             except BaseException:
-                # Nobody else has it to close.
                 self._database.close()
                 raise
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cache {folder}: cannot be used: {error}") from None
 
     def __len__(self) -> int:
-        """Return how many answers there are."""
+        """Return the number of answers."""
         return sum(each.answers for each in self.stock())
 
     def stock(self) -> list[Stock]:
-        """Return what there is, by adapter; raise UsageError where the file is damaged."""
+        """Return the stock of each adapter; raise UsageError if the file is damaged."""
         try:
             with self._lock:
                 return [Stock(*row) for row in self._database.execute(_LIST)]
@@ -97,7 +96,7 @@ class AnswerStore:
             raise UsageError(f"cache {self.path.parent}: cannot be read: {error}") from None
 
     def get(self, key: str) -> Kept | None:
-        """Return the answer that was kept under ``key``; None if there is no readable one."""
+        """Return the answer under ``key``, or None without a readable one."""
         try:
             with self._lock:
                 row = self._database.execute(_FIND, (bytes.fromhex(key),)).fetchone()
@@ -110,7 +109,7 @@ class AnswerStore:
         return None
 
     def put(self, key: str, answer: Response, adapter: str = "") -> None:
-        """Keep an answer under ``key``, instead of an older one. Where that fails, as on a full disk, keep no more."""
+        """Keep an answer under ``key`` and replace an older one. After a failure, as on a full disk, keep no more."""
         if self.failure or not self._writes:
             return
         try:
@@ -122,11 +121,11 @@ class AnswerStore:
             self.failure = f"{type(error).__name__}: {error}"
 
     def prune(self, older_than_days: float) -> int:
-        """Remove the answers that are older, and those of older versions; return how many."""
+        """Remove older answers, and those of older versions; return their number."""
         return self._remove("DELETE FROM answered WHERE asked < ?", (time.time() - older_than_days * _DAY_S,))
 
     def clear(self) -> int:
-        """Remove all answers; return how many."""
+        """Remove all answers; return their number."""
         return self._remove("DELETE FROM answered")
 
     def close(self) -> None:
@@ -149,20 +148,20 @@ class AnswerStore:
         if not self._writes or must_exist:
             also = "" if must_exist else "; --lm-cache-mode=read-only keeps none"
             raise UsageError(f"cache {self.path.parent}: holds no answers{also}")
-        # Answers are nobody else's business; the files that SQLite puts beside this one are made like it.
+        # Answers are private; SQLite creates further files with the mode of this one.
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
     def _opened(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
-        # The caller's lock is the threads'; other processes wait for each other.
+        # A lock serves the threads of this process; SQLite makes processes wait for each other.
         return sqlite3.connect(name, timeout=_WAIT_S, check_same_thread=False, isolation_level=None, uri=uri)
 
     def _version(self) -> int:
         try:
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
         except sqlite3.OperationalError:
-            # Readers share a file beside the answers. Where it cannot be made, as on a read-only disk, nobody writes;
-            # what a killed process left in the file of its own is lost without it.
+            # Readers share a second file. If it cannot be created, as on a read-only disk, there is no writer; but a
+            # log of a killed process would be lost.
             left = self.path.with_name(f"{FILE}-wal")
             if self._writes or (left.exists() and left.stat().st_size):
                 raise
@@ -172,7 +171,7 @@ class AnswerStore:
         return int(version)
 
     def _older(self) -> int:
-        """Return how many answers of earlier versions there are."""
+        """Return the number of answers of earlier versions."""
         names = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master")]
         tables = [table for table in _EARLIER if table in names]
         return sum(int(self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables)
@@ -184,7 +183,7 @@ class AnswerStore:
                 f"cache {self.path.parent}: of version {version}, and this is version {_VERSION}; name another folder, "
                 "or delete it"
             )
-        # Readers and a writer at a time; what was committed outlives the death of a process, though not a power cut.
+        # Commits survive the death of a process, though not a power cut.
         self._database.execute("PRAGMA synchronous = NORMAL")
         if version < _VERSION:
             self._renew()
@@ -192,17 +191,17 @@ class AnswerStore:
     def _renew(self) -> None:
         if not self._writes:
             raise UsageError(f"cache {self.path.parent}: holds no answers of this version; --lm-cache-mode=use asks")
-        self._let_readers_beside()
+        self._set_journal_mode()
         self._database.execute("BEGIN IMMEDIATE")
-        # Another process may have been first: it says what there was.
+        # Another process may have been first, and reports the outdated answers.
         if self._version() < _VERSION:
             self.outdated = self._older()
             self._database.execute(_TABLE)
             self._database.execute(f"PRAGMA user_version = {_VERSION}")
         self._database.execute("COMMIT")
 
-    def _let_readers_beside(self) -> None:
-        # The one change for which SQLite waits for no other process that makes it at the same moment.
+    def _set_journal_mode(self) -> None:
+        # SQLite does not wait for another process that makes this change at the same moment.
         until = time.monotonic() + _WAIT_S
         while True:
             try:

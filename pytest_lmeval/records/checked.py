@@ -1,69 +1,36 @@
-"""Whether what comes in as a model's answer can be one: numbers finite and not negative, texts text, calls calls.
+"""Check the answers of models: finite numbers that are not negative, texts, tool calls.
 
-Every answer comes through here once, whoever gives it: an adapter, a judge, a cache or a recording. What is behind
-this border need not ask again.
+Every answer of an adapter, judge, cache or recording passes here once. Later code need not check it again.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
+from pytest_lmeval.types import Completion, LogProb, ToolCall
 
 MOST = 1e15
-"""The largest number of tokens, milliseconds or units of money that an answer may tell: sums of them stay finite."""
-
-_TEXTS = ("text", "thoughts", "finish_reason", "served_by")
-_AMOUNTS = ("latency_ms", "ttft_ms", "cost")
-_COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "retries")
+"""The largest number of tokens, milliseconds or units of money in an answer: sums of them stay finite."""
+_Answer = TypeVar("_Answer", Completion, LogProb, Completion | LogProb)
 
 
-def checked(answer: Response) -> Response:
-    """Return ``answer`` with plain values in its fields; raise ValueError that says what is wrong with the first other.
+def checked(answer: _Answer) -> _Answer:
+    """Return ``answer`` with plain values in its fields; raise ValueError that describes the first bad value.
 
-    None means unknown. Numbers and texts of other types, such as numpy's, become Python's own: a subclass may not
-    travel between processes.
+    None means unknown. Subclasses of numbers and texts, such as numpy's, become Python's own: they may not travel
+    between processes.
     """
-    return checked_completion(answer) if isinstance(answer, Completion) else _checked_logprob(answer)
-
-
-def checked_completion(answer: Completion) -> Completion:
-    """Return a completion as :func:`checked` does."""
-    # Nearly every answer is right as it is: only a field that is not is looked at again.
     changed: dict[str, Any] = {}
-    for name in _TEXTS:
-        if type(value := getattr(answer, name)) is not str:
-            changed[name] = _text(name, value)
-    for name in _AMOUNTS:
+    for name, (default, check) in (_COMPLETION if isinstance(answer, Completion) else _LOGPROB).items():
         value = getattr(answer, name)
-        if value is not None and not (type(value) is float and 0.0 <= value <= MOST):
-            changed[name] = _number(name, value)
-    for name in _COUNTS:
-        value = getattr(answer, name)
-        if value is not None and not (type(value) is int and 0 <= value <= MOST):
-            changed[name] = count(name, value)
-    for name, default, check in _RARE:
-        if (value := getattr(answer, name)) is not default:
-            changed[name] = check(name, value)
-    return replace(answer, **changed) if changed else answer
-
-
-def _checked_logprob(answer: LogProb) -> LogProb:
-    found = replace(
-        answer,
-        total=_logprob("total", answer.total),
-        tokens=_logprobs("tokens", answer.tokens),
-        greedy=_flag("greedy", answer.greedy),
-        latency_ms=None if answer.latency_ms is None else _number("latency_ms", answer.latency_ms),
-        ids=_ids("ids", answer.ids),
-        cached=_flag("cached", answer.cached),
-        retries=None if answer.retries is None else count("retries", answer.retries),
-    )
-    if found.ids and len(found.ids) != len(found.tokens):
+        if value is not default and (plain := check(name, value)) is not value:
+            changed[name] = plain
+    found = replace(answer, **changed) if changed else answer
+    if isinstance(found, LogProb) and found.ids and len(found.ids) != len(found.tokens):
         raise ValueError(f"{len(found.ids)} ids for {len(found.tokens)} tokens of a continuation")
     return found
 
@@ -71,7 +38,7 @@ def _checked_logprob(answer: LogProb) -> LogProb:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
-    # None is what clients have for no reason and no thoughts; without a text there is no answer.
+    # Clients use None for no reason and no thoughts; without a text there is no answer.
     return "" if value is None and name != "text" else _refuse(name, "text", value)
 
 
@@ -103,9 +70,7 @@ def _logprobs(name: str, values: Any) -> tuple[float, ...]:
         return ()
     if not isinstance(values, list | tuple):
         _refuse(name, "a list of log-probabilities", values)
-    return tuple(
-        [value if type(value) is float and -MOST < value < MOST else _logprob(name, value) for value in values]
-    )
+    return tuple([_logprob(name, value) for value in values])
 
 
 def _ids(name: str, values: Any) -> tuple[int | str, ...]:
@@ -126,7 +91,7 @@ def _call(number: int, value: Any) -> ToolCall:
     if not isinstance(value, list | tuple) or len(value) != 3 or not isinstance(value[1], str):
         raise ValueError(f"tool calls that are not (id, name, arguments): {value!r:.80}")
     id, name, arguments = value
-    # An adapter may give the arguments by name.
+    # An adapter may give the arguments as an object.
     if not isinstance(arguments, str):
         try:
             arguments = json.dumps(arguments, default=str)
@@ -136,7 +101,7 @@ def _call(number: int, value: Any) -> ToolCall:
 
 
 def _flag(name: str, value: Any) -> bool:
-    # numpy has truth values of its own.
+    # numpy has its own booleans.
     return bool(value) if type(value).__name__ in ("bool", "bool_") else _refuse(name, "true or false", value)
 
 
@@ -154,21 +119,32 @@ def _as_float(value: Any) -> float:
 
 
 def _refuse(name: str, expected: str, value: Any) -> Any:
-    raise ValueError(f"{name} {_shown(value)}; expected {expected}")
-
-
-def _shown(value: Any) -> str:
     try:
-        return f"{value!r:.80}"
-    except Exception:  # an int of too many digits, or a class of somebody's own
-        return f"of type {type(value).__name__}"
+        shown = f"{value!r:.80}"
+    except Exception:  # an int of too many digits, or a foreign class
+        shown = f"of type {type(value).__name__}"
+    raise ValueError(f"{name} {shown}; expected {expected}")
 
 
-_RARE: tuple[tuple[str, Any, Callable[[str, Any], Any]], ...] = (
-    ("logprobs", (), _logprobs),
-    ("confidence", None, _share),
-    ("tool_calls", (), _calls),
-    ("exchanges", (), _nothing),
-    ("asides", (), _nothing),
-    ("cached", False, _flag),
-)
+# By field, a value that needs no check, and the check.
+_Checks = Mapping[str, tuple[Any, Callable[[str, Any], Any]]]
+_COMPLETION: _Checks = {
+    **dict.fromkeys(("text", "thoughts", "finish_reason", "served_by"), ("", _text)),
+    **dict.fromkeys(("latency_ms", "ttft_ms", "cost"), (None, _number)),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens", "reasoning_tokens", "retries"), (None, count)),
+    "logprobs": ((), _logprobs),
+    "confidence": (None, _share),
+    "tool_calls": ((), _calls),
+    "exchanges": ((), _nothing),
+    "asides": ((), _nothing),
+    "cached": (False, _flag),
+}
+_LOGPROB: _Checks = {
+    "total": (object(), _logprob),  # always checked
+    "tokens": ((), _logprobs),
+    "greedy": (False, _flag),
+    "latency_ms": (None, _number),
+    "ids": ((), _ids),
+    "cached": (False, _flag),
+    "retries": (None, count),
+}

@@ -1,4 +1,4 @@
-"""The finished runs below a folder, with the labels that a run of several models gave them."""
+"""Find the finished runs below a folder, with their labels in a multi-model run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LABEL = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[RunFile]:
-    """Return the runs of files, and of every board below folders; raise UsageError for a folder without one.
+    """Return the runs of files, and of every board below folders; raise UsageError for a folder without a board.
 
-    A model of a run of several has its label as its name. A file below a folder that cannot be read is a UsageError, or
-    a line of ``unread`` where there is such a list.
+    In a multi-model run, each model appears under its label. An unreadable file below a folder is a UsageError, or a
+    line in ``unread`` if that is a list.
     """
     found = []
     for path in paths:
@@ -33,24 +33,26 @@ def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[Ru
 
 
 def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
-    """Return the ledgers of each model by its label; of shards of one model under the empty label.
+    """Return the shards' ledgers by the model's label, which is empty in a run of one model.
 
-    A folder is a report dir: that of a run of several models has a ledger of each. Raises UsageError for a folder
-    without a run, and where the shards are not of the same models.
+    A folder is a report dir; that of a multi-model run has a ledger of each model. Raise UsageError for a folder
+    without a run, or if the shards have different models.
     """
     held = [(path, _shard(path) if path.is_dir() else {"": path}) for path in paths]
     first, models = held[0]
     for path, ledgers in held:
         if ledgers.keys() != models.keys():
-            of, other = _models(models), _models(ledgers)
+            of, other = (
+                f"the models {', '.join(labels)}" if any(labels) else "one model" for labels in (models, ledgers)
+            )
             raise UsageError(f"{first} is a run of {of} and {path} of {other}: shards of one run have the same models")
     return {label: [ledgers[label] for _, ledgers in held] for label in models}
 
 
 def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:
-    """Return the baseline of a model: the file that is given for all, or the one in the folder ``given`` of its label.
+    """Return the baseline of a model: the file ``given`` for all models, or the one of its label in that folder.
 
-    That is ``LABEL/leaderboard.json`` or ``LABEL.json``; "" for a model without one beside others that have theirs.
+    That is ``LABEL/leaderboard.json`` or ``LABEL.json``; "" for a model without one if other models have theirs.
     """
     if names_one_file(here / given):
         return given
@@ -60,7 +62,7 @@ def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> s
 
 
 def names_one_file(path: Path) -> bool:
-    """Tell whether the baseline at ``path`` is one for all models, not a folder with one for each."""
+    """Return True if the baseline at ``path`` is one file for all models, not a folder with one for each."""
     return path.is_file() or bool(path.suffix and not path.is_dir())
 
 
@@ -76,11 +78,6 @@ def _shard(folder: Path) -> dict[str, Path]:
     if not (folder / LEDGER).exists():
         raise UsageError(f"{folder}: no {COMPARISON} and no {LEDGER} in this folder: not the report dir of a run")
     return {"": folder / LEDGER}
-
-
-def _models(ledgers: Iterable[str]) -> str:
-    named = ", ".join(ledgers)
-    return f"the models {named}" if named else "one model"
 
 
 def _below(folder: Path, unread: list[str] | None) -> Iterator[RunFile]:
@@ -101,7 +98,7 @@ def _below(folder: Path, unread: list[str] | None) -> Iterator[RunFile]:
 
 
 def _files(folder: Path, name: str) -> list[Path]:
-    """Return the files of that name below a folder, without what runs left in ``previous/`` unless that is named."""
+    """Return the files of that name below a folder; skip ``previous/`` unless the folder is in it."""
     found = sorted(folder.rglob(name))
     return found if is_previous(folder.absolute()) else [path for path in found if not is_previous(path.parent)]
 
@@ -115,7 +112,7 @@ def _labels(path: Path) -> dict[Path, str]:
         raise UsageError(f"{path}: not a comparison: {type(error).__name__}: {error}") from None
     for folder, label in pairs:
         if not isinstance(folder, str):
-            raise UsageError(f"{path}: not a comparison: a folder that is no text")
+            raise UsageError(f"{path}: not a comparison: expected a folder as text, got {folder!r:.80}")
         if not (isinstance(label, str) and _LABEL.fullmatch(label) and label.strip(".")):
             raise UsageError(f"{path}: not a comparison: a label has letters, digits and _.- only, got {label!r:.80}")
     return {(path.parent / folder).resolve(): label for folder, label in pairs}
@@ -124,4 +121,4 @@ def _labels(path: Path) -> dict[Path, str]:
 def _refuse(error: UsageError, unread: list[str] | None) -> None:
     if unread is None:
         raise error
-    unread.append(f"left out: {error}")
+    unread.append(f"skipped: {error}")

@@ -1,4 +1,4 @@
-"""The append-only record of a run, while it goes on and at its end."""
+"""Write the append-only record of a run."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.stored import StoredLine, StoredLines
 
 KEPT = 5
-"""How many older ledgers stay in a folder."""
+"""The number of older ledgers to keep in a folder."""
 _SET_ASIDE = re.compile(r"ledger-\d{8}T\d{6}Z(?:-\d+)?\.jsonl")
 
 
 class Ledger:
-    """Writes ``ledger.jsonl`` in a folder that it keeps for itself while it is open.
+    """Writes ``ledger.jsonl`` in a folder, which is locked while it is open.
 
-    Every line is in the operating system's hands when ``append`` returns. A file that cannot be begun is a UsageError:
-    nothing has been asked yet. A later line that cannot be written stops the ledger, not the run: ``failure`` says why,
-    and the caller decides.
+    Each line is passed to the operating system before ``append`` returns. If the file cannot be created, before any
+    request, raise UsageError. A later failure to write stops the ledger, not the run: the caller checks ``failure``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,7 +47,7 @@ class Ledger:
         self._stored: StoredLines | None = None
 
     def claim(self) -> None:
-        """Make the folder and lock it for this run; raise UsageError if that cannot be, or another run has it."""
+        """Create the folder and lock it for this run; raise UsageError if that fails, or another run holds it."""
         if self._lock is not None:
             return
         folder = self.path.parent
@@ -56,16 +55,21 @@ class Ledger:
             raise UsageError(f"report dir {folder}: exists and is not a folder; choose another with --lm-report-dir")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / ".lock").open("wb")
+            lock = (folder / ".lock").open("wb")
         except OSError as error:
             raise self._unusable(error) from None
-        self._lock_folder(self._lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise UsageError(f"report dir {folder}: in use by another run; choose one with --lm-report-dir") from None
+        self._lock = lock
 
     def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
-        """Start the file, or go on with an older one to ``resume``; claim the folder if that has not been done.
+        """Start the file, or continue an older one to ``resume``; claim the folder first.
 
-        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl``: ``kept``. Of such ledgers the last
-        KEPT stay; ``removed`` counts the others. Raise UsageError where the file cannot be written.
+        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl`` (``kept``). The last KEPT of such
+        ledgers stay; ``removed`` counts the others. Raise UsageError if the file cannot be written.
         """
         self.claim()
         try:
@@ -73,7 +77,7 @@ class Ledger:
             if not goes_on:
                 self._set_aside()
             self._file = self.path.open("ab" if goes_on else "xb", buffering=0)
-            # What a killed process wrote last may lack its end.
+            # The last line of a killed process may lack its end.
             self._is_torn = goes_on
         except OSError as error:
             raise self._unusable(error) from None
@@ -86,7 +90,7 @@ class Ledger:
         self._write(result_line(line))
 
     def stored(self, line: str) -> StoredLine | None:
-        """Return where the line of a result is, the last that was added; None where the ledger stopped before."""
+        """Return the place of the result that was added last; None if the ledger has stopped."""
         if self._file is None or self.failure is not None:
             return None
         from pytest_lmeval.records.stored import StoredLines
@@ -96,7 +100,7 @@ class Ledger:
         return self._stored.add(self._file.tell() - len(written), written)
 
     def close(self, footer: Mapping[str, Any] | None, run: Mapping[str, Any] | None = None) -> None:
-        """Add what it was a run of and the footer, where the run came to its end, and give the folder free."""
+        """Add the ``run`` line and the ``footer`` of a run that finished, and release the folder."""
         if run is not None:
             self._write(ledger_line("run", run))
         if footer is not None:
@@ -107,10 +111,7 @@ class Ledger:
         self._file = self._lock = None
 
     def leave_replaced(self, report_dir: Path) -> None:
-        """Move the older ledger beside its reports in ``previous/`` of the report dir, if it was complete.
-
-        To be called when a complete run with all its files has replaced it.
-        """
+        """Move an older complete ledger to its reports in ``previous/``, once a complete run has replaced it."""
         if self._is_kept_for_now and self.kept is not None:
             with suppress(OSError):
                 set_aside_ledger(self.kept, report_dir)
@@ -127,7 +128,7 @@ class Ledger:
         self._remove_oldest()
 
     def _remove_oldest(self) -> None:
-        # A folder that many runs were cut short in would fill up; the last ones may still be gone on with by hand.
+        # Many runs that were cut short would fill the folder; the user may still resume the last ones by hand.
         older = [path for path in self.path.parent.glob("ledger-*.jsonl") if _SET_ASIDE.fullmatch(path.name)]
         for path in sorted(older, key=lambda path: (path.stat().st_mtime, path.name))[:-KEPT]:
             if path != self.kept:
@@ -135,22 +136,13 @@ class Ledger:
                     path.unlink()
                     self.removed += 1
 
-    def _lock_folder(self, lock: IO[bytes]) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            self._lock = None
-            folder = self.path.parent
-            raise UsageError(f"report dir {folder}: in use by another run; choose one with --lm-report-dir") from None
-
     def _write(self, line: bytes) -> None:
         if self._file is None or self.failure is not None:
             return
         try:
             if self._is_torn:
                 self._file.write(b"\n")
-            # Whatever ends the process in the middle of a line must not spoil the lines after it.
+            # If the process dies within a line, the next one must not continue it.
             self._is_torn = True
             written = self._file.write(line)
             self._is_torn = False
@@ -172,37 +164,21 @@ def ending(
 ) -> dict[str, dict[str, Any]]:
     """Return the fields of the last two lines of a run that ended with ``board``, by kind.
 
-    ``left_out`` are task and id of the results in the ledger that the run does not count.
+    ``left_out`` has the task and id of results in the ledger that the run does not count.
     """
-    tasks = [asdict(info) for info in infos]
-    for task in tasks:
-        for name in ("scores", "numbered"):
-            if not task[name]:
-                del task[name]
-    run = {
-        "tasks": tasks,
-        "facts": asdict(board.facts),
-        **_aggregates_record(aggregates),
-        "left_out": list(left_out),
-    }
+    optional = ("scores", "numbered")
+    tasks = [{name: value for name, value in asdict(info).items() if value or name not in optional} for info in infos]
+    run: dict[str, Any] = {"tasks": tasks, "facts": asdict(board.facts)}
+    with suppress(ValueError):  # aggregates that are no JSON
+        if plain := json.loads(json.dumps(aggregates, default=str, allow_nan=False)):
+            run["aggregates"] = plain
+    run["left_out"] = list(left_out)
     footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
     return {"run": run, "footer": footer}
 
 
-def _aggregates_record(aggregates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ledger's field of the aggregates; empty without aggregates, or if they cannot be JSON."""
-    try:
-        plain = json.loads(json.dumps(aggregates, default=str, allow_nan=False))
-    except ValueError:
-        return {}
-    return {"aggregates": plain} if plain else {}
-
-
 def ledger_line(kind: str, fields: Mapping[str, Any]) -> bytes:
-    """Return the line of the ``kind`` header, run or footer.
-
-    A number that JSON does not have becomes its name, what JSON has no word for at all its text.
-    """
+    """Return the line of the ``kind`` header, run or footer; write values that JSON lacks as text."""
     value = {kind: {"schema": LEDGER_SCHEMA, **fields} if kind == "header" else fields}
     try:
         text = _encode(value)
@@ -216,5 +192,5 @@ def result_line(result: str) -> bytes:
     return result.encode("ascii") + b"\n"
 
 
-# Paths and options may hold anything that a conftest gave them.
+# Paths and options may hold any value from a conftest.
 _encode = json.JSONEncoder(allow_nan=False, default=str, separators=(",", ":")).encode

@@ -1,12 +1,13 @@
-"""The lines of a ledger, read: a header, a line per finished example, what it was a run of, a footer.
+"""Read the lines of a ledger: a header, a line per finished example, the tasks and facts of the run, a footer.
 
-A run that is resumed adds a header to the same file, and what follows it. A line that holds no JSON object is damaged:
-it is counted and passed over. Any other line must be as a run writes it, or the file is refused.
+A resumed run adds another header and the lines after it. A line that holds no JSON object is damaged: it is counted and
+skipped. Any other line must have the form that a run writes, or the file is refused.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -16,18 +17,17 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/2"
-"""What is written; earlier versions are read, too."""
+"""The schema of new ledgers; earlier versions can be read."""
 IN_MEMORY = 64_000_000
-"""Until its lines have so many characters, all of a ledger stays in memory; then the texts of long lines do not."""
+"""Once a ledger has more characters, the texts of further long lines do not stay in memory."""
 LONG = 2_000
-"""From more characters on, a line is long."""
+"""A line with more characters is long."""
 _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 20
-# How many lines may be damaged ahead of the first header: a board has millions, and none of them is an object.
+# The most damaged lines before the first header: a board may have millions of lines, none of them an object.
 _AHEAD = 100
-_TAIL = 1 << 16
 _Result = TypeVar("_Result")
 
 
@@ -35,8 +35,7 @@ _Result = TypeVar("_Result")
 class LedgerRun(Generic[_Result]):
     """One run of a ledger, with the last result of every (task, id).
 
-    ``run`` and ``footer`` are the two lines at the end of a run, and empty where it did not come to its end: where they
-    are not its last lines, in this order.
+    ``run`` and ``footer`` are the last two lines of a finished run, in this order; otherwise they are empty.
     """
 
     header: Mapping[str, Any]
@@ -46,11 +45,11 @@ class LedgerRun(Generic[_Result]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run scored all that it had to."""
+        """True if the run scored all its examples."""
         return bool(self.footer.get("complete"))
 
     def take(self, kind: str, value: Any) -> None:
-        """Note a line after the header that is no result."""
+        """Take a line after the header that is no result."""
         follows = kind == "footer" and self.run and not self.footer
         self.run = self.run if follows else value if kind == "run" else {}
         self.footer = value if follows else {}
@@ -58,10 +57,7 @@ class LedgerRun(Generic[_Result]):
 
 @dataclass(slots=True)
 class LedgerRuns(Generic[_Result]):
-    """The runs of a ledger in their order.
-
-    ``damaged`` counts the lines that hold no JSON object, of which ``first_damaged`` is the first, from 1.
-    """
+    """The runs of a ledger in order; ``damaged`` lines hold no JSON object; ``first_damaged`` counts from 1."""
 
     runs: list[LedgerRun[_Result]] = field(default_factory=list)
     damaged: int = 0
@@ -73,10 +69,9 @@ def read_ledger(
 ) -> LedgerRuns[_Result] | None:
     r"""Return the runs of the ledger at ``path`` from its lines, which end at ``\n`` alone.
 
-    ``make`` turns the fields of a result into what is kept of it, and raises ValueError if one is wrong. Returns None
-    for a file of another kind: its first JSON object is no header, or it starts with too many lines that are no JSON.
-    There are no runs if the file may have been cut in its first line. Raises UsageError that names the line for an
-    object that no run writes, and for the ledger of a newer version.
+    ``make`` returns the part of a result to keep, or raises ValueError for a wrong field. Return None for another kind
+    of file: its first JSON object is no header, or too many lines without JSON come first. A file cut in its first line
+    has no runs. Raise UsageError that names the line for an object that no run writes, or for a newer version.
     """
     from pytest_lmeval.records.recorded import check_schema
 
@@ -106,13 +101,13 @@ def read_ledger(
 
 
 def is_ledger(path: Path) -> bool:
-    """Tell whether the file at ``path`` is a ledger of whatever version, also one that was cut in its first line."""
+    """Return True if the file at ``path`` is a ledger of any version, even if it was cut in its first line."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except OSError:
         return False
-    # Nearly every file that is no ledger lacks the name, and need not be parsed.
+    # Most other files lack the name, and need no parsing.
     if _NAME.encode() not in head:
         return False
     lines = head.split(b"\n", _AHEAD + 1)[: _AHEAD + 1]
@@ -124,16 +119,18 @@ def is_ledger(path: Path) -> bool:
 
 
 def is_complete(path: Path) -> bool:
-    """Tell whether the last run in the ledger at ``path`` is complete; only the end of the file is read."""
+    """Return True if the last run in the ledger at ``path`` is complete; parse only its last two lines."""
     last: LedgerRun[None] = LedgerRun({})
-    for _, kind, value in _parsed(_last_lines(path, 2)):
+    with path.open("rb") as lines:
+        ends = deque((line for line in lines if not line.isspace()), 2)
+    for _, kind, value in _parsed(ends):
         last.take(kind, value if isinstance(value, dict) else {})
     return last.is_complete
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[int, str, Any]]:
-    """Yield number, kind and value of every line that is not blank; the kind is that of a line, or ``damaged``."""
-    # A run that reads no earlier one does without.
+    """Yield number, kind and value of every line that is not blank; ``damaged`` is a kind, too."""
+    # Imported late: a run that reads no earlier one does not need it.
     from pytest_lmeval.records.recorded import parse_object
 
     for number, line in enumerate(lines, start=1):
@@ -156,19 +153,3 @@ def _key(record: Mapping[str, Any]) -> tuple[str, str]:
         name, value = ("id", example) if isinstance(task, str) else ("task", task)
         raise ValueError(f"{name}: expected text, got {value!r:.80}")
     return sys.intern(task), example
-
-
-def _last_lines(path: Path, count: int) -> list[bytes]:
-    """Return the last ``count`` lines of a file that are not blank, or all that it has."""
-    with path.open("rb") as file:
-        end = file.seek(0, 2)
-        size = _TAIL
-        while True:
-            start = max(0, end - size)
-            file.seek(start)
-            # The first line may have been cut.
-            lines = file.read().split(b"\n")[start > 0 :]
-            found = [line for line in lines if line.strip()]
-            if start == 0 or len(found) >= count:
-                return found[-count:]
-            size *= 4

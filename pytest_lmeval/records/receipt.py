@@ -1,4 +1,4 @@
-"""Names that whoever starts a run gives it by environment variables: a file for its exit code, and an id."""
+"""Environment variables that a caller sets for a run: a file for its exit code, and an id."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def write_receipt(code: int) -> None:
-    """Write the exit code, where a file is named."""
+    """Write the exit code to the file that the variable names, if any."""
     if path := os.environ.get(RECEIPT):
         write_atomically(Path(path), str(code).encode())
 
 
 def read_receipt(path: Path) -> int | None:
-    """Return the exit code that a run has written, None where none has."""
+    """Return the exit code in a receipt, or None without one."""
     return int(path.read_bytes()) if path.is_file() else None
 
 
 def named_run(given: str) -> dict[str, str]:
-    """Return the manifest's field of the id that a run was given; UsageError if it could be anything but a name."""
+    """Return the manifest's field for the id of a run; raise UsageError if it is not a plain name."""
     if not _ID.fullmatch(given):
         raise UsageError(f"{RUN_ID}: expected at most 64 letters, digits and _.-, got {given!r:.80}")
     return {"run_id": given}

@@ -1,4 +1,4 @@
-"""What is in a file that a run wrote, checked, since anybody may have changed it: JSON, schema and values."""
+"""Check the JSON, schema and values of a file that a run wrote, since it may have been changed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, NoReturn, get_args
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
+from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.records.answers import recorded_answer
 from pytest_lmeval.types import (
     WITHOUT_SCORE,
@@ -23,13 +24,13 @@ from pytest_lmeval.types import (
 )
 
 _Kind = tuple[Callable[[Any], bool], str]
-"""Whether a value may be in a field, and what is expected there."""
+"""A test of a field's value, and the description of allowed values."""
 _Check = tuple[Callable[[Any], bool], str, _Kind | None, bool]
-"""Those of a field, those of the values in its object, and whether it must be there."""
+"""The kind of a field, the kind of the values in its object, and True if the field is required."""
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of strict JSON; raise ValueError for anything else, NaN and hostile nesting included."""
+    """Return the value of strict JSON; raise ValueError for other text, such as NaN or hostile nesting."""
     try:
         return _DECODER.decode(text)
     except RecursionError:
@@ -37,27 +38,23 @@ def parse_json(text: str) -> Any:
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """Return the object that is all of a line without blanks around it; None unless that is strict JSON."""
+    """Return the object of a line of strict JSON; None for another line."""
     try:
-        text = line.decode("utf-8")
-        # ``decode`` would search the text for blanks twice more.
-        value, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
+        value = parse_json(line.decode("utf-8"))
+    except ValueError:
         return None
-    return value if isinstance(value, dict) and end == len(text) else None
+    return value if isinstance(value, dict) else None
 
 
 def check_schema(path: object, schema: object, reads: str) -> None:
-    """Raise UsageError unless the file at ``path``, which states ``schema``, is of ``reads`` or an earlier version."""
+    """Raise UsageError unless ``schema``, of the file at ``path``, is ``reads`` or an earlier version of it."""
     kind, _, version = reads.rpartition("/")
     stated, _, number = schema.rpartition("/") if isinstance(schema, str) else ("", "", "")
     earlier = [str(each) for each in range(1, int(version) + 1)]
     if stated == kind and number in earlier:
         return
     if stated == kind and number.isdecimal() and int(number) > int(version):
-        raise UsageError(
-            f"{path}: written by a newer version, as {schema}; this one reads {reads}: update pytest-lmeval"
-        )
+        raise UsageError(f"{path}: a newer version wrote {schema}; this one reads {reads}: update pytest-lmeval")
     raise UsageError(f"{path}: schema: expected {reads}, got {schema!r:.80}")
 
 
@@ -73,9 +70,9 @@ def _finite(digits: str) -> float:
 
 
 def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
-    """Return the result that ``fields`` hold; raise ValueError that names the first field at fault.
+    """Return the result in ``fields``; raise ValueError that names the first wrong field.
 
-    Fields that this version does not know are passed over, optional ones may be missing.
+    Ignore unknown fields; optional ones may be missing.
     """
     known, score = _checked(fields, _RESULT), fields.get("score")
     _check_score(known["status"], score)
@@ -85,13 +82,13 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
-    """Return the texts of a field; raise ValueError that names it where it holds anything else."""
+    """Return the texts of a field; raise ValueError that names it for another value."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
     return tuple(value)
 
 
 def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the records of requests and answers; raise ValueError that names the first field at fault."""
+    """Return the records of requests and answers; raise ValueError that names the first wrong field."""
     whole = isinstance(value, list) and all(isinstance(each, dict) for each in value)
     _expect(whole, "exchanges", value, "a list of objects")
     for each in value:
@@ -100,7 +97,7 @@ def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def recorded_info(fields: Any) -> TaskInfo:
-    """Return what a ledger says of a task; raise ValueError that names the first field at fault."""
+    """Return a ledger's facts of a task; raise ValueError that names the first wrong field."""
     _expect(isinstance(fields, dict), "task", fields, "an object")
     known = _checked(fields, _INFO)
     if known.get("shard"):
@@ -111,9 +108,9 @@ def recorded_info(fields: Any) -> TaskInfo:
 
 
 def recorded_scores(value: Any) -> dict[str, dict[str, float]]:
-    """Return what a board says that scores have to reach, by name; raise ValueError that names the field at fault.
+    """Return the thresholds and floors of a board's scores, by name; raise ValueError that names the wrong field.
 
-    The score that decides is the task's: what that has to reach is said of the task.
+    Skip the deciding score: its threshold and floor are the task's.
     """
     _expect(isinstance(value, dict), "scores", value, "an object")
     for name, score in value.items():
@@ -134,12 +131,12 @@ def _check_score_row(score: Any, name: str, fields: Iterable[str]) -> None:
 
 
 def recorded_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a run that ``fields`` state; raise ValueError that names the first field at fault."""
+    """Return the facts of a run in ``fields``; raise ValueError that names the first wrong field."""
     return _checked(fields, _FACTS)
 
 
 def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
-    """Return what a ledger says that tasks made of their results; raise ValueError that names the field at fault."""
+    """Return a ledger's aggregates by task; raise ValueError that names the wrong field."""
     _expect(isinstance(fields, dict), "aggregates", fields, "an object")
     for task, found in fields.items():
         _expect(isinstance(found, dict), f"aggregates.{task}", found, "an object")
@@ -174,16 +171,8 @@ def _check_score(status: Status, score: Any) -> None:
         _expect(_is_share(score), "score", score, f"0 to 1, the status being {status}")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _is_share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return is_number(value) and 0 <= value <= 1
 
 
 def _or_null(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -205,9 +194,9 @@ def _expect(holds: bool, field: str, value: Any, expected: str) -> None:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 _STATUSES = frozenset(get_args(Status))
-_SHARE, _NUMBER, _COUNT = (_is_share, "0 to 1"), (_is_number, "a number"), (_is_count, "a count")
+_SHARE, _NUMBER, _COUNT = (_is_share, "0 to 1"), (is_number, "a number"), (is_count, "a count")
 _TEXTS, _OBJECT = (_is_list_of(_is_a(str)), "a list of texts"), (_is_a(dict), "an object")
-# What a field may hold, by its type.
+# The kind of a field by its annotation.
 _BY_TYPE: Mapping[str, _Kind] = {
     "Status": (
         lambda value: isinstance(value, str) and value in _STATUSES,
@@ -217,24 +206,22 @@ _BY_TYPE: Mapping[str, _Kind] = {
     "str | None": (_or_null(_is_a(str)), "text or null"),
     "bool": (_is_a(bool), "true or false"),
     "int": _COUNT,
-    "int | None": (_or_null(_is_count), "a count or null"),
+    "int | None": (_or_null(is_count), "a count or null"),
     "float": _NUMBER,
-    "float | None": (_or_null(_is_number), "a number or null"),
+    "float | None": (_or_null(is_number), "a number or null"),
     "Sequence[str]": _TEXTS,
     "tuple[str, ...]": _TEXTS,
-    "tuple[float, ...]": (_is_list_of(_is_number), "a list of numbers"),
+    "tuple[float, ...]": (_is_list_of(is_number), "a list of numbers"),
     "tuple[Mapping[str, Any], ...]": (_is_list_of(_is_a(dict)), "a list of objects"),
     "Mapping[str, Any]": _OBJECT,
     "Mapping[str, Any] | None": (_or_null(_is_a(dict)), "an object or null"),
-    "Mapping[str, str]": _OBJECT,
-    "Mapping[str, int]": _OBJECT,
-    "Mapping[str, float]": _OBJECT,
+    **dict.fromkeys(("Mapping[str, str]", "Mapping[str, int]", "Mapping[str, float]"), _OBJECT),
 }
 _INSIDE = {"Mapping[str, float]": _NUMBER, "Mapping[str, int]": _COUNT}
 
 
 def _checks(*kinds: Any, **others: _Kind) -> dict[str, _Check]:
-    """Return the checks of the fields of dataclasses; ``others`` are those that no type says."""
+    """Return the checks of the fields of dataclasses; ``others`` replace the kind of the annotation."""
     every = sorted((each for kind in kinds for each in fields_of(kind)), key=lambda each: str(each.type) != "str")
     return {
         each.name: (
@@ -247,6 +234,5 @@ def _checks(*kinds: Any, **others: _Kind) -> dict[str, _Check]:
 
 
 _RESULT = _checks(ExampleQuestion, ExampleAnswer, ExampleOutcome, threshold=_SHARE)
-# What a score may be depends on the status.
-del _RESULT["score"]
+del _RESULT["score"]  # its check depends on the status
 _INFO, _FACTS = _checks(TaskInfo), _checks(RunFacts)

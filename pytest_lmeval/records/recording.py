@@ -1,4 +1,4 @@
-"""What was recorded earlier, by task and id: outputs, of a run or of a file that anybody wrote, and judges' replies."""
+"""Read recorded outputs and judges' replies by task and id, from the files of a run or from JSONL."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 
 
 class Outputs(tuple[str, ...]):
-    """The outputs for an example, one a repeat, with what a run recorded beside them.
+    """The outputs for an example, one per repeat.
 
-    ``thoughts`` are those before each of them; empty without thoughts. ``cut_off`` says that one is cut off.
-    ``exchanges`` are the records of the requests of an example that took several a response, or of what an eval
-    function asked its model; it has no outputs.
+    ``thoughts`` are those before each output, or empty. ``cut_off`` says that an output is cut off. ``exchanges`` are
+    the records of requests if an example has several per response, or of an eval function, which has no outputs.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -33,7 +32,7 @@ class Outputs(tuple[str, ...]):
 
     @classmethod
     def of(cls, outputs: tuple[str, ...], record: Mapping[str, Any]) -> Outputs:
-        """Return the outputs of a result; raise ValueError where the rest of it is not as a run writes it."""
+        """Return the outputs with the other fields of a result; raise ValueError if no run writes such fields."""
         found = cls(outputs)
         thoughts = recorded_texts(record.get("thoughts", []), "thoughts")
         found.thoughts = thoughts if len(thoughts) == len(outputs) else ()
@@ -53,11 +52,12 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
     ledger, data = _ledger_or_data(path, _of_result)
     if ledger is not None:
-        yield from _from_ledger(ledger)
+        # A resumed run may have asked an example again: its last result counts, and an error has no output.
+        last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
+        yield from ((*key, outputs) for key, outputs in last.items() if outputs or outputs.exchanges)
         return
     text = _text(data, path)
-    board = _as_board(text)
-    if board is not None:
+    if (board := _as_board(text)) is not None:
         check_schema(path, board.get("schema"), SCHEMA)
         yield from _from_board(board, path)
         return
@@ -68,9 +68,9 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
 
 
 def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tuple[LedgerRuns[_Kept] | None, bytes]:
-    """Return the runs of the ledger at ``path``, else what the file holds; raise UsageError where it cannot be read."""
+    """Return the runs of the ledger at ``path``, or the bytes of another file; raise UsageError if it is unreadable."""
     try:
-        # A line at a time: the file has much that is not kept. What comes through a pipe can be read once only.
+        # Read line by line, since little of the file is kept. A pipe can be read only once.
         if path.is_file() and is_ledger(path):
             with path.open("rb") as lines:
                 ledger = read_ledger(lines, path, make)
@@ -84,7 +84,7 @@ def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tupl
 
 
 def _board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield task, id and record of each example of a board; nothing for another file."""
+    """Yield the task, id and record of each example of a board, nothing for another file."""
     board = _as_board(_text(data, path)) or {"tasks": []}
     for row in _objects(board["tasks"], path):
         for record in _objects(row.get("per_example", []), path):
@@ -102,14 +102,6 @@ def _of_result(record: Mapping[str, Any]) -> Outputs:
     return Outputs.of(recorded_texts(record.get("outputs", []), "outputs"), record)
 
 
-def _from_ledger(ledger: LedgerRuns[Outputs]) -> Iterator[tuple[str, str, Outputs]]:
-    # A run that was resumed may have asked an example again: its last result counts, and an error has no output.
-    last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
-    for (task, example_id), outputs in last.items():
-        if outputs or outputs.exchanges:
-            yield task, example_id, outputs
-
-
 def _as_board(text: str) -> dict[str, Any] | None:
     # A board is one object over many lines; JSONL fails to parse as a whole at its second line.
     try:
@@ -124,8 +116,7 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
         if "per_example" not in row:
             raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
         for record in _objects(row["per_example"], path):
-            # The board's ``prediction`` is post-processed: only the raw output may be replayed, and an example
-            # without one had no answer.
+            # Replay only the raw output: ``prediction`` is post-processed. An example without one had no answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
             if _of_function(record):
                 raw.setdefault("outputs", [])
@@ -146,7 +137,7 @@ def _objects(value: object, path: Path) -> list[dict[str, Any]]:
 
 def _parse(line: str, where: str) -> dict[str, Any]:
     try:
-        # Not strict: anybody may have written it, and only its texts are used.
+        # Not strict: other programs may write this file, and only its texts are used.
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON: {error}") from None
@@ -172,10 +163,10 @@ def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """What judges said about one example.
+    """The replies of judges about one example.
 
-    ``entries`` are (name of the judge, key of the question, reply), in the order in which they were asked;
-    ``exchanges`` are the records of what an eval function asked.
+    ``entries`` are (name of the judge, key of the question, reply), in the order of the questions; ``exchanges`` are
+    the records of an eval function's requests.
     """
 
     entries: tuple[tuple[str, str, str], ...] = ()
@@ -186,7 +177,7 @@ class Judgements:
 
 
 def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of judges that have a key and a reply in the details of a result, those of repeats too."""
+    """Yield the judges' entries with a key and a reply in the details of a result and its repeats."""
     repeats = details.get("repeats", ())
     for each in (details, *(repeats if isinstance(repeats, list | tuple) else ())):
         found = [each.get(name) for name in ("judge", "user")] if isinstance(each, Mapping) else ()
@@ -196,22 +187,22 @@ def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def judge_keys(details: Mapping[str, Any]) -> set[str]:
-    """Return the ``adapter_key`` of every judge that the details of a result have replies of."""
+    """Return the ``adapter_key`` of every judge with a reply in the details of a result."""
     steps = (step for steps in steps_of(details) for step in steps)
     return {str(each["adapter_key"]) for each in (*judge_entries(details), *steps) if "adapter_key" in each}
 
 
 def read_judgements(path: Path) -> Iterator[tuple[str, str, Judgements]]:
-    """Yield task, id and what judges said of each example; raise UsageError for a file that holds no such thing."""
+    """Yield the task, id and judges' replies of each example; raise UsageError for a file without replies."""
     ledger, data = _ledger_or_data(path, _judged)
     if ledger is not None:
-        found = [(*key, said) for run in ledger.runs for key, said in run.results.items() if said]
+        found = [(*key, judged) for run in ledger.runs for key, judged in run.results.items() if judged]
     else:
-        found = [(task, id, said) for task, id, record in _board_records(data, path) if (said := _judged(record))]
+        found = [(task, id, judged) for task, id, record in _board_records(data, path) if (judged := _judged(record))]
     if not found:
         raise UsageError(
             f"replay:{path}: holds no reply of a judge; name the ledger of a run with a judge, or its leaderboard.json "
-            "that was written with --lm-include-per-example"
+            "written with --lm-include-per-example"
         )
     yield from found
 

@@ -1,4 +1,4 @@
-"""A finished run from its file, ledger or leaderboard: the one way in for everything that compares runs."""
+"""Read a finished run from its ledger or leaderboard; all comparisons of runs use this module."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from pytest_lmeval.types import ExampleResult
 
 _Key = tuple[str, str]
 LARGE = 16 << 20
-"""From how many bytes on the texts of a ledger stay in it: those of a smaller one cost less than an open file."""
+"""The bytes of a ledger from which its texts stay in the file; below, memory costs less than an open file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """A run as its file holds it.
+    """A run as read from its file.
 
-    ``results`` holds the last result of every (task, id), or is None where a board was written without its
-    per-example records. ``digest`` is the one that the file states, empty where the run did not come to its end.
-    ``board`` is the JSON of a leaderboard file, None for a ledger. ``aggregates`` are, by task, what the tasks' own
-    aggregations made of the results. ``damaged`` counts lines that are no JSON,
-    of which ``first_damaged`` is the first.
+    ``results`` has the last result of every (task, id), or is None for a board without per-example records. ``digest``
+    is the file's own, empty for an unfinished run. ``board`` is the JSON of a leaderboard file, None for a ledger.
+    ``aggregates`` has, by task, the output of the tasks' own aggregations. ``damaged`` counts lines that are no JSON;
+    ``first_damaged`` is the number of the first.
     """
 
     path: Path
@@ -50,7 +49,7 @@ class RunFile:
 
     @property
     def adapter(self) -> str:
-        """The name of the adapter that answered."""
+        """The adapter's name."""
         return self.facts.adapter
 
     @property
@@ -60,7 +59,7 @@ class RunFile:
 
     @property
     def timestamp(self) -> str:
-        """When the run started, RFC 3339, UTC."""
+        """The start of the run, RFC 3339, UTC."""
         return self.facts.timestamp
 
     @property
@@ -70,17 +69,17 @@ class RunFile:
 
     @property
     def selection(self) -> Mapping[str, Any]:
-        """What was left out of the tasks; empty where nothing was."""
+        """The selection of examples; empty if the run had all of them."""
         return self.facts.selection
 
     @property
     def gate(self) -> Mapping[str, Any] | None:
-        """The gate of the run as it recorded it."""
+        """The gate that the run recorded."""
         return self.facts.gate
 
     @property
     def agrees(self) -> bool:
-        """Whether the results give the digest that the file states; true where it states none."""
+        """True if the results have the file's digest, or the file has none."""
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
 
 
@@ -89,9 +88,9 @@ _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions
 
 
 def read_run(path: str | Path) -> RunFile:
-    """Return the run that a ledger or a leaderboard holds; raise UsageError that says what the file is instead.
+    """Return the run in a ledger or a leaderboard; raise UsageError that describes another file.
 
-    A leaderboard without per-example records has those of the ``ledger.jsonl`` beside it, if that is of the same run.
+    A leaderboard without per-example records gets those of the ``ledger.jsonl`` beside it, if it is of the same run.
     """
     path = Path(path)
     ledger = _large_ledger(path)
@@ -118,7 +117,7 @@ def read_run(path: str | Path) -> RunFile:
 
 
 def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
-    """Return the runs of a ledger, the texts of a large one left in it; None for another file, as read_ledger."""
+    """Return the runs of a ledger, or None for another file; leave the texts of a large ledger in it."""
     if large := _large_ledger(path):
         return large
     try:
@@ -129,7 +128,7 @@ def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
 
 
 def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
-    """Return the runs of a large ledger, whose texts stay in it; None for any other file."""
+    """Return the runs of a large ledger, whose texts stay in it, or None for another file."""
     try:
         if not path.is_file() or path.stat().st_size < LARGE or not is_ledger(path):
             return None
@@ -142,7 +141,7 @@ def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
 
 
 def _with_ledger(board: RunFile) -> RunFile:
-    """Return the run with the examples of the ledger beside its board; as it is where that is of another run."""
+    """Return the run with the examples of the ledger beside its board, unless that is of another run."""
     beside = board.path.with_name("ledger.jsonl")
     if not beside.is_file() or not is_ledger(beside):
         return board
@@ -152,7 +151,7 @@ def _with_ledger(board: RunFile) -> RunFile:
 
 
 def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
-    """Return the results of a run; raise UsageError that says how to get them where the file does not hold them."""
+    """Return the results of a run; raise UsageError if the file has none, and explain how to get them."""
     if run.results is None:
         raise UsageError(
             f"{run.path}: a leaderboard without per-example records; name the run's ledger.jsonl instead, or write the "
@@ -162,7 +161,7 @@ def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
 
 
 def board_of(run: RunFile) -> Leaderboard:
-    """Return the board of a run, built anew from its results: of the same digest as the run's own."""
+    """Return the board of a run, rebuilt from its results, with the digest of the run's own."""
     return build_board(run.infos.values(), examples_of(run), run.facts, run.aggregates)
 
 
@@ -179,12 +178,12 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
             board={**board, "adapter_options": facts.adapter_options},
         )
     except ValueError as error:
-        raise UsageError(f"{path}: not a leaderboard as {SCHEMA} has it: {error}") from None
+        raise UsageError(f"{path}: not a valid leaderboard of {SCHEMA}: {error}") from None
 
 
 def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
     last = {key: result for run in ledger.runs for key, result in run.results.items()}
-    # A run that was resumed has its own end, or none.
+    # A resumed run has its own end, or none.
     header, footer = ledger.runs[-1].header, ledger.runs[-1].footer
     run = ledger.runs[-1].run if footer else {}
     try:
@@ -192,7 +191,7 @@ def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
         aggregates = recorded_aggregates(run.get("aggregates", {}))
         is_left_out = _is_left_out(run, infos, facts)
     except ValueError as error:
-        raise UsageError(f"{path}: not a ledger as {LEDGER_SCHEMA} has it: {error}") from None
+        raise UsageError(f"{path}: not a valid ledger of {LEDGER_SCHEMA}: {error}") from None
     return RunFile(
         path=path,
         kind="ledger",
@@ -227,22 +226,18 @@ def _infos(run: Mapping[str, Any], results: Iterable[ExampleResult]) -> dict[str
 
 
 def _is_left_out(run: Mapping[str, Any], infos: Mapping[str, TaskInfo], facts: RunFacts) -> Callable[[_Key], bool]:
-    """Return the test for results that the run did not count.
+    """Return a test for results that the run did not count.
 
-    Those are of an earlier run that had other examples, or of examples whose worker then died.
+    They are from an earlier run with other examples, or of examples whose worker died later.
     """
     if "left_out" in run:
-        return _pairs(run["left_out"]).__contains__
-    # Version 0.1.0 recorded only what was missing, by the names of the items: of a file with one task.
+        try:
+            return {(str(task), str(example)) for task, example in run["left_out"]}.__contains__
+        except (TypeError, ValueError):
+            raise ValueError(f"run.left_out: expected a list of pairs, got {run['left_out']!r:.80}") from None
+    # Version 0.1.0 recorded only missing examples, by the names of the items of a file with one task.
     missing = set(facts.missing)
     return lambda key: f"{infos[key[0]].path}::{item_name(key[1])}" in missing
-
-
-def _pairs(pairs: Any) -> set[_Key]:
-    try:
-        return {(str(task), str(example)) for task, example in pairs}
-    except (TypeError, ValueError):
-        raise ValueError(f"run.left_out: expected a list of pairs, got {pairs!r:.80}") from None
 
 
 def _parsed_or_none(text: str) -> Any:
@@ -259,7 +254,7 @@ def _no_run(text: str) -> str:
         parse_json(text)
     except ValueError as error:
         return f"not JSON: {error}"
-    return "JSON, but nothing that a run wrote"
+    return "JSON, but not of a run"
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""The shards of one run: whether they are all there, each once, and the run as if it had never been split."""
+"""Check that the shards of a run are complete, and merge them into one run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _SHOWN = 5
 
 
 def check_shards(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the file and what is wrong.
+    """Raise UsageError that names the file and the fault.
 
-    That is: a file that is no ledger, no shard or not at its end, or whose results do not give the digest that it
-    states; one of 1..N missing or given twice, different N; adapters, options, repeats, sandbox levels, selections or
-    task files that differ; a task that is not spread over the shards; an example in two of
-    them, or in none.
+    Faults are: a file that is no ledger, no shard, unfinished, or changed since its digest; a shard of 1..N that is
+    missing or given twice, or different N; different adapters, options, repeats, sandbox levels, selections or task
+    files; a task that is not spread over the shards; an example in two of them, or in none.
     """
     for shard in shards:
         _check_ended(shard)
@@ -55,19 +54,19 @@ def _check_ended(shard: RunFile) -> None:
     if shard.kind != "ledger":
         raise UsageError(f"{shard.path}: a leaderboard; name the shards' ledger.jsonl files")
     if not shard.digest:
-        raise UsageError(f"{shard.path}: its run did not come to its end; complete it with --lm-resume")
+        raise UsageError(f"{shard.path}: its run did not finish; complete it with --lm-resume")
     if not shard.agrees and shard.damaged:
         raise UsageError(
-            f"{shard.path}:{shard.first_damaged}: {shard.damaged} line(s) from here on could not be read: torn or "
-            "changed; run this shard again without --lm-resume"
+            f"{shard.path}:{shard.first_damaged}: {shard.damaged} unreadable line(s) from here on, cut or changed; "
+            "rerun this shard without --lm-resume"
         )
     if not shard.agrees:
         raise UsageError(
-            f"{shard.path}: its results do not give the digest in its footer: it was changed, or resumed with other "
-            "examples; run this shard again without --lm-resume"
+            f"{shard.path}: its results do not match the digest in its footer: it was changed, or resumed with other "
+            "examples; rerun this shard without --lm-resume"
         )
     if "shard" not in shard.selection:
-        raise UsageError(f"{shard.path}: no shard: its run was not given --lm-shard I/N")
+        raise UsageError(f"{shard.path}: no shard: its run had no --lm-shard I/N")
 
 
 def _check_parts(shards: Sequence[RunFile]) -> None:
@@ -84,7 +83,7 @@ def _check_parts(shards: Sequence[RunFile]) -> None:
             held = " and ".join(f"{run.path} is shard {run.selection['shard']}" for run in counts.values())
             raise UsageError(f"{held}: not parts of one run")
         if part in parts:
-            of_two = "; they are of two models: name the report dirs" if shard.adapter != parts[part].adapter else ""
+            of_two = "; they are from two models: name the report dirs" if shard.adapter != parts[part].adapter else ""
             raise UsageError(f"{parts[part].path} and {shard.path} are both shard {text}{of_two}")
         parts[part] = shard
     (count,) = counts
@@ -99,7 +98,7 @@ def _check_same(shards: Sequence[RunFile], name: str, of: Callable[[RunFile], An
     for shard in shards[1:]:
         if of(shard) != of(first):
             raise UsageError(
-                f"different {name}: {_short(of(first))} in {first.path}, {_short(of(shard))} in {shard.path}"
+                f"different {name}: {of(first)!r:.200} in {first.path}, {of(shard)!r:.200} in {shard.path}"
             )
 
 
@@ -115,7 +114,7 @@ def _check_tasks(shards: Sequence[RunFile]) -> None:
 
 
 def _check_spread(shards: Sequence[RunFile]) -> None:
-    # Examples are dealt out in turn: no shard has two more of a task than another.
+    # Examples are dealt in turn: no shard has two more of a task than another.
     for name in _names(shards):
         infos = [(shard.infos.get(name), shard.path) for shard in shards]
         counts = [(info.selected if info else 0, path) for info, path in infos]
@@ -123,8 +122,8 @@ def _check_spread(shards: Sequence[RunFile]) -> None:
         (most, there), (least, here) = max(known, default=(0, "")), min(known, default=(0, ""))
         if len(known) == len(counts) and most - least > 1:
             raise UsageError(
-                f"task {name}: {most} example(s) in {there} and {least} in {here}: these shards were not given the "
-                "same tasks and options"
+                f"task {name}: {most} example(s) in {there} and {least} in {here}: these shards had different tasks or "
+                "options"
             )
 
 
@@ -133,7 +132,7 @@ def _names(shards: Sequence[RunFile]) -> list[str]:
 
 
 _Holders = Mapping[str, Mapping[str, RunFile]]
-"""By task and id, the first shard that has a result of the example."""
+"""By task and id, the first shard with a result of the example."""
 
 
 def _holders(shards: Sequence[RunFile]) -> _Holders:
@@ -155,54 +154,50 @@ def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
         raise UsageError(f"{counted(twice)} in two shards")
 
 
-def _short(value: Any) -> str:
-    return f"{value!r:.200}"
-
-
 def _check_dealt(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the examples of which the shards were not all dealt."""
+    """Raise UsageError that names the examples that only some shards were dealt from."""
     for name in _names(shards):
-        held = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
-        # Earlier versions did not record it.
-        held = [(shard, dealt) for shard, dealt in held if dealt]
+        # Earlier versions did not record the dealt ids.
+        infos = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
+        held = [(shard, dealt) for shard, dealt in infos if dealt]
         for shard, dealt in held[1:]:
             first, whole = held[0]
             if dealt != whole:
-                said = _difference(whole["ids"], dealt["ids"], str(first.path), str(shard.path))
+                difference = _difference(whole["ids"], dealt["ids"], str(first.path), str(shard.path))
                 raise UsageError(
-                    f"task {name}: the shards were not dealt from the same examples: {said}. Some examples may be in "
-                    "no shard: give the examples ids that are the same in each process, and run all shards again"
+                    f"task {name}: the shards were not dealt from the same examples: {difference}. Some examples may "
+                    "be in no shard: give the examples ids that are the same in each process, and rerun all shards"
                 )
 
 
 def _check_whole(shards: Sequence[RunFile], holders: _Holders) -> None:
-    """Raise UsageError that names the examples which were dealt out and have no result in any shard."""
+    """Raise UsageError that names dealt examples without a result in any shard."""
     dealt: dict[str, set[str]] = {}
     for shard in shards:
         for name, info in shard.infos.items():
             dealt.setdefault(name, set()).update(info.shard.get("ids", ()))
     lost = [f"{id} of {name}" for name in sorted(dealt) for id in sorted(dealt[name] - holders.get(name, {}).keys())]
-    # A test that was skipped, or is missing, has no result either; its shard says how many there are.
+    # Skipped and missing tests have no result either; each shard counts its own.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(
-            f"no shard has {counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: something left "
-            "them out after the shards were dealt; run all shards again with the same plugins and options"
+            f"no shard has {counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: a plugin or hook "
+            "dropped them after dealing; rerun all shards with the same plugins and options"
         )
 
 
 def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str) -> str:
     alone = [(sorted({*one} - {*other}), here), (sorted({*other} - {*one}), there)]
     parts = [f"{counted(ids)} only in {path}" for ids, path in alone if ids]
-    return "; ".join(parts) or asks_else(here, there)
+    return "; ".join(parts) or differing(here, there)
 
 
-def asks_else(here: str, there: str) -> str:
-    """Return the sentence about two parts of one run whose examples have the same ids and different contents."""
-    return f"the same ids ask something else in {here} and in {there}"
+def differing(here: str, there: str) -> str:
+    """Return the sentence about two parts of a run whose examples have the same ids and different contents."""
+    return f"the same ids have different contents in {here} and {there}"
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return how many examples there are, with the names of the first."""
+    """Return the number of examples with the names of the first."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
 
@@ -210,24 +205,20 @@ def counted(names: Sequence[str]) -> str:
 def read_shards(paths: Iterable[Path]) -> list[RunFile]:
     """Return the runs of the ledgers; raise UsageError as :func:`read_run` does.
 
-    Every shard records all the ids that were dealt out: equal ones are held once.
+    Every shard records all dealt ids: equal records share one object in memory.
     """
     dealt: dict[str, Mapping[str, Any]] = {}
-    return [replace(run, infos=_sharing(run.infos, dealt)) for run in map(read_run, paths)]
 
+    def shared(name: str, info: TaskInfo) -> TaskInfo:
+        first = dealt.setdefault(name, info.shard)
+        return replace(info, shard=first) if first == info.shard else info
 
-def _sharing(infos: Mapping[str, TaskInfo], dealt: dict[str, Mapping[str, Any]]) -> dict[str, TaskInfo]:
-    known = {name: dealt.setdefault(name, info.shard) for name, info in infos.items()}
-    return {
-        name: replace(info, shard=known[name]) if known[name] == info.shard else info for name, info in infos.items()
-    }
+    runs = map(read_run, paths)
+    return [replace(run, infos={name: shared(name, info) for name, info in run.infos.items()}) for run in runs]
 
 
 def merge(shards: Sequence[RunFile]) -> RunFile:
-    """Return the run that ``shards`` are all the parts of, under the path of the first.
-
-    Raises UsageError where :func:`check_shards` does.
-    """
+    """Return the run of all its ``shards``, under the path of the first; raise as :func:`check_shards` does."""
     check_shards(shards)
     infos = _infos(shards)
     return replace(
@@ -244,7 +235,7 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
 
 
 def ledger_of(run: RunFile, board: Leaderboard) -> Iterator[bytes]:
-    """Yield the lines of the ledger of a run that ended with ``board``."""
+    """Yield the ledger lines of a run that ended with ``board``."""
     yield ledger_line("header", {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest})
     for result in examples_of(run):
         yield result_line(result.to_json())
@@ -280,7 +271,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
         timestamp=min(fact.timestamp for fact in facts),
         missing=[nodeid for fact in facts for nodeid in fact.missing],
         skipped=sum(fact.skipped for fact in facts),
-        # Each shard may have had as many as the whole: to add them up would permit more than anybody asked for.
+        # The limit was for the whole run: the sum would permit more errors than the user did.
         max_errors=max(fact.max_errors for fact in facts),
         selection=_selection(facts[0].selection, infos),
         remarks=list(dict.fromkeys(remark for fact in facts for remark in fact.remarks)),
@@ -303,7 +294,7 @@ def _max_cost(facts: Sequence[RunFacts]) -> dict[str, Any]:
 
 
 def _gate(facts: Sequence[RunFacts]) -> Mapping[str, Any] | None:
-    # The gate's verdict on a part does not hold for the whole; the mode that judged the examples does.
+    # The verdict on a part does not hold for the whole; the mode that judged the examples does.
     modes = {(fact.gate or {}).get("mode") for fact in facts}
     return {"mode": modes.pop()} if len(modes) == 1 else None
 
@@ -312,12 +303,12 @@ def _selection(selection: Mapping[str, Any], infos: Mapping[str, TaskInfo]) -> d
     tasks = {name: {"available": info.available, "selected": info.selected} for name, info in infos.items()}
     others = {name: value for name, value in selection.items() if name not in ("shard", "tasks")}
     whole = all(count["available"] == count["selected"] for count in tasks.values())
-    # A task of which no shard has anything was left out all the same.
+    # A task without an example in any shard was still deselected.
     untouched = {name: count for name, count in selection.get("tasks", {}).items() if name not in infos}
     return {} if whole and not untouched else {**others, "tasks": {**untouched, **tasks}}
 
 
 def _unsharded(argv: Sequence[str]) -> list[str]:
-    """Return the arguments without ``--lm-shard``, whose value may be an argument of its own."""
+    """Return the arguments without ``--lm-shard`` and its value."""
     pairs = zip(("", *argv), argv, strict=False)
     return [each for before, each in pairs if "--lm-shard" not in (before, each) and not each.startswith("--lm-shard=")]

@@ -1,4 +1,4 @@
-"""Results of a large ledger whose texts stay in the file: each is read again when somebody asks for it."""
+"""Results of a large ledger whose texts stay in the file: each is read again when it is used."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.recorded import parse_object, recorded_result
 from pytest_lmeval.types import ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult
 
 _BOM = b"\xef\xbb\xbf"
-# The digest is taken of all outputs, and classes are counted of predictions and targets: short ones are kept.
+# The digest needs all outputs, and the count of classes predictions and targets: short ones are kept.
 _SHORT = 64
 _IN_FILE = object()
 _EMPTY, _ONE = dict[str, Any](), 1.0
 
 
 class StoredLines:
-    """The lines of a ledger, each of them again after all were iterated over once.
+    """The lines of a ledger, for random access after one iteration.
 
-    The file stays open while a result refers to it, and may be moved or removed; it must not be written anew.
+    The file stays open while a result refers to it. It may be moved or removed, but not rewritten.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -48,40 +48,37 @@ class StoredLines:
         os.close(self._descriptor)
 
     def result(self, record: Mapping[str, Any]) -> ExampleResult:
-        """Return the result of the line that was iterated over last; raise ValueError that names a field at fault."""
+        """Return the result of the line that was iterated over last; raise ValueError that names a wrong field."""
         return stored(recorded_result(record), StoredLine(self, len(self._sums) - 1))
 
     def add(self, start: int, line: bytes) -> StoredLine:
-        """Note a line that was written from the byte ``start`` on, after all that are known."""
-        # What is between is of no interest: a line that nobody asks for.
+        """Add a line that was written at the byte ``start``, after all known lines."""
+        # The lines between them are never read.
         self._ends += array("Q", [start, start + len(line)])
         self._sums += array("I", [0, zlib.crc32(line)])
         return StoredLine(self, len(self._sums) - 1)
 
     def record(self, number: int) -> dict[str, Any]:
-        """Return the fields of a line, from 0; raise UsageError where the file was written anew."""
+        """Return the fields of a line, from 0; raise UsageError if the file was rewritten."""
         if self._last[0] != number:
             start, end = self._ends[number : number + 2]
             line = os.pread(self._descriptor, end - start, start)
             found = parse_object(line.removeprefix(_BOM).strip(b" \t\r\n"))
             if found is None or zlib.crc32(line) != self._sums[number]:
-                raise UsageError(f"{self.path}:{number + 1}: changed while it was read; run the command again")
+                raise UsageError(f"{self.path}:{number + 1}: changed while it was read; rerun the command")
             self._last = number, found
         return self._last[1]
 
 
-class StoredLine:
-    """Where the texts of a result are."""
+class StoredLine(NamedTuple):
+    """The place of a result's texts."""
 
-    __slots__ = ("lines", "number")
-
-    def __init__(self, lines: StoredLines, number: int) -> None:
-        self.lines = lines
-        self.number = number
+    lines: StoredLines
+    number: int
 
 
 def stored(result: ExampleResult, line: StoredLine) -> ExampleResult:
-    """Return a result that equals ``result``, whose line it is, and reads its texts there."""
+    """Return a result that equals ``result`` and reads its texts from the ``line``."""
     groups = (result.question, result.answer, result.outcome)
     question, answer, outcome = (_kept(kind, group, line) for kind, group in zip(_STORED, groups, strict=True))
     return ExampleResult(question=question, answer=answer, outcome=outcome)
@@ -93,22 +90,26 @@ def _kept(kind: Any, group: Any, line: StoredLine) -> Any:
     return kept
 
 
-def _long(value: Any) -> Any:
-    return _IN_FILE if value else value
-
-
 def _unless_short(value: Any) -> Any:
     is_short = not value or (isinstance(value[0], str) and sum(map(len, value)) < _SHORT)
     return value if is_short else _IN_FILE
 
 
 def _number(value: Any) -> Any:
-    # Nearly every threshold, and most scores.
+    # Most thresholds and scores are 1.
     return _ONE if type(value) is float and value == _ONE else value
 
 
-def _as_it_is(value: Any) -> Any:
+def _same(value: Any) -> Any:
     return value
+
+
+def _long(value: Any) -> Any:
+    return _IN_FILE if value else value
+
+
+def _object(value: Any) -> Any:
+    return value or _EMPTY
 
 
 _LATE: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
@@ -116,21 +117,17 @@ _LATE: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     ExampleAnswer: {"outputs": _unless_short, "thoughts": _long, "exchanges": _long},
     ExampleOutcome: {"predictions": _unless_short, "error": _long, "details": lambda value: _long(value) or _EMPTY},
 }
-# Every example has its own; what others have, too, is held once.
+# Every example has its own values; all other equal values are held once.
 _OWN = frozenset({"id", "hash", "item"})
 _SHARED: Mapping[str, Callable[[Any], Any]] = {
-    "str": intern,
-    "Status": intern,
-    "float": _number,
-    "float | None": _number,
-    "Mapping[str, float]": lambda value: value or _EMPTY,
-    "Mapping[str, int]": lambda value: value or _EMPTY,
-    "Mapping[str, str]": lambda value: value or _EMPTY,
+    **dict.fromkeys(("str", "Status"), intern),
+    **dict.fromkeys(("float", "float | None"), _number),
+    **dict.fromkeys(("Mapping[str, float]", "Mapping[str, int]", "Mapping[str, str]"), _object),
 }
 
 
 def _stored(kind: type) -> Any:
-    """Return the class of a group whose texts are read out of its line; it equals, and pickles as, what they make."""
+    """Return a subclass of a group that reads its texts from its line; it equals and pickles as the group."""
     types = {each.name: str(each.type) for each in fields_of(kind)}
     late, values = _LATE[kind], attrgetter(*types)
     members: dict[str, Any] = {
@@ -139,8 +136,7 @@ def _stored(kind: type) -> Any:
         "__hash__": kind.__hash__,
         "__reduce__": lambda self: (partial(kind, **dict(zip(types, values(self), strict=True))), ()),
         "keeping": [
-            (name, late.get(name) or (_as_it_is if name in _OWN else _SHARED.get(of, _as_it_is)))
-            for name, of in types.items()
+            (name, late.get(name) or (_same if name in _OWN else _SHARED.get(of, _same))) for name, of in types.items()
         ],
     }
     reading = {name: property(partial(_read, name, getattr(kind, name).__get__)) for name in late}

@@ -149,7 +149,7 @@ class Run:
             from pytest_lmeval.run.resume import Recorded
 
             recorded = Recorded(self._held, model, self.settings.repeats, self.settings.think_tags)
-        note = None if self.journal is None else partial(self.journal.note, key=model.key)
+        note = None if self.journal is None else partial(self.journal.add, key=model.key)
         connect = partial(self.engines.of_plan, adapter, plan.batches, ahead)
         if engine is not None:
             connect = partial(self.engines.add, engine)

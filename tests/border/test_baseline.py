@@ -101,7 +101,7 @@ BORDER = Border(
             "absent", "no records of examples", _changed(lambda b: b["tasks"][0].pop("per_example")), "base.json: "
         ),
         _refused("empty", "an empty file", "", "base.json: empty; expected a leaderboard.json or a ledger.jsonl"),
-        _refused("empty", "an empty list", "[]", "base.json: JSON, but nothing that a run wrote"),
+        _refused("empty", "an empty list", "[]", "base.json: JSON, but not of a run"),
         _refused(
             "wrong type", "a schema that is a number", '{"schema": 5}', "schema: expected pytest-lmeval/leaderboard"
         ),

@@ -92,7 +92,7 @@ def test_a_shard_that_was_cut_short_is_refused_and_one_with_errors_is_incomplete
     cut = tmp_path / "cut.jsonl"
     cut.write_text("".join(shards[0].read_text().splitlines(keepends=True)[:3]))
     code, _, err = lmeval("merge", cut, *shards[1:], "-o", tmp_path / "out")
-    assert (2, f"lmeval merge: {cut}: its run did not come to its end; complete it with --lm-resume\n") == (code, err)
+    assert (2, f"lmeval merge: {cut}: its run did not finish; complete it with --lm-resume\n") == (code, err)
     changed = _with_an_error(shards[0], tmp_path / "error.jsonl")
     code, out, _ = lmeval("merge", changed, *shards[1:], "-o", tmp_path / "out")
     assert (3, True) == (code, "gate tasks: incomplete" in out)
@@ -107,7 +107,7 @@ def test_a_shard_with_a_torn_line_is_refused_and_nothing_is_written(
     header, result, *others = shards[0].read_text().splitlines(keepends=True)
     torn.write_text("".join([header, f"{result[:80]}\n", *others]))
     code, _, err = lmeval("merge", torn, *shards[1:], "-o", tmp_path / "out")
-    why = "1 line(s) from here on could not be read: torn or changed; run this shard again without --lm-resume"
+    why = "1 unreadable line(s) from here on, cut or changed; rerun this shard without --lm-resume"
     assert (2, f"lmeval merge: {torn}:2: {why}\n") == (code, err)
     assert not (tmp_path / "out").exists()
 

@@ -73,11 +73,11 @@ def test_boards_that_cannot_be_ranked_exit_2_and_are_named(
 
 
 _OTHER_FILES: tuple[tuple[object, str], ...] = (
-    ({"schema": "pytest-lmeval/leaderboard/99"}, "written by a newer version, as pytest-lmeval/leaderboard/99"),
+    ({"schema": "pytest-lmeval/leaderboard/99"}, "a newer version wrote pytest-lmeval/leaderboard/99"),
     ({"schema": "another/leaderboard/1"}, "schema: expected pytest-lmeval/leaderboard/2, got 'another/leaderboard/1'"),
     ({"schema": 5}, "schema: expected pytest-lmeval/leaderboard/2, got 5"),
-    ([], "JSON, but nothing that a run wrote"),
-    ({"schema": "pytest-lmeval/leaderboard/1"}, "not a leaderboard as pytest-lmeval/leaderboard/2 has it"),
+    ([], "JSON, but not of a run"),
+    ({"schema": "pytest-lmeval/leaderboard/1"}, "not a valid leaderboard of pytest-lmeval/leaderboard/2"),
 )
 
 

@@ -20,7 +20,7 @@ def exchange(asked: str, answer: str, repeat: int = 0) -> Exchange:
 def written(folder: Path, *asked: str, asking: str = "mine", judge: str = "") -> None:
     journal = Journal(folder, asking, Scrubber())
     for each in asked:
-        journal.note("t", "a", exchange(each, f"to {each}"), "", judge)
+        journal.add("t", "a", exchange(each, f"to {each}"), "", judge)
     journal.close()
 
 

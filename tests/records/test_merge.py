@@ -135,11 +135,11 @@ CASES: list[tuple[Callable[[list[RunFile]], list[RunFile]], str]] = [
     ),
     (
         lambda shards: [replace(shards[0], digest="f" * 64), *shards[1:]],
-        "s1/ledger.jsonl: its results do not give the digest in its footer",
+        "s1/ledger.jsonl: its results do not match the digest in its footer",
     ),
     (
         lambda shards: [shards[0], _with_info(shards[1], selected=0), shards[2]],
-        "task sums: 2 example(s) in s1/ledger.jsonl and 0 in s2/ledger.jsonl: these shards were not given the same",
+        "task sums: 2 example(s) in s1/ledger.jsonl and 0 in s2/ledger.jsonl: these shards had different",
     ),
 ]
 

@@ -155,10 +155,10 @@ READ: dict[str, tuple[Callable[[Lines], bytes], View]] = {
     "an answer at last": (lambda of: of.header + _json(NO_ANSWER) + of.header + of.a + of.b, View(BOTH)),
 }
 REFUSED: dict[str, tuple[Callable[[Lines], bytes], str]] = {
-    "newer": (lambda of: _of_version(of.header, "4") + of.a, ": written by a newer version, as pytest-lmeval/ledger/4"),
+    "newer": (lambda of: _of_version(of.header, "4") + of.a, ": a newer version wrote pytest-lmeval/ledger/4"),
     "gone on with by a newer one": (
         lambda of: of.killed + _of_version(of.header, "3") + of.a,
-        ": written by a newer version, as pytest-lmeval/ledger/3",
+        ": a newer version wrote pytest-lmeval/ledger/3",
     ),
     "version 0": (lambda of: _of_version(of.header, "0") + of.a, ": schema: expected pytest-lmeval/ledger/2"),
     "an empty object": (lambda of: of.header + of.a + b"{}\n", ":3: not a result: task: expected text, got None"),

@@ -193,7 +193,7 @@ def test_a_board_that_no_run_writes_is_refused_with_the_field(
 ) -> None:
     path = write_board(tmp_path, RESULTS)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    assert f": not a leaderboard as pytest-lmeval/leaderboard/2 has it: {message}" in _refusal(path)
+    assert f": not a valid leaderboard of pytest-lmeval/leaderboard/2: {message}" in _refusal(path)
 
 
 # What is no run
@@ -207,8 +207,8 @@ def test_a_board_that_no_run_writes_is_refused_with_the_field(
         (b"not json", ": not JSON: "),
         (b'{"schema": "pytest-lmeval/leaderboard/1", "overall_score": NaN}', ": not JSON: NaN"),
         (b"[" * 100_000, ": not JSON: "),
-        (b"[1, 2]", ": JSON, but nothing that a run wrote"),
-        (b'{"a": 1}', ": JSON, but nothing that a run wrote"),
+        (b"[1, 2]", ": JSON, but not of a run"),
+        (b'{"a": 1}', ": JSON, but not of a run"),
         (b"\xff\xfe", ": not UTF-8"),
         (b'{"schema": "else/1"}', ": schema: expected pytest-lmeval/leaderboard/2, got 'else/1'"),
         (b'{"header": {"schema": 7}}', ": schema: expected pytest-lmeval/ledger/2, got 7"),
@@ -216,11 +216,11 @@ def test_a_board_that_no_run_writes_is_refused_with_the_field(
         (b'{"task": "t", "id": "a", "output": "b"}', ": a recording, which has outputs"),
         (
             b'{"schema": "pytest-lmeval/leaderboard/3", "tasks": {}}',
-            ": written by a newer version, as pytest-lmeval/leaderboard/3; this one reads pytest-lmeval/leaderboard/2",
+            ": a newer version wrote pytest-lmeval/leaderboard/3; this one reads pytest-lmeval/leaderboard/2",
         ),
         (
             b'{"header": {"schema": "pytest-lmeval/ledger/12"}}\n{"anything": 1}',
-            ": written by a newer version, as pytest-lmeval/ledger/12; this one reads pytest-lmeval/ledger/2",
+            ": a newer version wrote pytest-lmeval/ledger/12; this one reads pytest-lmeval/ledger/2",
         ),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_ledger_that_was_moved_is_read_on_and_one_that_was_written_anew_is_ref
     moved.write_bytes(moved.read_bytes().replace(b'"say: b"', b'"say: B"'))
     with pytest.raises(UsageError) as caught:
         _ = second.prompt
-    assert f"{large.path}:3: changed while it was read; run the command again" == str(caught.value)
+    assert f"{large.path}:3: changed while it was read; rerun the command" == str(caught.value)
 
 
 def test_the_texts_of_a_large_ledger_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

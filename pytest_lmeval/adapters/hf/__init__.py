@@ -1,7 +1,7 @@
 """The adapter ``hf:PATH_OR_NAME``: causal language models of the transformers library, on this machine.
 
-Made once by :mod:`.options` and :mod:`.loading`. A request then goes through :mod:`.prompts` (text to
-tokens), :mod:`.batches` (which go together) and :mod:`.generation` or :mod:`.scoring` (the model itself).
+:mod:`.options` and :mod:`.loading` make it once. A request then goes through :mod:`.prompts` (text to tokens),
+:mod:`.batches`, and :mod:`.generation` or :mod:`.scoring` (the model).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The adapter itself: requests in, responses out, in the order they came."""
+"""The adapter ``hf``: answers requests in order."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from pytest_lmeval.adapters.hf import generation, rolling, scoring
-from pytest_lmeval.adapters.hf.batches import BatchLimits, batches, size_of
+from pytest_lmeval.adapters.hf import generation, scoring
+from pytest_lmeval.adapters.hf.batches import BatchLimits, WindowPlan, batches, prepare, size_of
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
 from pytest_lmeval.adapters.hf.options import fault, read_options, sampling_of, share_threads, worker_number
 from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
-from pytest_lmeval.adapters.hf.plans import WindowPlan, plan, prepare
 from pytest_lmeval.adapters.hf.prompts import Prompts
-from pytest_lmeval.adapters.hf.rows import Batch, Prompted, ScoredRow, rows_of
+from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, ScoredRow, families, rows_of
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
-# A processor computes no faster on more tokens at a time, and its caches hold no more; rows of more different lengths
-# are padded more. What is written takes a pass for each token, which more rows share.
+# A CPU is no faster with more tokens at a time, and rows of more different lengths need more padding. Writing takes a
+# pass for each token, which more rows share.
 _ENOUGH_TO_SCORE = 1024
 _ENOUGH_TO_WRITE = 4096
 _LONGEST_STEP_S = 10.0
@@ -30,12 +29,11 @@ _LONGEST_STEP_S = 10.0
 class HfAdapter:
     """A causal language model of the transformers library, from a folder or by its name on the hub.
 
-    The options are those of :class:`~pytest_lmeval.adapters.hf.options.HfOptions`. The model is loaded here and now:
-    raise UsageError for an option that cannot be used, for what is no causal model, or without the libraries.
+    The options are those of :class:`~pytest_lmeval.adapters.hf.options.HfOptions`. The model is loaded at once: raise
+    UsageError for an option that cannot be used, for a model that is not causal, or without the libraries.
 
-    The same run gives the same answers again, and what is sampled for a prompt does not depend on its batch.
-    ``exact`` is False all the same: another batch, another number of threads or another processor changes the last
-    bits of the numbers, and with them an answer now and then.
+    A repeated run gives the same answers, and the batch of a prompt does not affect its sampling. ``exact`` is still
+    False: another batch, number of threads or processor changes the last bits of numbers, and so an occasional answer.
     """
 
     tells_cost = False
@@ -49,8 +47,8 @@ class HfAdapter:
         loaded = load(source, self._options, worker_number(os.environ))
         self._prompts = Prompts(loaded.tokenizer, self._options)
         self._loaded: Loaded | None = loaded
-        # A run's end does not wait for the thread that asks, and a process that ends within the libraries is aborted.
-        self._busy, self._closing = threading.Lock(), threading.Event()
+        # A run may end before the thread that asks, and a process that exits inside the libraries is aborted.
+        self._busy, self._closing = threading.RLock(), threading.Event()
         self._goes_on = can_go_on(loaded.model)
         self._reader = Reader(loaded.model)
         self._planned: dict[tuple[int, ...], tuple[Sequence[Request], WindowPlan]] = {}
@@ -62,7 +60,7 @@ class HfAdapter:
 
     @property
     def think_tags(self) -> tuple[str, str] | None:
-        """What the model writes around its thoughts; set by the run."""
+        """The tags around the model's thoughts; set by the run."""
         return self._prompts.think_tags
 
     @think_tags.setter
@@ -71,42 +69,41 @@ class HfAdapter:
 
     @cached_property
     def manifest(self) -> dict[str, object]:
-        """Which model this is: ``id``, ``revision`` (a hub commit, or None) and ``sha256`` of its weight files."""
+        """The model's ``id``, ``revision`` (a hub commit, or None) and the ``sha256`` of its weight files."""
         return {"id": self.name, "revision": self._revision, "sha256": hash_files(weight_files(self._folder))}
 
     @property
     def fingerprint(self) -> str:
-        """What distinguishes this model's answers from those of another one of its name."""
+        """The hash of the weight files, which tells models of one name apart."""
         return str(self.manifest["sha256"])
 
     def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return which of the requests, all of one kind, to ask together, by their places in ``requests``.
+        """Return the places of requests to ask together; all ``requests`` are of one kind.
 
-        Rows of about one size come together, and those with a common beginning, which is read once.
+        A call has rows of similar length, and rows with a common beginning, which is read once.
         """
         if any(map(_is_rolling, requests)):
-            # Each is several windows of its own.
-            return [[number] for number in range(len(requests))]
+            return [[number] for number in range(len(requests))]  # each has several windows
         parts = list(self._plan(requests).parts())
         asked = [[requests[number] for number in part.numbers] for part in parts]
         self._planned = {_identity(part): (part, each) for part, each in zip(asked, parts, strict=True)}
         return [list(part.numbers) for part in parts]
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return one completion per request, in order, or the AdapterError that says why it is missing."""
-        return self._answer(requests)
+        """Return one completion per request, in order, or its AdapterError."""
+        return self._answers(requests)
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return the log-probability of each continuation, in order, or the AdapterError that says why it is missing.
+        """Return the log-probability of each continuation, in order, or its AdapterError.
 
-        A context that is a conversation is written by the chat template, where there is one; others are taken as they
-        are. Where context and continuation do not fit into the model's window, the context loses its beginning. What
-        the requests of one call begin with in common is read once, where that pays.
+        The chat template, if there is one, writes a context that is a conversation. If context and continuation exceed
+        the model's window, the context loses its beginning. A common beginning of requests is read once if that saves
+        time.
         """
-        return self._answer(requests)
+        return self._answers(requests)
 
     def close(self) -> None:
-        """Let go of the model and of torch's settings; what is asked afterwards, or is being written, is an error."""
+        """Release the model and restore torch's settings; later and unfinished requests get an error."""
         if self._loaded is None:
             return
         self._closing.set()
@@ -126,23 +123,20 @@ class HfAdapter:
             raise AdapterError(f"adapter {self.name} is closed")
         return self._loaded
 
-    def _answer(self, requests: Sequence[Request]) -> list[Any]:
-        with self._busy:
-            return self._answers(requests)
-
     def _answers(self, requests: Sequence[Request]) -> list[Any]:
-        if any(map(_is_rolling, requests)):
-            return [_whole_text(self, one) if _is_rolling(one) else self._answers([one])[0] for one in requests]
-        known = self._planned.pop(_identity(requests), None)
-        planned = self._plan(requests) if known is None else known[1]
-        answers: dict[int, Any] = dict(planned.errors)
-        for batch in planned.batches:
-            answers |= self._compute(batch)
-        return [answers[number] for number in planned.numbers]
+        with self._busy:
+            if any(map(_is_rolling, requests)):
+                return [self._whole_text(one) if _is_rolling(one) else self._answers([one])[0] for one in requests]
+            known = self._planned.pop(_identity(requests), None)
+            planned = self._plan(requests) if known is None else known[1]
+            answers: dict[int, Any] = dict(planned.errors)
+            for batch in planned.batches:
+                answers |= self._compute(batch)
+            return [answers[number] for number in planned.numbers]
 
     def _plan(self, requests: Sequence[Request]) -> WindowPlan:
         loaded = self._open()
-        rows: Sequence[Any]
+        rows: Sequence[Row]
         if requests and isinstance(requests[0], LogLikelihood):
             found = self._prompts.split_requests([one for one in requests if isinstance(one, LogLikelihood)])
             split, errors = prepare(found, lambda _, one: _fitting(one, loaded.window))
@@ -151,12 +145,12 @@ class HfAdapter:
             asked, errors = prepare(requests, lambda number, one: self._prompted(loaded, number, one))
             rows = list(asked.values())
         limits = self._limits(loaded, scores=bool(rows) and isinstance(rows[0], ScoredRow))
-        kinds = dict.fromkeys(getattr(row, "sampling", ()) for row in rows)
-        if len(kinds) < 2:
-            return plan(rows, limits, len(requests), errors, shares=self._goes_on)
-        groups = [[row for row in rows if getattr(row, "sampling", ()) == kind] for kind in kinds]
-        plans = [plan(each, limits, len(requests), errors, shares=self._goes_on) for each in groups]
-        return WindowPlan(range(len(requests)), [batch for one in plans for batch in one.batches], errors)
+        planned = WindowPlan(range(len(requests)), errors=errors)
+        for kind in dict.fromkeys(row.sampling for row in rows):
+            alike = [row for row in rows if row.sampling == kind]
+            groups = families(alike) if self._goes_on else [RowFamily([row]) for row in alike]
+            planned.batches += batches(groups, limits)
+        return planned
 
     def _limits(self, loaded: Loaded, *, scores: bool) -> BatchLimits:
         enough = _ENOUGH_TO_SCORE if scores else _ENOUGH_TO_WRITE
@@ -170,13 +164,13 @@ class HfAdapter:
             room = min(room, loaded.window - len(tokens))
         if room < 1:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
-            raise AdapterError(f"there is no room for an answer; in tokens: {sizes}")
+            raise AdapterError(f"no room for an answer; in tokens: {sizes}")
         seed = f"{self._options.seed + request.repeat} {tokens}"
         sampling = sampling_of(request.options, self.request_options, self._options)
         return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number, sampling)
 
     def _compute(self, batch: Batch[Any]) -> dict[int, Any]:
-        """Return the answers of a batch by number; where the memory is too small for it, those of its parts."""
+        """Return the answers of a batch by number; split a batch that is too large for the memory."""
         import torch
 
         loaded, answers = self._open(), dict[int, Any]()
@@ -189,7 +183,7 @@ class HfAdapter:
                 continue
             except torch.OutOfMemoryError as error:
                 reason = str(error).partition(". ")[0]
-            # Not above: an exception holds what its frames hold.
+            # Not in the except clause: the exception keeps the tensors of its frames alive.
             self._reader.forget()
             if len(rows := rows_of(part)) > 1:
                 self._most_tokens = max(1, int(size_of(part).taken) // 2)
@@ -205,22 +199,17 @@ class HfAdapter:
         options = replace(self._options, **dict(rows_of(batch)[0].sampling))
         return generation.write(loaded, reader, self._prompts, options, batch, self._closing.is_set)
 
-
-def _whole_text(adapter: HfAdapter, request: Any) -> LogProb | AdapterError:
-    """Return the log-probability of a text that is read in windows."""
-    loaded = adapter._open()
-    # As in lm-evaluation-harness: what the tokenizer puts ahead of a text is predicted, too.
-    start, tokens = adapter._prompts.start, adapter._prompts.plain(request.continuation)
-    if not tokens or not start:
-        return AdapterError("a text without tokens, or a tokenizer without one to begin a text with")
-    splits = dict(enumerate(rolling.windows(start, tokens, loaded.window)))
-    rows = scoring.readings(splits, loaded.window)
-    planned = plan(rows, adapter._limits(loaded, scores=True), len(splits), {}, shares=False)
-    answers: dict[int, Any] = {}
-    for batch in planned.batches:
-        answers |= adapter._compute(batch)
-    failed = next((each for each in answers.values() if isinstance(each, AdapterError)), None)
-    return failed or rolling.joined([answers[number] for number in range(len(splits))])
+    def _whole_text(self, request: Any) -> LogProb | AdapterError:
+        """Return the log-probability of a text that is read in windows."""
+        loaded = self._open()
+        # As in lm-evaluation-harness, tokens that the tokenizer adds before a text are predicted, too.
+        start, tokens = self._prompts.start, self._prompts.plain(request.continuation)
+        if not tokens or not start:
+            return AdapterError("the text has no tokens, or the tokenizer has no token to begin a text")
+        splits = dict(enumerate(scoring.windows(start, tokens, loaded.window)))
+        answers = self._compute([RowFamily([row]) for row in scoring.readings(splits, loaded.window)])
+        failed = next((each for each in answers.values() if isinstance(each, AdapterError)), None)
+        return failed or scoring.joined([answers[number] for number in range(len(splits))])
 
 
 def _is_rolling(request: Request) -> bool:
@@ -246,7 +235,7 @@ def _too_large(row: Any, reason: str) -> AdapterError:
 
 
 def _set_threads(wanted: int | None, device: str) -> int:
-    """Set how many threads torch computes with, if it has to be another number, and return how many they were."""
+    """Set the number of torch's threads and return the earlier number."""
     import torch
 
     before = int(torch.get_num_threads())

@@ -1,27 +1,30 @@
-"""Which rows go through the model together: those of about one size, as many as there is memory for."""
+"""Batches of rows of similar length, as large as memory allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
-from pytest_lmeval.adapters.hf.rows import AnyRow, Row, RowFamily
+from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, Row, RowFamily, rows_of
+from pytest_lmeval.errors import AdapterError
 
 _LOGITS_PER_TOKEN = 16384
-"""So many logits are taken to need as much memory as one token that is read."""
+"""The number of logits that take as much memory as one token that is read."""
 _HELD_PER_TOKEN = 4
-"""So many tokens' keys and values are taken to need as much memory as one token that is read."""
+"""The number of tokens whose keys and values take as much memory as one token that is read."""
 _MOST_PADDING = 0.5
-"""The share of a batch that may be padding; with more of it, two batches are faster."""
+"""The largest share of padding in a batch; with more, two batches are faster."""
+_Request = TypeVar("_Request")
+_Ready = TypeVar("_Ready")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """What a batch may take.
+    """The limits of a batch.
 
-    ``tokens`` are those that go through the model together, padding and what is still to be written included. No row
-    may come out of the ``window`` of the model.
+    ``tokens`` go through the model together, including padding and tokens to be written. No row may exceed the
+    model's ``window``.
     """
 
     tokens: int
@@ -30,7 +33,7 @@ class BatchLimits:
 
 
 class Size(NamedTuple):
-    """What a batch takes: families, rows, and the most tokens of each kind that one of them has.
+    """The size of a batch: families, rows, and the most tokens of each kind in a row.
 
     ``rest`` are the tokens of a row that its family does not share, ``real`` those of the batch that are no padding.
     """
@@ -52,47 +55,44 @@ class Size(NamedTuple):
         return size
 
     def with_beginning(self, shared: int) -> Size:
-        """Return the size of the batch with one more family, which has no rows yet."""
-        more = {"shared": max(self.shared, shared), "real": self.real + shared}
-        return self._replace(families=self.families + 1, **more)
+        """Return the size of the batch with one more family, without its rows."""
+        return self._replace(families=self.families + 1, shared=max(self.shared, shared), real=self.real + shared)
 
     def with_row(self, row: Row, shared: int) -> Size:
         """Return the size with one more row, whose first ``shared`` tokens are its family's."""
-        width, room = len(row.tokens), row.room
+        width = len(row.tokens)
         rest = width - shared
-        return Size(
-            self.families,
-            self.rows + 1,
-            self.shared,
-            max(self.rest, rest),
-            max(self.room, room),
-            max(self.kept, row.kept),
-            max(self.width, width),
-            self.real + rest + room,
+        return self._replace(
+            rows=self.rows + 1,
+            rest=max(self.rest, rest),
+            room=max(self.room, row.room),
+            kept=max(self.kept, row.kept),
+            width=max(self.width, width),
+            real=self.real + rest + row.room,
         )
 
     @property
     def read(self) -> int:
-        """The tokens that are computed, padding included."""
+        """The tokens that are computed, including padding."""
         return self.families * self.shared + self.rows * (self.rest + self.room)
 
     @property
     def taken(self) -> float:
-        """What it takes of a budget of tokens: for what is read, keys and values of every row, and the predictions."""
+        """The tokens of memory for reading and for the keys and values of every row."""
         held = self.rows * (self.shared + self.rest + self.room)
         return max(self.read, held / _HELD_PER_TOKEN)
 
     def fits(self, limits: BatchLimits) -> bool:
-        """Tell whether the limits have room for it, and not too much of it is padding."""
+        """Return True if the batch is within the limits and not mostly padding."""
         logits = self.rows * self.kept * limits.vocabulary
         within = max(self.taken, logits / _LOGITS_PER_TOKEN) <= limits.tokens
-        # A row that is done is carried along until the last one is: none may be carried out of the window.
+        # A finished row is carried along until the last one ends, and must not leave the window.
         sees = limits.window is None or not self.room or self.width + self.room <= limits.window
         return within and sees and self.real >= (1 - _MOST_PADDING) * self.read
 
 
-def size_of(batch: Sequence[RowFamily[AnyRow]]) -> Size:
-    """Return what a batch takes."""
+def size_of(batch: Batch[AnyRow]) -> Size:
+    """Return the size of a batch."""
     size = Size()
     for family in batch:
         size = size.with_family(family)
@@ -100,13 +100,13 @@ def size_of(batch: Sequence[RowFamily[AnyRow]]) -> Size:
 
 
 def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterator[list[RowFamily[AnyRow]]]:
-    """Yield the families in batches within the limits, the largest first, each of a single row at least.
+    """Yield the families in batches within the limits, the largest first, each of at least one row.
 
-    Those with a shared beginning and those without go through the model in different ways, and never together.
+    Families with a shared beginning and families without take different passes, and never share a batch.
     """
     batch: list[RowFamily[AnyRow]] = []
     size = Size()
-    for family in sorted(groups, key=_order, reverse=True):
+    for family in sorted(groups, key=lambda one: (one.shared > 0, max(map(_length, one.rows))), reverse=True):
         for part in _parts(family, limits):
             larger = size.with_family(part)
             if batch and ((part.shared > 0) != (batch[0].shared > 0) or not larger.fits(limits)):
@@ -116,10 +116,6 @@ def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterato
             size = larger
     if batch:
         yield batch
-
-
-def _order(family: RowFamily[AnyRow]) -> tuple[bool, int]:
-    return family.shared > 0, max(map(_length, family.rows))
 
 
 def _length(row: Row) -> int:
@@ -138,3 +134,33 @@ def _parts(family: RowFamily[AnyRow], limits: BatchLimits) -> Iterator[RowFamily
         rows.append(row)
         size = larger
     yield RowFamily(rows, family.shared)
+
+
+@dataclass(slots=True)
+class WindowPlan:
+    """The batches of the requests with these ``numbers``, and the errors of requests that are in none."""
+
+    numbers: Sequence[int]
+    batches: list[Batch[Any]] = field(default_factory=list)
+    errors: dict[int, AdapterError] = field(default_factory=dict)
+
+    def parts(self) -> Iterator[WindowPlan]:
+        """Yield the plan batch by batch, with the errors first."""
+        if self.errors:
+            yield WindowPlan(list(self.errors), errors=self.errors)
+        for batch in self.batches:
+            yield WindowPlan([number for row in rows_of(batch) for number in row.answers], [batch])
+
+
+def prepare(
+    requests: Sequence[_Request], ready: Callable[[int, _Request], _Ready]
+) -> tuple[Mapping[int, _Ready], dict[int, AdapterError]]:
+    """Return, by number, the results of ``ready`` and the errors that it raised."""
+    prepared: dict[int, _Ready] = {}
+    errors: dict[int, AdapterError] = {}
+    for number, request in enumerate(requests):
+        try:
+            prepared[number] = ready(number, request)
+        except AdapterError as error:
+            errors[number] = error
+    return prepared, errors

@@ -1,4 +1,4 @@
-"""The calls of tools in a text, as the families of models write them."""
+"""Parse tool calls in the text of several model families."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pytest_lmeval.types import ToolCall
 
 Found = tuple[str, list[tuple[str, str]]]
-"""The text beside the calls, and name and arguments of each call."""
+"""The text without the calls, and the name and arguments of each call."""
 
 _HERMES = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -20,7 +20,7 @@ _decoder = json.JSONDecoder()
 
 
 class Family(NamedTuple):
-    """How one family writes calls: ``marks`` are in its chat template, ``special`` must not be dropped in decoding."""
+    """A format of calls; its chat template has the ``marks``, and decoding must keep the ``special`` tokens."""
 
     parse: Callable[[str], Found]
     marks: tuple[str, ...]
@@ -33,7 +33,7 @@ def _hermes(text: str) -> Found:
 
 
 def _llama(text: str) -> Found:
-    """Read ``{"name": ..., "parameters": {...}}``, several divided by semicolons or blanks, as Llama 3 writes it."""
+    """Read ``{"name": ..., "parameters": {...}}``, separated by semicolons or blanks, as Llama 3 writes it."""
     before, mark, behind = text.partition("<|python_tag|>")
     body = (behind if mark else before).strip()
     if not body.startswith("{"):
@@ -42,7 +42,7 @@ def _llama(text: str) -> Found:
 
 
 def _mistral(text: str) -> Found:
-    """Read ``[TOOL_CALLS]`` before an array of calls, or before name and arguments of each, as Mistral writes it."""
+    """Read ``[TOOL_CALLS]`` before an array of calls, or before each name and its arguments, as Mistral writes it."""
     before, *bodies = text.split("[TOOL_CALLS]")
     calls: list[tuple[str, str]] = []
     for body in bodies:
@@ -69,7 +69,7 @@ def family_of(template: str) -> str:
 
 
 def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the text beside the calls, and the calls; what should be one and is no JSON is a call all the same."""
+    """Return the text without the calls, and the calls, including malformed ones."""
     rest, calls = FAMILIES[family].parse(text)
     if not calls:
         return text, ()
@@ -77,7 +77,7 @@ def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _objects(body: str) -> Iterator[str]:
-    """Yield the JSON objects at the beginning of a text, and then the rest of it."""
+    """Yield the JSON objects at the start of a text, then its rest."""
     while body := body.lstrip(" \t\r\n;,"):
         try:
             _, end = _decoder.raw_decode(body)

@@ -1,4 +1,4 @@
-"""Let the model write: a batch at a time, every row until its own end."""
+"""Generate text for a batch, each row until its own end."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def write(
 ) -> dict[int, Completion]:
     """Return one completion per prompt, by the request's number.
 
-    A text ends before a token that ends texts, before the first of its stop strings, or when its room is used up.
-    Without a ``reader`` the library writes: its loop knows the caches of every model, and carries a row that is done
-    along until the last one is. Raise AdapterError as soon as ``is_closed`` says so.
+    A text ends before an end token, before its first stop string, or when its room is used up. Without a ``reader`` the
+    library generates: its loop supports the caches of every model, and carries finished rows along. Raise AdapterError
+    once ``is_closed`` is true.
     """
     rows = [_Text(prompt, prompts, loaded.ends) for prompt in rows_of(batch)]
     choice = _Choice(rows, options, is_closed)
@@ -39,9 +39,9 @@ def write(
 
 
 def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
-    """Write until every row is done; rows that are done are left out as soon as they are half of all.
+    """Write until every row is done; drop finished rows once they are half of all.
 
-    ``name`` is what the model calls the keys and values that it goes on from.
+    ``name`` is the model's argument for past keys and values.
     """
     import torch
 
@@ -80,7 +80,7 @@ def _write_by_library(loaded: Loaded, choice: _Choice, options: HfOptions) -> No
 
 
 class _Text:
-    """What is written behind one prompt, token by token."""
+    """The tokens written after one prompt."""
 
     def __init__(self, prompt: Prompted, prompts: Prompts, ends: tuple[int, ...]) -> None:
         self.prompt = prompt
@@ -90,27 +90,27 @@ class _Text:
         self._ends = ends
         self._tokens: list[int] = []
         self._logprobs: list[float] = []
-        # A token is at least one byte of a text: the last so many tokens hold any stop string that has just ended.
+        # A token is at least one byte: so many tokens hold any stop string that has just ended.
         self._tail = max((len(stop.encode()) for stop in prompt.stop), default=-4) + 4
 
     def add(self, token: int) -> None:
-        """Take the next token, if the text goes on."""
+        """Add the next token unless the text is done."""
         if not self.is_done:
             self._tokens.append(token)
             self.is_done = token in self._ends or len(self._tokens) == self.prompt.room or self._is_stopped()
 
-    def note(self, logprob: float) -> None:
-        """Take the log-probability of the next token, if the text goes on."""
+    def add_logprob(self, logprob: float) -> None:
+        """Add the log-probability of the next token unless the text is done."""
         if not self.is_done:
             self._logprobs.append(logprob)
 
     def completion(self) -> Completion:
-        """Return the text as an answer."""
+        """Return the text as a completion."""
         prompt, prompts, count = self.prompt, self._prompts, len(self._tokens)
         ended = bool(self._tokens) and self._tokens[-1] in self._ends
         text = prompts.text_after(prompt.tokens, self._tokens[: count - ended])
         cut = _first_stop(text, prompt.stop)
-        thoughts, answer, calls = prompts.taken_apart(text[:cut], opened=prompt.opened, tools=prompt.tools)
+        thoughts, answer, calls = prompts.parsed(text[:cut], opened=prompt.opened, tools=prompt.tools)
         return Completion(
             answer,
             finish_reason="stop" if ended or cut is not None else "length",
@@ -136,7 +136,7 @@ def _first_stop(text: str, stops: Sequence[str]) -> int | None:
 
 
 class _Choice:
-    """Chooses each row's next token; draws by the row's own seed, so that a batch's other rows do not matter."""
+    """Chooses each row's next token, with the row's own seed: other rows of the batch have no effect."""
 
     def __init__(self, rows: Sequence[_Text], options: HfOptions, is_closed: Callable[[], bool]) -> None:
         self.rows = rows
@@ -144,31 +144,31 @@ class _Choice:
         self._is_closed = is_closed
 
     def next(self, scores: Any) -> Any:
-        """Return the next token of each row, of shape (rows, 1), and tell the rows; ``scores`` has the vocabulary's."""
+        """Add the next token to each row and return the tokens, of shape (rows, 1)."""
         chosen = self._chosen(scores)
-        self._tell(chosen.squeeze(-1).tolist())
+        self._add(chosen.squeeze(-1).tolist())
         return chosen
 
     def keep(self, places: Sequence[int]) -> None:
-        """Go on with the rows at ``places`` alone."""
+        """Keep only the rows at ``places``."""
         self.rows = [self.rows[place] for place in places]
 
     def of_library(self, tokens: Any, scores: Any) -> Any:
-        """Leave only the tokens that were chosen possible: the greedy search of the library then takes them."""
+        """Exclude all tokens but the chosen ones, so that the library's greedy search takes these."""
         import torch
 
         return torch.full_like(scores, -torch.inf).scatter_(-1, self._chosen(scores), 0)
 
     def are_done(self, tokens: Any, scores: Any, **_: Any) -> Any:
-        """Tell the rows which tokens the library took; return which of them are done."""
+        """Add the tokens that the library took to the rows; return True for each row that is done."""
         import torch
 
-        self._tell(tokens[:, -1].tolist())
+        self._add(tokens[:, -1].tolist())
         return torch.tensor([row.is_done for row in self.rows], device=tokens.device)
 
-    def _tell(self, tokens: Sequence[int]) -> None:
+    def _add(self, tokens: Sequence[int]) -> None:
         if self._is_closed():
-            raise AdapterError("closed while it wrote")
+            raise AdapterError("the adapter was closed during generation")
         for row, token in zip(self.rows, tokens, strict=True):
             row.add(token)
 
@@ -184,14 +184,14 @@ class _Choice:
         if options.logprobs:
             each = scores.float().log_softmax(-1).gather(-1, chosen).squeeze(-1)
             for row, logprob in zip(self.rows, each.tolist(), strict=True):
-                row.note(logprob)
+                row.add_logprob(logprob)
         return chosen
 
 
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
-    """Return one token per row, of shape (rows, 1), where ``uniform``, of that shape and in [0, 1), falls.
+    """Return one token per row, of shape (rows, 1), drawn by ``uniform``, of that shape and in [0, 1).
 
-    Tokens are laid out by falling probability; only the shortest run of them with a mass of ``top_p`` can be drawn.
+    Only the shortest run of the most probable tokens with a mass of ``top_p`` can be drawn.
     """
     import torch
 

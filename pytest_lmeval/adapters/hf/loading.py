@@ -1,11 +1,11 @@
-"""From a folder or a hub name to a model that is ready to answer, or an error that names what is wrong with it."""
+"""Load a model from a folder or by its hub name, or name the fault in it."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,19 @@ from typing import Any
 from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, fault
 from pytest_lmeval.errors import UsageError
 
-# In the order in which transformers looks for them; the first kind that is there is the one that is loaded.
+# In the order of transformers, which loads the first kind that it finds.
 _PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
-_CHUNK = 1 << 20
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model with all that asking it needs.
+    """A model and the facts needed to ask it.
 
-    ``name`` is the folder's or the hub's. ``window`` is the most tokens it can see, None where its config does not
-    say. ``ends`` are the tokens that end a text, ``pad`` fills a row up. ``folder`` is where its files are;
-    ``revision`` is the hub's commit, if it has one.
+    ``name`` is the folder's or the hub's. ``window`` is the most tokens it can read, None if its config has no limit.
+    ``ends`` are the tokens that end a text, ``pad`` is the padding token. ``folder`` holds its files; ``revision`` is
+    the hub's commit, if it has one.
     """
 
     name: str
@@ -42,10 +41,13 @@ class Loaded:
 
 
 def find_folder(source: str) -> Path | None:
-    """Return the model folder that ``source`` is, None for a name on the hub; raise UsageError for what is neither."""
+    """Return the folder of ``source``, or None for a name on the hub; raise UsageError for anything else."""
     path = Path(source).expanduser()
+    if path.is_dir() and not (path / "config.json").is_file():
+        hint = "; merge the adapter into its base model first" if (path / "adapter_config.json").exists() else ""
+        raise fault(f"{path} holds no config.json; expected a model saved by save_pretrained(){hint}")
     if path.is_dir():
-        return _check_folder(path)
+        return path
     if path.exists():
         raise fault(f"{source} is a file; expected the folder that holds config.json and the weights")
     if source.startswith((".", "/", "~")) or source.endswith("/") or "\\" in source or source.count("/") > 1:
@@ -53,17 +55,10 @@ def find_folder(source: str) -> Path | None:
     return None
 
 
-def _check_folder(path: Path) -> Path:
-    if not (path / "config.json").is_file():
-        hint = "; merge the adapter into its base model first" if (path / "adapter_config.json").exists() else ""
-        raise fault(f"{path} holds no config.json; expected a model saved by save_pretrained(){hint}")
-    return path
-
-
 def load(source: str, options: HfOptions, worker: int = 0) -> Loaded:
-    """Load tokenizer and model; raise UsageError where ``source`` holds no causal model that can be used.
+    """Load tokenizer and model without printing; raise UsageError if ``source`` has no usable causal model.
 
-    A folder is read without any network. Nothing is printed, and what is switched off for that is switched on again.
+    A folder is read without any network.
     """
     folder = find_folder(source)
     if folder is not None and options.revision is not None:
@@ -85,13 +80,18 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
         "local_files_only": folder is not None,
         "trust_remote_code": options.trust_remote_code,
     }
-    config = _read_config(source, folder, where, transformers)
+    config = transformers.AutoConfig.from_pretrained(origin, **where)
+    _check_causal(source, config, transformers)
+    if folder is not None and not weight_files(folder):
+        raise fault(f"{source} holds no weights; expected model.safetensors or pytorch_model.bin, whole or in parts")
     tokenizer = transformers.AutoTokenizer.from_pretrained(origin, **where)
     model, found = transformers.AutoModelForCausalLM.from_pretrained(
         origin, config=config, dtype=options.dtype, output_loading_info=True, **where
     )
-    _check_complete(source, found)
-    # What the folder recommends for chatting (sampling, penalties) must not decide a score unseen.
+    if missing := sorted(found["missing_keys"]):
+        named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); it would answer at random")
+    # The folder's defaults for chatting (sampling, penalties) must not affect scores unseen.
     ends = _ends(model, tokenizer)
     pad = next((token for token in (tokenizer.pad_token_id, *ends) if token is not None), 0)
     model.generation_config = transformers.GenerationConfig(eos_token_id=list(ends) or None, pad_token_id=pad)
@@ -110,16 +110,8 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
     )
 
 
-def _read_config(source: str, folder: Path | None, where: Mapping[str, object], transformers: Any) -> Any:
-    config = transformers.AutoConfig.from_pretrained(str(folder) if folder else source, **where)
-    _check_causal(source, config, transformers)
-    if folder is not None and not weight_files(folder):
-        raise fault(f"{source} holds no weights; expected model.safetensors or pytorch_model.bin, whole or in parts")
-    return config
-
-
 def _check_causal(source: str, config: Any, transformers: Any) -> None:
-    """Refuse a checkpoint that would load as a causal model and answer at random, as one of a masked model does."""
+    """Refuse a checkpoint that would load and answer at random, such as a masked model."""
     causal = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     known = {name.lower() for name in causal.values()}
     declared = config.architectures or []
@@ -127,13 +119,6 @@ def _check_causal(source: str, config: Any, transformers: Any) -> None:
     if config.is_encoder_decoder or (declared and not heads):
         kind = ", ".join(declared) or f"an encoder-decoder ({config.model_type})"
         raise fault(f"{source} is no causal language model but {kind}; expected one such as LlamaForCausalLM")
-
-
-def _check_complete(source: str, found: Any) -> None:
-    missing = sorted(found["missing_keys"])
-    if missing:
-        named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); it would answer at random")
 
 
 def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
@@ -152,15 +137,19 @@ def _describe(source: str, folder: Path | None, error: Exception) -> str:
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     if folder is not None:
         return f"{source} cannot be loaded: {reason}"
-    return f"there is no folder {source}, and as a name on the Hugging Face hub it cannot be loaded: {reason}"
+    return f"there is no folder {source}, and the Hugging Face hub's model of that name cannot be loaded: {reason}"
 
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[tuple[Any, Any]]:
-    """Import torch and transformers, and keep them from printing and warning until the end of the block."""
+    """Import torch and transformers, and suppress their output and warnings until the end of the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch, transformers = _libraries()
+        try:
+            import torch
+            import transformers
+        except ImportError as error:
+            raise fault(f"needs torch and transformers, which cannot be imported ({error}): {_INSTALL}") from error
         log = transformers.utils.logging
         verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
         log.set_verbosity_error()
@@ -173,27 +162,16 @@ def _quietly() -> Iterator[tuple[Any, Any]]:
                 log.enable_progress_bar()
 
 
-def _libraries() -> tuple[Any, Any]:
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise fault(f"needs torch and transformers, which cannot be imported ({error}): {_INSTALL}") from error
-    return torch, transformers
-
-
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files of ``folder`` that hold the weights, by name; an empty list without any."""
+    """Return the weight files in ``folder``, sorted by name."""
     kinds = (sorted(folder.glob(pattern)) for pattern in _PATTERNS)
     return next((files for files in kinds if files), [])
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return the sha256 of the files' contents, one after the other, as ``cat PATHS | sha256sum`` does."""
+    """Return the sha256 of the files' joined contents, like ``cat PATHS | sha256sum``."""
     digest = hashlib.sha256()
-    chunk = memoryview(bytearray(_CHUNK))
     for path in paths:
         with path.open("rb", buffering=0) as file:
-            while size := file.readinto(chunk):
-                digest.update(chunk[:size])
+            hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()

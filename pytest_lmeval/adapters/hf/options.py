@@ -1,4 +1,4 @@
-"""The options of the adapter, checked once, before anything heavy is imported, and the device that they mean."""
+"""The options of the adapter ``hf``, checked before any heavy import, and the choice of a device."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from pytest_lmeval.numbers import Number
 
 @dataclass(frozen=True, slots=True)
 class HfOptions:
-    """How to load the model and how to ask it.
+    """Options to load the model and to ask it.
 
-    ``temperature`` 0 is greedy; above it, tokens are drawn by ``seed`` from the ``top_p`` most probable mass.
-    ``max_new_tokens`` counts where a request has no ``max_tokens`` of its own. ``batch_tokens`` is the most tokens
-    that go through the model together, padding and what is still to be written included; they are chosen among
-    ``request_window`` requests. ``tool_parser`` is the family that calls of tools are written like, by default the one
-    whose marks the chat template has. ``threads`` is the number of processor threads that torch computes with; by
-    default a worker's share of those it would take.
+    ``temperature`` 0 is greedy; above it, ``seed`` draws tokens from the ``top_p`` most probable mass.
+    ``max_new_tokens`` applies to requests without ``max_tokens``. ``batch_tokens`` limits the tokens that go through
+    the model together, including padding and tokens to be written, chosen among ``request_window`` requests.
+    ``tool_parser`` is the format of tool calls, by default the one whose marks the chat template has. ``threads`` is
+    the number of torch's CPU threads, by default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -82,7 +81,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> HfOptions:
-    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
@@ -92,10 +91,7 @@ def read_options(given: Mapping[str, object]) -> HfOptions:
 
 
 def sampling_of(given: Mapping[str, Any], taken: Collection[str], options: HfOptions) -> tuple[tuple[str, float], ...]:
-    """Return how to draw for a request: its own options, those of ``given`` that are in ``taken``, come first.
-
-    Raise AdapterError for a value that cannot be.
-    """
+    """Return the options in ``taken`` that a request has been ``given``; raise AdapterError for an invalid value."""
     own = {name: given[name] for name in taken if given.get(name) is not None} if given else {}
     if not own:
         return ()
@@ -112,25 +108,25 @@ fault = partial(adapter_fault, "hf")
 
 
 def worker_number(environment: Mapping[str, str]) -> int:
-    """Return K in worker ``gwK``, 0 outside of one."""
+    """Return K in worker ``gwK``, 0 outside a worker."""
     worker = re.fullmatch(r"gw(\d{1,6})", environment.get("PYTEST_XDIST_WORKER", ""), re.ASCII)
     return int(worker[1]) if worker else 0
 
 
 def share_threads(threads: int, environment: Mapping[str, str]) -> int:
-    """Return how many of ``threads`` are one worker's, at least one; all of them outside of a worker.
+    """Return one worker's share of ``threads``, at least one; all of them outside a worker.
 
-    Two processes with a thread for every core each wait for one another at every step: on two cores that took nine
-    times as long as two processes with a thread each.
+    Processes with a thread for every core wait for one another at every step: two processes with two threads each took
+    nine times as long on two cores as two with one.
     """
     workers = re.fullmatch(r"[1-9]\d{0,5}", environment.get("PYTEST_XDIST_WORKER_COUNT", ""), re.ASCII)
     return max(1, threads // int(workers[0])) if workers else threads
 
 
 def choose_device(wanted: str, gpus: int, worker: int) -> str:
-    """Return ``cpu`` or ``cuda:N``: with several GPUs, worker K gets number K modulo their number.
+    """Return ``cpu`` or ``cuda:N``: worker K gets GPU number K modulo their number.
 
-    ``wanted`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raise UsageError for a GPU that is not there.
+    ``wanted`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raise UsageError for a missing GPU.
 
     >>> choose_device("auto", gpus=2, worker=3)
     'cuda:1'

@@ -1,4 +1,4 @@
-"""Passes through the model: rows read together, with what they begin with in common read once."""
+"""Passes through the model; rows with a common beginning read it once."""
 
 from __future__ import annotations
 
@@ -12,32 +12,28 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, rows_of
 
 
 def can_go_on(model: Any) -> bool:
-    """Tell whether ``model`` is known to go on from keys and values that were computed for other rows.
+    """Return True if ``model`` can continue from keys and values that were computed for other rows.
 
-    Only models of the library itself whose layers all attend to everything: what slides, recurs or is compressed
-    keeps more, or less, than a beginning.
+    True only for the library's own models with full attention in all layers: layers that slide, recur or compress keep
+    another state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
     whole = layers == {"full_attention"} and not getattr(config, "sliding_window", None)
-    knows = {name_of_past(model), "position_ids", "logits_to_keep"} <= inspect.signature(
-        model.forward
-    ).parameters.keys()
+    takes = inspect.signature(model.forward).parameters.keys()
+    knows = {name_of_past(model), "position_ids", "logits_to_keep"} <= takes
     ours = type(model).__module__.startswith("transformers.models.")
     return ours and whole and knows and not getattr(model, "_is_stateful", False)
 
 
 def name_of_past(model: Any) -> str:
-    """Return what ``model`` calls the keys and values that it goes on from, as an argument and in what it returns."""
-    # Its name from transformers 5.24 on.
+    """Return the name of past keys and values among the arguments and outputs of ``model``."""
+    # transformers 5.24 renamed it to "cache".
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
-    """Return tokens and attention mask, both of shape (rows, length of the longest), on ``device``.
-
-    They are filled up on the left: every row ends where the others do.
-    """
+    """Return tokens and attention mask, both of shape (rows, length of the longest), padded on the left."""
     import torch
 
     width = max(map(len, rows))
@@ -47,15 +43,14 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, A
 
 
 def positions(mask: Any) -> Any:
-    """Return which token of its row each is."""
+    """Return the position of each token in its row."""
     return (mask.cumsum(-1) - 1).clamp(min=0)
 
 
 class ReadRows(NamedTuple):
-    """What a pass says of a batch: the ``logits`` of the last positions, of shape (rows, positions, vocabulary).
+    """The output of a pass: ``logits`` of the last positions, of shape (rows, positions, vocabulary).
 
-    To go on from there: the keys and values of the ``past``, None where they were not wanted, and which of the
-    positions so far are tokens of the row, as ``mask``.
+    To continue, it also has the keys and values of the ``past``, if requested, and the attention ``mask`` so far.
     """
 
     logits: Any
@@ -64,9 +59,9 @@ class ReadRows(NamedTuple):
 
 
 class Reader:
-    """Reads batches; keeps what the last one began with, since the next batch may begin with the same.
+    """Reads batches; keeps the beginning of the last one, since the next batch may share it.
 
-    ``past`` is what the model calls the keys and values that it goes on from.
+    ``past`` is the model's name for past keys and values.
     """
 
     def __init__(self, model: Any) -> None:
@@ -76,7 +71,7 @@ class Reader:
         self._kept: tuple[tuple[int, ...], ReadRows] | None = None
 
     def read(self, loaded: Loaded, batch: Batch[AnyRow], *, keep_past: bool = False) -> ReadRows:
-        """Return the predictions that the batch's rows need, at least, of the same number for each row."""
+        """Return at least the predictions that the rows of the batch need, equally many for each row."""
         import torch
 
         begun = self._begin(loaded, batch) if batch[0].shared else None
@@ -88,7 +83,7 @@ class Reader:
         return self._pass(loaded, tokens, mask, wanted, None if begun is None else begun.past, keep_past=keep_past)
 
     def forget(self) -> None:
-        """Let go of what is kept."""
+        """Drop the kept beginning."""
         self._kept = None
 
     def _begin(self, loaded: Loaded, batch: Batch[AnyRow]) -> ReadRows:
@@ -96,8 +91,7 @@ class Reader:
         import torch
 
         read = self._read_once(loaded, batch)
-        numbers = [number for number, family in enumerate(batch) for _ in family.rows]
-        family_of = torch.tensor(numbers, device=loaded.device)
+        family_of = torch.tensor([n for n, family in enumerate(batch) for _ in family.rows], device=loaded.device)
         past = copy.deepcopy(read.past) if self._kept is not None else read.past
         past.batch_select_indices(family_of)
         return ReadRows(None, past, read.mask[family_of])
@@ -106,11 +100,11 @@ class Reader:
         beginnings = [family.beginning for family in batch]
         if self._kept is not None and [self._kept[0]] == beginnings:
             return self._kept[1]
-        # First: memory for two would be needed.
+        # Drop it first: there may be no memory for two.
         self._kept = None
         tokens, mask = padded(beginnings, loaded.pad, loaded.device)
         read = self._pass(loaded, tokens, mask, 1, None, keep_past=True)
-        # Of several families the next batch hardly has the same ones.
+        # The next batch seldom has the same several families.
         if len(batch) == 1:
             self._kept = beginnings[0], read
         return read

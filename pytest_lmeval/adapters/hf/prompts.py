@@ -1,7 +1,7 @@
-"""From text to tokens, and back.
+"""Turn text into tokens, and back.
 
-A plain text gets in front of it whatever the tokenizer puts there (most often one BOS token) and nothing behind it.
-A conversation is written by the chat template, which places the special tokens itself.
+A plain text gets the tokenizer's prefix (most often one BOS token) and no suffix. The chat template writes a
+conversation with its special tokens.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.types import Generate, LogLikelihood, Message, ToolCall
 
-_BEFORE = 8  # tokens: enough that a tokenizer sees that what follows does not begin a text
+_BEFORE = 8  # tokens: enough to show a tokenizer that the next token does not begin a text
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A text, and whether a chat template wrote its beginning, and so the special tokens, too."""
+    """A text; with ``is_template``, the chat template wrote its beginning with the special tokens."""
 
     text: str
     is_template: bool = False
@@ -48,37 +48,31 @@ class Prompts:
         starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
         self.start = next(([token] for token in starts if token is not None), [])
 
-    def tokens(self, request: Generate) -> list[int]:
-        """Return what the model reads for ``request``; raise AdapterError where that is unknown."""
-        return self.read(request)[0]
-
     def read(self, request: Generate) -> tuple[list[int], bool]:
-        """Return what the model reads for ``request``, and whether it ends within thoughts that the model goes on with.
+        """Return the tokens for ``request``, and True if the prompt ends within thoughts.
 
-        Raise AdapterError where that is unknown.
+        Raise AdapterError for a request that the tokenizer or its template cannot write.
         """
+        if not self.is_chat and request.tools:
+            raise AdapterError("tools need a chat template, and the tokenizer has none, or the option chat is false")
         if not self.is_chat:
-            if request.tools:
-                raise AdapterError(
-                    "tools need a chat template, and the tokenizer has none, or the option chat is false"
-                )
             tokens, opened = self.plain(request.text) or self.start, False
         else:
             text = self._with_tools(request) if request.tools else self._converse(request.prompt)
             tokens = self._encode(text)
             opened = self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
         if not tokens:
-            raise AdapterError("the prompt has no tokens, and the tokenizer has none to begin a text with")
+            raise AdapterError("the prompt has no tokens, and the tokenizer has no token to begin a text")
         return tokens, opened
 
-    def taken_apart(self, text: str, *, opened: bool, tools: bool) -> tuple[str, str, tuple[ToolCall, ...]]:
-        """Return thoughts, answer and calls of what the model wrote; ``opened`` says that the prompt began thoughts."""
+    def parsed(self, text: str, *, opened: bool, tools: bool) -> tuple[str, str, tuple[ToolCall, ...]]:
+        """Return the thoughts, answer and calls in the model's text; ``opened`` says that the prompt began thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         thoughts, answer = found or ("", text)
         return thoughts, *(parse_calls(answer, self._tools_family) if tools else (answer, ()))
 
     def count(self, text: str) -> int:
-        """Return how many tokens a text has."""
+        """Return the number of tokens in a text."""
         return len(self._encode(text))
 
     def _family_of_tools(self) -> str:
@@ -93,28 +87,18 @@ class Prompts:
         if request.tool_choice not in ("", "auto"):
             raise AdapterError(f"tool_choice {request.tool_choice!r}: a chat template only takes auto")
         if not self._tools_family:
-            raise AdapterError(
-                "the chat template does not tell how calls are written; say it with the option tool_parser"
-            )
+            raise AdapterError("the chat template does not show the format of calls; set the option tool_parser")
         return text
 
-    def split(self, context: str, continuation: str) -> tuple[list[int], int]:
-        """Return the tokens of both texts together, and how many of them, at the end, are the continuation's.
-
-        Those are the tokens after the longest run that ``context`` alone begins with, too: where the tokenizer joins
-        the context's last characters (most often a blank) with the continuation's first, the joint token counts as
-        the continuation's. At least one token comes before it: BOS, or else EOS, where the context gives none.
-        """
-        (split,) = self.split_requests([LogLikelihood(context, continuation)])
-        if isinstance(split, AdapterError):
-            raise split
-        return split
-
     def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
-        """Return for every request what :meth:`split` does, or the error that it raises.
+        """Return the tokens of each request, and how many of them, at the end, are the continuation's; or an error.
 
-        A context with messages is what the chat template makes of them. The tokenizer is called once for all texts: for
-        many short ones the calls would cost more than the model.
+        Tokens that the context alone also begins with are the context's. If the tokenizer joins the context's last
+        characters (most often a blank) with the continuation's first, the joint token is the continuation's. At least
+        one token comes before it: BOS, or else EOS, if the context has no tokens.
+
+        The chat template writes a context with messages. The tokenizer is called once for all texts: with many short
+        ones, single calls would cost more than the model.
         """
         requests = [*map(_with_blanks_behind, requests)]
         contexts = self._contexts(requests)
@@ -144,17 +128,17 @@ class Prompts:
         if shared == len(whole):
             return AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
         if shared == 0:
-            return AdapterError("the context has no tokens, and the tokenizer has none to begin a text with")
+            return AdapterError("the context has no tokens, and the tokenizer has no token to begin a text")
         return whole, len(whole) - shared
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
-        """Return ``written`` as it reads behind ``prompt``: with its leading blank, which many tokenizers drop."""
+        """Return ``written`` as text after ``prompt``, with its leading blank, which many tokenizers drop."""
         before = list(prompt[-_BEFORE:])
         start, whole = self.decode(before), self.decode([*before, *written])
         return whole[len(start) :] if whole.startswith(start) else self.decode(written)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of ``tokens`` without special tokens, and with no blank tidied away."""
+        """Return the text of ``tokens`` without special tokens and with all blanks."""
         kept = self._kept
         if not kept.isdisjoint(tokens):
             tokens = [token for token in tokens if token in kept or token not in self._special]
@@ -169,14 +153,14 @@ class Prompts:
 
     @cached_property
     def _kept(self) -> frozenset[int]:
-        """The special tokens around thoughts and calls: without them nobody could tell these from an answer."""
+        """The special tokens around thoughts and calls, which tell these from an answer."""
         family = FAMILIES.get(self._tools_family)
         marks = {*(self.think_tags or ()), *(family.special if family else ())}
         named = zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True)
         return frozenset(token for text, token in named if text in marks)
 
     def plain(self, text: str) -> list[int]:
-        """Return the tokens of a text, after what the tokenizer puts ahead of every one."""
+        """Return the tokens of a text with the tokenizer's prefix."""
         return [*self._prefix, *self._encode(text)]
 
     def _encode_all(self, texts: Collection[_Context]) -> dict[_Context, list[int]]:
@@ -202,7 +186,7 @@ class Prompts:
         turns = [_turn(message) for message in messages]
         if self._options.system is not None and not any(turn["role"] == "system" for turn in turns):
             turns.insert(0, {"role": "system", "content": self._options.system})
-        # A conversation that ends with the assistant's own words is to be continued, not answered.
+        # Continue, rather than answer, a conversation that ends with the assistant's words.
         unfinished = bool(turns) and turns[-1]["role"] == "assistant"
         try:
             text: str = self._tokenizer.apply_chat_template(
@@ -220,7 +204,7 @@ class Prompts:
 
 
 def _turn(message: Message) -> dict[str, object]:
-    """Return a message as chat templates take it: the arguments of calls by name."""
+    """Return a message for chat templates, with the arguments of calls as an object."""
     turn = message.to_json()
     for shown, call in zip(turn.get("tool_calls", ()), message.tool_calls, strict=True):
         shown["function"]["arguments"] = call.arguments if call.values is None else call.values
@@ -228,7 +212,7 @@ def _turn(message: Message) -> dict[str, object]:
 
 
 def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
-    """Return a request without blanks at the end of its context where it wants that: tokenizers join them to words."""
+    """Move blanks from the end of the context to the continuation if the request says so: tokenizers join them."""
     bare = request.context.rstrip()
     if not request.moves_blanks or request.messages or not bare:
         return request
@@ -236,7 +220,7 @@ def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
 
 
 def shared_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return how many elements both begin with.
+    """Return the length of the common beginning.
 
     >>> shared_length([1, 2, 3], [1, 2, 4, 5])
     2

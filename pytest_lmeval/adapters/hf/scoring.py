@@ -1,4 +1,4 @@
-"""How probable the model finds a given text."""
+"""Log-likelihoods of given texts; a long text is read in windows of the model's length."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogProb
 
 _Answers = dict[int, LogProb | AdapterError]
+Split = tuple[list[int], int]
+"""Tokens, and the number of them, at the end, that are predicted."""
 
 
-def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> list[ScoredRow]:
-    """Return the rows that answer every request; ``split`` has the tokens and the continuation's number of them.
+def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
+    """Return the rows that answer every request, cropped on the left to the ``window``.
 
-    A row is cropped on its left to the ``window``. Requests for which the model reads the same, as those for one
-    token after the same context, share a row.
+    Requests for which the model reads the same share a row, such as those for one token after the same context.
     """
     rows: dict[tuple[int, ...], ScoredRow] = {}
     for number, (tokens, size) in split.items():
@@ -29,9 +30,9 @@ def readings(split: Mapping[int, tuple[list[int], int]], window: int | None) -> 
 
 
 def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
-    """Return the log-probabilities that the families ask for, by request number.
+    """Return the log-probabilities for the families, by request number.
 
-    One that is not a finite number, as of a model that overflows its dtype, is an AdapterError.
+    A number that is not finite, as from a model that overflows its dtype, is an AdapterError.
     """
     import torch
 
@@ -41,7 +42,7 @@ def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
 
 
 def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
-    """Yield every request's number and answer; all are looked up at once, since a step each would cost more."""
+    """Yield the number and answer of every request; look all of them up in one step, which is faster."""
     import torch
 
     asked: list[tuple[int, list[int]]] = []
@@ -63,11 +64,11 @@ def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, L
 
 
 def _look_up(predicted: Any, places: Any, targets: Any) -> tuple[list[float], list[bool]]:
-    """Return the log-probability of each target at its place, and whether it is the first of the likeliest there."""
+    """Return the log-probability of each target at its place, and True for the first of the likeliest tokens there."""
     logprobs = predicted.float().log_softmax(-1)
     each = logprobs[places, targets]
     likely = each == logprobs.amax(-1)[places]
-    # To find out which is the first takes several times as long, so only where a target is among them.
+    # Finding the first takes several times as long: do it only if a target is among the likeliest.
     likely[likely.clone()] = predicted[places[likely]].argmax(-1) == targets[likely]
     return each.tolist(), likely.tolist()
 
@@ -77,3 +78,30 @@ def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogP
     if not math.isfinite(total):
         return AdapterError(f"the continuation's log-probability is {total}; a dtype of more range may help: float32")
     return LogProb(total, tuple(each), greedy, ids=tuple(tokens))
+
+
+def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> Iterator[Split]:
+    """Yield the windows of a text for a model that reads ``size`` tokens at once, or any number for None.
+
+    The first window has only ``start`` as its context. Every other one predicts the next ``size`` tokens after the one
+    before them; the last predicts the rest, with as many tokens before it as the model reads.
+    """
+    length = len(tokens) if size is None else size
+    whole = [*start, *tokens]
+    done = 0
+    while done < len(tokens):
+        count = min(length, len(tokens) - done)
+        end = len(start) + done + count
+        # A window is the tokens that are read, and one more. The first has no text before it.
+        begin = end - count - len(start) if done == 0 else end - length - 1
+        yield whole[max(0, begin) : end], count
+        done += count
+
+
+def joined(parts: Sequence[LogProb]) -> LogProb:
+    """Return the log-probability of a whole text from those of its windows."""
+    tokens = tuple(each for part in parts for each in part.tokens)
+    ids = tuple(each for part in parts for each in part.ids)
+    times = [part.latency_ms for part in parts if part.latency_ms is not None]
+    latency = math.fsum(times) if times else None
+    return LogProb(math.fsum(part.total for part in parts), tokens, all(part.greedy for part in parts), latency, ids)

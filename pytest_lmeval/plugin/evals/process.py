@@ -202,7 +202,7 @@ def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None)
         known = (held.known if judge is None else held.judged)(adapter_name(engine.adapter), key)
 
     name = "" if judge is None else judge.name
-    note = None if run.journal is None else partial(run.journal.note, key=key, judge=name)
+    note = None if run.journal is None else partial(run.journal.add, key=key, judge=name)
     return Asker(engine, loop, known, note, key)
 
 

@@ -21,7 +21,7 @@ from pytest_lmeval.plugin.private.items import parameters_of
 from pytest_lmeval.plugin.private.workers import Worker, input_of_worker, send_with_ids, worker_input
 from pytest_lmeval.plugin.settings.models import COLLECTED, RUN, configs
 from pytest_lmeval.plugin.settings.settings import label_of
-from pytest_lmeval.records.shards import asks_else, counted
+from pytest_lmeval.records.shards import counted, differing
 
 
 def report_runs(config: pytest.Config) -> None:
@@ -108,7 +108,7 @@ def check_contents(config: pytest.Config, worker: Worker, ids: list[str]) -> Non
     first, expected = config.stash.setdefault(_FIRST, (here, there))
     if others := [nodeid for nodeid, each in there.items() if expected.get(nodeid, each) != each]:
         raise pytest.UsageError(
-            f"the workers collected different examples: {asks_else(first, here)}: {counted(others)}. Some might run "
+            f"the workers collected different examples: {differing(first, here)}: {counted(others)}. Some might run "
             "twice and others never: make the data the same in each process (sort sets, seed random draws), or run "
             "without -n"
         )

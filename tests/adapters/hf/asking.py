@@ -8,9 +8,9 @@ import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import Completion, Generate, Message
+from pytest_lmeval.types import Completion, Generate, LogLikelihood, Message
 
-__all__ = ["completion", "greedy_by_hand", "one", "read_by", "texts"]
+__all__ = ["completion", "greedy_by_hand", "one", "read_by", "split", "texts"]
 
 
 def texts(answers: list[Completion | AdapterError]) -> list[str]:
@@ -39,6 +39,13 @@ def read_by(model: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int
 
     monkeypatch.setattr(model._open().model, "forward", forward)
     return sizes
+
+
+def split(model: HfAdapter, context: str, continuation: str) -> tuple[list[int], int]:
+    """Return the tokens of both texts, and the number of the continuation's."""
+    (found,) = model._prompts.split_requests([LogLikelihood(context, continuation)])
+    assert not isinstance(found, AdapterError), found
+    return found
 
 
 def greedy_by_hand(model: HfAdapter, tokens: list[int], count: int) -> list[int]:

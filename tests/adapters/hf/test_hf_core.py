@@ -237,7 +237,7 @@ def test_batches_hold_everything_once_and_no_more_than_fits() -> None:
     assert sorted(asked) == sorted(n for family in [*plain, *shared] for row in family.rows for n in row.asked)
     for batch in found:
         assert 1 == len({family.shared > 0 for family in batch})
-        width = max(family.width for family in batch)
+        width = max(len(row.tokens) for family in batch for row in family.rows)
         assert 1 == len(batch) or sum(len(family.rows) for family in batch) * width <= 400
 
 

@@ -354,4 +354,6 @@ def test_a_name_is_taken_from_the_hubs_cache_with_its_commit(chat_llama: Path, t
     first, refused = done.stdout.splitlines()
     digest = hashlib.sha256((chat_llama / "model.safetensors").read_bytes()).hexdigest()
     assert ["someone/tiny", {"id": "someone/tiny", "revision": commit, "sha256": digest}, "Paris"] == json.loads(first)
-    assert refused.startswith("adapter 'hf': there is no folder someone/unknown, and as a name on the Hugging Face hub")
+    assert refused.startswith(
+        "adapter 'hf': there is no folder someone/unknown, and the Hugging Face hub's model of that name"
+    )

@@ -14,6 +14,7 @@ from pytest_lmeval.adapters.hf import HfAdapter
 from pytest_lmeval.adapters.hf.scoring import readings
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import LogLikelihood, LogProb, Message
+from tests.adapters.hf.asking import split
 
 from .tiny_model import FACTS, WINDOW
 
@@ -57,7 +58,7 @@ def test_it_is_what_a_plain_loop_says_in_any_batch(
     parts = [model.loglikelihood(requests[first : first + size]) for first in range(0, len(requests), size)]
     answers = [answer for part in parts for answer in part]
     for one, answer in zip(requests, answers, strict=True):
-        assert_close(by_hand(model, *model._prompts.split(one.context, one.continuation)), answer)
+        assert_close(by_hand(model, *split(model, one.context, one.continuation)), answer)
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
@@ -103,7 +104,7 @@ def test_a_model_without_a_template_reads_the_text_of_a_conversation(gpt2: HfAda
 
 
 def test_a_chat_template_is_not_applied_to_text(llama: HfAdapter) -> None:
-    whole, size = llama._prompts.split("Hi", " there")
+    whole, size = split(llama, "Hi", " there")
     tokenizer = llama._open().tokenizer
     assert "<s>Hi there" == tokenizer.decode(whole)
     assert " there" == tokenizer.decode(whole[-size:])
@@ -125,7 +126,7 @@ def test_a_chat_template_is_not_applied_to_text(llama: HfAdapter) -> None:
 def test_a_token_over_the_border_is_the_continuations(
     llama: HfAdapter, context: str, continuation: str, scored: str
 ) -> None:
-    whole, size = llama._prompts.split(context, continuation)
+    whole, size = split(llama, context, continuation)
     tokenizer = llama._open().tokenizer
     assert "<s>" + context + continuation == tokenizer.decode(whole)
     assert scored == tokenizer.decode(whole[-size:])
@@ -136,7 +137,7 @@ def test_a_token_over_the_border_is_the_continuations(
 def test_the_scored_tokens_end_the_text_and_hold_the_whole_continuation(
     llama: HfAdapter, context: str, continuation: str
 ) -> None:
-    whole, size = llama._prompts.split(context, continuation)
+    whole, size = split(llama, context, continuation)
     tokenizer = llama._open().tokenizer
     assert 0 < size < len(whole)
     assert "<s>" + context + continuation == tokenizer.decode(whole)
@@ -144,7 +145,7 @@ def test_the_scored_tokens_end_the_text_and_hold_the_whole_continuation(
 
 
 def test_a_first_token_is_predicted_from_the_end_of_another_text_where_there_is_no_bos(gpt2: HfAdapter) -> None:
-    whole, size = gpt2._prompts.split("", "honey")
+    whole, size = split(gpt2, "", "honey")
     assert [gpt2._open().tokenizer.eos_token_id] == whole[:-size]
     assert_close(by_hand(gpt2, whole, size), gpt2.loglikelihood([LogLikelihood("", "honey")])[0])
 
@@ -162,14 +163,14 @@ def test_an_empty_continuation_is_an_error_of_its_own(llama: HfAdapter) -> None:
 def test_a_context_beyond_the_window_loses_its_beginning(name: str, request: pytest.FixtureRequest) -> None:
     model = request.getfixturevalue(name)
     requests = [LogLikelihood("What is honey? " * 30, " Paris"), LogLikelihood("a", " cat")]
-    tokens, size = model._prompts.split(requests[0].context, requests[0].continuation)
+    tokens, size = split(model, requests[0].context, requests[0].continuation)
     assert len(tokens) > WINDOW + 1
     long, short = model.loglikelihood(requests)
     assert_close(
         by_hand(model, tokens[-WINDOW - 1 :][: WINDOW + 1], size) if name == "llama" else _last(model, tokens, size),
         long,
     )
-    assert_close(by_hand(model, *model._prompts.split("a", " cat")), short)
+    assert_close(by_hand(model, *split(model, "a", " cat")), short)
 
 
 def _last(model: HfAdapter, tokens: list[int], size: int) -> LogProb:
@@ -188,10 +189,10 @@ def _last(model: HfAdapter, tokens: list[int], size: int) -> LogProb:
 def test_a_continuation_is_never_cropped(name: str, request: pytest.FixtureRequest) -> None:
     model = request.getfixturevalue(name)
     text = ""
-    while model._prompts.split("a", text + " honey")[1] <= WINDOW:
+    while split(model, "a", text + " honey")[1] <= WINDOW:
         text += " honey"
     fits, too_long = model.loglikelihood([LogLikelihood("a", text), LogLikelihood("a", text + " honey" * 9)])
-    size = model._prompts.split("a", text)[1]
+    size = split(model, "a", text)[1]
     assert size == len(found(fits).tokens)
     assert isinstance(too_long, AdapterError)
     assert f"tokens, more than the window of {WINDOW}" in str(too_long)
@@ -215,7 +216,7 @@ def test_options_of_one_token_share_a_row(llama: HfAdapter, monkeypatch: pytest.
     rows: list[int] = []
     plain = llama._open().model.forward
     requests = [LogLikelihood("Which animal barks? Answer:", letter) for letter in "ABCD"]
-    expected = [by_hand(llama, *llama._prompts.split(one.context, one.continuation)) for one in requests]
+    expected = [by_hand(llama, *split(llama, one.context, one.continuation)) for one in requests]
 
     def forward(input_ids: Any, **given: Any) -> Any:
         rows.append(len(input_ids))
@@ -235,7 +236,7 @@ def test_only_the_predictions_that_are_asked_for_are_made(llama: HfAdapter, monk
     handle = head.register_forward_hook(lambda _module, _inputs, logits: shapes.append(tuple(logits.shape)))
     llama.loglikelihood([LogLikelihood("What is honey? " * 6, "A"), LogLikelihood("a", " honey")])
     handle.remove()
-    sizes = [llama._prompts.split("a", " honey")[1], 1]
+    sizes = [split(llama, "a", " honey")[1], 1]
     assert [(2, max(sizes), llama._open().vocabulary)] == shapes
 
 

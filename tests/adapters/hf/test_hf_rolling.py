@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pytest_lmeval.adapters.hf import HfAdapter
-from pytest_lmeval.adapters.hf.rolling import windows
+from pytest_lmeval.adapters.hf.scoring import windows
 from pytest_lmeval.types import Generate, LogLikelihood
 from tests.tables import each_row
 

@@ -189,7 +189,7 @@ def test_a_template_is_given_tools_and_the_arguments_of_calls_by_name(tokenizer:
         (PLAIN, {}, Generate("?", tools=(TOOL,)), "the chat template has no place for tools"),
         (QWEN, {"chat": False}, Generate("?", tools=(TOOL,)), "tools need a chat template"),
         (QWEN, {}, Generate("?", tools=(TOOL,), tool_choice="required"), "a chat template only takes auto"),
-        (QWEN.replace("<tool_call>", "call"), {}, Generate("?", tools=(TOOL,)), "say it with the option tool_parser"),
+        (QWEN.replace("<tool_call>", "call"), {}, Generate("?", tools=(TOOL,)), "set the option tool_parser"),
     ],
 )
 def test_what_a_template_cannot_do_is_an_error(
@@ -210,14 +210,14 @@ def test_calls_are_read_as_the_family_of_the_template_writes_them(
     tokenizer: Any, template: str, written: str, expected: Any
 ) -> None:
     text = f"<think>{written}</think>{written}"
-    thoughts, answer, calls = prompts(tokenizer, template).taken_apart(text, opened=False, tools=True)
+    thoughts, answer, calls = prompts(tokenizer, template).parsed(text, opened=False, tools=True)
     assert (written, "", expected) == (thoughts, answer, [(call.name, call.values) for call in calls])
 
 
 def test_a_prompt_that_ends_within_thoughts_is_noticed(tokenizer: Any) -> None:
     made = prompts(tokenizer, QWEN, chat_template_kwargs={"think": True})
     assert made.read(Generate("?"))[1]
-    assert ("so", "", ()) == made.taken_apart("so", opened=True, tools=False)
+    assert ("so", "", ()) == made.parsed("so", opened=True, tools=False)
 
 
 def test_tags_that_are_special_tokens_are_not_lost(tokenizer: Any) -> None:

@@ -64,7 +64,7 @@ def test_a_window_writes_what_a_plain_loop_writes_for_each_prompt(
         patch.setattr(adapter, "_ENOUGH_TO_WRITE", limit)
         answers = in_window(model, requests)
     for asking, answer in zip(requests, answers, strict=True):
-        tokens = model._prompts.tokens(asking)
+        tokens = model._prompts.read(asking)[0]
         if len(tokens) >= WINDOW:
             assert isinstance(answer, AdapterError)
             assert f"no room for an answer; in tokens: prompt {len(tokens)}, window {WINDOW}" in str(answer)
@@ -83,7 +83,7 @@ def test_prompts_of_one_token_of_the_models_length_and_over_it_are_in_one_window
     model = request.getfixturevalue(name)
     monkeypatch.setattr(model._prompts, "is_chat", False)
     long = [("honey " * words).strip() for words in range(30, 200)]
-    of_size = {len(model._prompts.tokens(Generate(text))): text for text in ["", QUESTIONS[0], *long]}
+    of_size = {len(model._prompts.read(Generate(text))[0]): text for text in ["", QUESTIONS[0], *long]}
     sizes = sorted(of_size)
     assert {1, WINDOW} <= {*sizes}
     requests = [Generate(of_size[size], max_tokens=9) for size in sizes]
@@ -91,7 +91,7 @@ def test_prompts_of_one_token_of_the_models_length_and_over_it_are_in_one_window
         if size >= WINDOW:
             assert isinstance(answer, AdapterError)
             continue
-        tokens = model._prompts.tokens(asking)
+        tokens = model._prompts.read(asking)[0]
         written = greedy_by_hand(model, tokens, min(9, WINDOW - size))
         ended = written[-1] in model._open().ends
         assert len(written) == completion(answer).completion_tokens

@@ -287,7 +287,7 @@ def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anythin
     before = ledger.read_bytes()
     result = cut_off.run("--lm-resume", processes)
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: written by a newer version, as pytest-lmeval/ledger/3; *"])
+    result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: a newer version wrote pytest-lmeval/ledger/3; *"])
     assert (before, 0) == (ledger.read_bytes(), asked_in(cut_off).total())
 
 

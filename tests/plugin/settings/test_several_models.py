@@ -173,7 +173,7 @@ def test_shards_of_several_models_are_merged_into_the_run_that_was_never_split(s
         ),
         (
             ("s1/A/ledger.jsonl", "s1/B/ledger.jsonl"),
-            "both shard 1/2; they are of two models: name the report dirs",
+            "both shard 1/2; they are from two models: name the report dirs",
         ),
         (("s1",), "A: 1 of 2 shards missing: 2/2"),
         (("tasks",), "tasks: no comparison.json and no ledger.jsonl in this folder"),

@@ -48,7 +48,7 @@ class Draws(BaseTask[str]):
     def _get_ground_truth(self, item):
         return item["q"]
 """
-SAYS = "the workers collected different examples: the same ids ask something else in "
+SAYS = "the workers collected different examples: the same ids have different contents in "
 
 
 def evals(project: Project, rows: str, marks: str = "", also: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ _READER_WITHIN_S = 30.0
 
 
 def encode_json(value: Any) -> bytes:
-    """Return ``value`` as UTF-8 JSON with two-space indent; NaN and infinities are a ValueError."""
+    """Return ``value`` as UTF-8 JSON with two-space indent; raise ValueError for NaN and infinities."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         return text.encode("utf-8") + b"\n"
-    except UnicodeEncodeError:  # a model wrote a lone surrogate: only escaped can it be kept
+    except UnicodeEncodeError:  # a model wrote a lone surrogate, which must be escaped
         return json.dumps(value, indent=2, allow_nan=False).encode("ascii") + b"\n"
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write ``data``, or one part after another, to ``path``, a regular file as a whole or not at all.
+    """Write ``data``, or its parts in order, to ``path``; a regular file gets all of it or none.
 
-    Missing folders are created. The target of a link is what is written. To a device or a pipe the data are sent, and
-    it stays what it is. Anything else that is no regular file, such as a folder, is an OSError that says so.
+    Create missing folders, follow links, and send the data to a device or a pipe. Raise OSError for any other path that
+    is no regular file, such as a folder.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        if is_stream(path):
-            return _send(path, data)
-        path = _regular(path)
+    if is_stream(path):
+        return _send(path, data)
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is no regular file, device or pipe; name a file", str(path))
+    path = link_target(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -49,25 +51,25 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether ``path`` is, or leads to, a device or a pipe."""
+    """Return True if ``path`` is, or leads to, a device or a pipe."""
     mode = _mode(path) or 0
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
 
 
 def link_target(path: Path) -> Path:
-    """Return the file that the link at ``path`` leads to, be it there or not; what is no link is its own."""
+    """Return the target of the link at ``path``, even if it is missing; return other paths unchanged."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def remove_file(path: Path) -> None:
-    """Remove the regular file that is at ``path``, or that a link there leads to; leave anything else as it is."""
+    """Remove the regular file at ``path``, or the target of a link there; do nothing for other paths."""
     mode = _mode(path)
     if mode is not None and stat.S_ISREG(mode):
         link_target(path).unlink(missing_ok=True)
 
 
 def move_file(path: Path, to: Path) -> None:
-    """Move the regular file that is at ``path``, or that a link there leads to; leave anything else as it is."""
+    """Move the regular file at ``path``, or the target of a link there; do nothing for other paths."""
     mode = _mode(path)
     if mode is None or not stat.S_ISREG(mode):
         return
@@ -82,30 +84,22 @@ def move_file(path: Path, to: Path) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of what is at ``path``, links followed, or None where there is nothing."""
+    """Return the mode of ``path``, links followed, or None if it does not exist."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _regular(path: Path) -> Path:
-    """Return the regular file that is, or is to be, at ``path``; raise OSError where something else is there."""
-    mode = _mode(path)
-    if mode is not None and not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "is no regular file, device or pipe; name a file", str(path))
-    return link_target(path)
-
-
 def _send(path: Path, data: bytes | Iterable[bytes]) -> None:
-    # Without O_TRUNC and O_CREAT: nothing is made, and nothing of a device is changed but by what is written.
+    # Without O_TRUNC and O_CREAT: only the written data may change a device, and nothing is created.
     descriptor = _opened_pipe(path) if stat.S_ISFIFO(_mode(path) or 0) else os.open(path, os.O_WRONLY)
     with os.fdopen(descriptor, "wb") as stream:
         stream.writelines([data] if isinstance(data, bytes) else data)
 
 
 def _opened_pipe(path: Path) -> int:
-    """Open a pipe, which somebody has to read before long: to open one waits for a reader without end."""
+    """Open a pipe that gets a reader within 30 s: a plain open would wait without end."""
     until = time.monotonic() + _READER_WITHIN_S
     while True:
         try:
@@ -114,7 +108,7 @@ def _opened_pipe(path: Path) -> int:
             if error.errno != errno.ENXIO:
                 raise
             if time.monotonic() > until:
-                raise OSError(errno.ENXIO, "is a pipe that nobody reads", str(path)) from None
+                raise OSError(errno.ENXIO, "is a pipe without a reader", str(path)) from None
             time.sleep(0.01)
             continue
         os.set_blocking(descriptor, True)
@@ -122,7 +116,7 @@ def _opened_pipe(path: Path) -> int:
 
 
 def _umask() -> int:
-    # The only way to read the mask is to set it.
+    # Setting the mask is the only way to read it.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

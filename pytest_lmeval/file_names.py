@@ -1,4 +1,4 @@
-"""Names of files: made of any text, safe on every file system, and each given to one file."""
+"""Make unique file names of any text, safe on every file system."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 200
-"""The most characters of a name: file systems take 255, and a number, a suffix and a temporary file's own need some."""
+"""The most characters of a name: file systems allow 255, minus a number, a suffix and a temporary file's prefix."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]+")
 _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
-    """Return ``text`` as the name of a file without suffix, or ``usual`` if no character of it fits.
+    """Return ``text`` as the name of a file without suffix, or ``usual`` if no character is allowed.
 
-    ASCII letters, digits and ``_-`` stay, with ``dots`` also dots that are neither first nor last.
+    Allowed are ASCII letters, digits and ``_-``; with ``dots``, also dots that are neither first nor last.
     """
     found = (_OTHERS_BUT_DOTS if dots else _OTHERS).sub("-", text).strip("-.")
     return found[:LONGEST].rstrip("-.") or usual
 
 
 class FileNames:
-    """Gives each name to one owner; names that differ in case only are the same, as they are to some file systems."""
+    """Gives each name to one owner; names that differ only in case are the same, as on some file systems."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = {name.casefold(): name for name in reserved}
 
     def take(self, name: str) -> str:
-        """Take ``name``, or return the name that was taken before and is the same."""
+        """Take ``name`` and return "", or return the equal name that was taken before."""
         if first := self._taken.get(name.casefold()):
             return first
         self._taken[name.casefold()] = name
         return ""
 
     def give(self, name: str, joint: str = "-") -> str:
-        """Return ``name``, with a ``joint`` and a number behind it if it is taken, and take what is returned."""
+        """Take and return ``name``, with a ``joint`` and a number appended if it is taken."""
         found, number = name, 2
         while found.casefold() in self._taken:
             found, number = f"{name}{joint}{number}", number + 1

@@ -1,4 +1,4 @@
-"""What is secret, and how it is hidden: in options, on command lines, and in text that may quote either."""
+"""Recognize secrets, and hide them in options, on command lines, and in text that may quote either."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 HIDDEN = "***"
-# A name is secret by its last word, or its last two: api_key and Authorization, but neither max_tokens nor key_word.
+# The last word of a name, or its last two, make it secret: api_key and Authorization, but not max_tokens or key_word.
 _SECRET_WORDS = """
     access apikey auth authorization bearer connectionstring cookie cookies credential credentials dsn header headers
     key pass passphrase passwd password pat private pwd secret secrets session sig signature token
 """
 _SECRET_PAIRS = frozenset({"access keys", "api keys", "connection string", "conn str", "private keys", "secret keys"})
-# Fields of a request that are named so, and decide only where a prompt is kept.
+# Fields of a request with secret names, which only select a cache for prompts.
 _HARMLESS_NAMES = frozenset({"prompt_cache_key"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _USER = re.compile(r"(\w[\w+.-]*://)([^/?#\s\"'<>]+)@")
-# The value is looked ahead at: it may hold another assignment, as a URL does. A colon without a quote is prose.
+# A lookahead matches the value, which may hold another assignment, as a URL does. A colon without a quote is prose.
 _ASSIGNED = re.compile(
     r"(?P<name>[A-Za-z][\w.-]*)(?:[\"']?\s*=\s*|[\"']\s*:\s*)(?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+))"
 )
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+([\w.~+/=-]{6,})", re.IGNORECASE)
-# Options of pytest whose values are expressions or names of tasks.
+# Options whose values are expressions or names of tasks.
 _HARMLESS_OPTIONS = frozenset({"--lm-threshold", "--lm-min-score", "-k", "-m"})
-# Any long enough piece gives a secret away, and survives whatever escapes are between the pieces.
+# Any long enough piece reveals a secret, and escapes between pieces do not change it.
 _TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
 _SHORTEST_MASKED = 4
 SHORTEST_IN_ANSWERS = 12
 _SHORTEST_HEADER = 16
-# What replaces the middle or the end of a value that was left out, as in tracebacks with local variables.
+# Replaces the middle or end of a shortened value, as in tracebacks with local variables.
 _CUT = "..."
 Written = TypeVar("Written")
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether what is called ``name`` is a secret; every place that hides or refuses secrets asks here."""
+    """Return True if a value called ``name`` is a secret; all code that hides or refuses secrets uses this."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or name.lower() in _HARMLESS_NAMES:
         return False
@@ -47,7 +47,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact(value: Any, name: str = "") -> Any:
-    """Return ``value`` without what is named like a secret, and without secrets inside URLs and texts."""
+    """Return ``value`` without values that are named like a secret, and without secrets in URLs and texts."""
     if is_secret_name(name) and not (value is None or isinstance(value, bool)):
         return HIDDEN
     if isinstance(value, Mapping):
@@ -58,12 +58,9 @@ def redact(value: Any, name: str = "") -> Any:
 
 
 def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``options`` as JSON values without secrets; what was redacted once stays as it is."""
+    """Return ``options`` as JSON values without secrets; redacted options stay unchanged."""
     redacted: dict[str, Any] = json.loads(json.dumps(redact(dict(options)), default=str))
     return redacted
-
-
-_WITH_NAMES = ("--lm-adapter-arg", "--lm-judge-arg")
 
 
 def redact_arguments(argv: Sequence[str]) -> list[str]:
@@ -77,12 +74,15 @@ def _redact_argument(argument: str, before: str) -> str:
     if before.startswith("-") and "=" not in before and is_secret_name(before) and not argument.startswith("-"):
         return HIDDEN
     option, equals, rest = argument.partition("=")
-    # --lm-adapter-arg NAME=VALUE may come in one piece or two.
-    name, inner, value = rest.partition("=") if option in _WITH_NAMES else (option, equals, rest)
-    if not equals or not inner or option in _HARMLESS_OPTIONS:
-        return argument if option in _HARMLESS_OPTIONS else _redact_text(argument)
+    if option in _HARMLESS_OPTIONS:
+        return argument
+    # --lm-adapter-arg NAME=VALUE may be one argument or two.
+    has_name = option in ("--lm-adapter-arg", "--lm-judge-arg")
+    name, inner, value = rest.partition("=") if has_name else (option, equals, rest)
+    if not equals or not inner:
+        return _redact_text(argument)
     prefix = argument.removesuffix(value)
-    # A value with an assignment in it is a table, whose quotes are of a language of its own.
+    # A value with an assignment is a table, with quotes of its own.
     hidden = is_secret_name(name) or next(_assigned(value), None) is not None
     return f"{prefix}{HIDDEN}" if hidden else f"{prefix}{_redact_text(value)}"
 
@@ -98,15 +98,15 @@ def _redact_text(text: str) -> str:
 
 
 def _assigned(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the values are that a text assigns to what is named like a secret."""
+    """Yield the spans of values that a text assigns to names of secrets."""
     return (found.span("value") for found in _ASSIGNED.finditer(text) if is_secret_name(found["name"]))
 
 
 class Scrubber:
-    """Hides the secrets that a run knows, in any text; empty, it knows none.
+    """Hides the known secrets of a run in any text; it is false without any.
 
-    This is the one place that takes secrets off what leaves a run: before its cache, journal, reports and screen. What
-    an application, a metric or a judge gets has not been here.
+    All output of a run passes here, before its cache, journal, reports and screen. Applications, metrics and judges get
+    text with secrets.
     """
 
     __slots__ = ("_known", "_long", "_masked", "_words")
@@ -120,16 +120,16 @@ class Scrubber:
 
     @classmethod
     def of_options(cls, *tables: Mapping[str, Any]) -> Scrubber:
-        """Return what hides the secrets among the options of adapters, and those in variables that options name."""
+        """Return a scrubber of secrets in the options of adapters, and in variables that options name."""
         return cls(secret for options in tables for secret in secrets_among(options))
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these secrets, too, from now on."""
+        """Hide these secrets, too."""
         known = self._known | {secret for secret in secrets if len(secret) >= _SHORTEST_MASKED and secret != HIDDEN}
         if known == self._known:
             return
         self._known = known
-        # As they are, and as JSON and URLs write them.
+        # Plain, and as in JSON and URLs.
         written = {form for text in known for form in (text, json.dumps(text)[1:-1], quote(text, safe=""))}
         pieces = {piece for text in written for piece in _TELLING_PIECE.findall(text)}
         self._words = tuple(sorted(written | pieces, key=len, reverse=True))
@@ -144,28 +144,25 @@ class Scrubber:
         return f"Scrubber({HIDDEN})" if self else "Scrubber()"
 
     def scrub(self, text: str) -> str:
-        """Return ``text``, of a message, with the secrets hidden wherever they occur, also where they are cut off."""
+        """Return the ``text`` of a message with all secrets hidden, even if they are cut off."""
         if self._masked is None:
             return text
         text = self._masked.sub(HIDDEN, text)
         return _CUT.join(map(self._without_ends, text.split(_CUT))) if _CUT in text else text
 
     def scrub_answer(self, value: Written) -> Written:
-        """Return what a model wrote, whatever fields it has, without secrets in any of its texts.
-
-        A short secret is a word that it may well write.
-        """
+        """Return an answer of a model without long secrets in any text: it may well write a short one as a word."""
         return value if self._long is None else _with_texts(value, self._hide_long, self._hide_long)
 
     def scrub_all(self, value: Written) -> Written:
-        """Return JSON values with every text in them scrubbed, of which keys are names: a short secret may be one."""
+        """Return JSON values with every text scrubbed; in keys only long secrets, since a short one may be a name."""
         return _with_texts(value, self.scrub, self._hide_long) if self else value
 
     def _hide_long(self, text: str) -> str:
         return text if self._long is None else self._long.sub(HIDDEN, text)
 
     def _without_ends(self, part: str) -> str:
-        """Return what is between two places where a text was cut, without a secret's beginning or end beside them."""
+        """Return the text between two cuts without the beginning or end of a secret beside them."""
         for word in self._words:
             if word[:_SHORTEST_MASKED] in part[-len(word) :]:
                 part = next((f"{part[:-n]}{HIDDEN}" for n in _ends(word) if part.endswith(word[:n])), part)
@@ -179,7 +176,7 @@ def _ends(word: str) -> range:
 
 
 def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
-    """Return ``value`` with every text in it changed: in containers and dataclasses, whatever they are called there."""
+    """Return ``value`` with every text in it changed, in containers and dataclasses, too."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -189,7 +186,7 @@ def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[
         }
     if isinstance(value, list | tuple):
         parts = [_with_texts(each, change, change_key) for each in value]
-        # A named tuple takes its fields one by one.
+        # A named tuple takes its fields as arguments.
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if is_dataclass(value) and not isinstance(value, type):
         had = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
@@ -199,13 +196,13 @@ def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[
 
 
 def secrets_among(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the secrets among options, and those in variables that options name."""
+    """Yield the secrets in options, and in variables that options name."""
     for name, value in options.items():
         yield from _secrets(value, name)
 
 
 def secrets_in_environment() -> Iterator[str]:
-    """Yield the values of environment variables that are named like a secret, and look like one."""
+    """Yield the values of environment variables that are named like secrets and look like them."""
     for name, value in os.environ.items():
         if is_secret_name(name) and _looks_secret(value) and not os.path.exists(value):
             yield value.strip()
@@ -224,7 +221,7 @@ def _secrets(value: Any, name: str, within_secret: bool = False) -> Iterator[str
         for inner in value:
             yield from _secrets(inner, name, within_secret)
     elif isinstance(value, str):
-        # A header need not be named like a secret to be one; "application/json" is not secret.
+        # A header may be secret under any name, but "application/json" is not.
         if secret or (within_secret and _looks_secret(value)):
             yield value
         yield from _named_variable(value, name)

@@ -1,4 +1,4 @@
-"""Text that came from outside, made fit to be shown."""
+"""Make foreign text safe to show."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Callable
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 """The beginning of the paths of this package's modules."""
 
-# What the machines that run CI jobs read as a command in what a job prints: ``::`` that begins a line, blanks before
-# it left aside, and ``##[``, ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to spell out.
+# Commands to a CI runner in a job's output: ``::`` at the start of a line, after blanks, and ``##[``, ``##vso[``,
+# ``##teamcity[`` anywhere. Each match ends with the character to escape.
 _COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
-# What the logs of Buildkite and Travis fold the lines below under, where it begins a line.
+# Starts of lines that fold the lines below them in logs of Buildkite and Travis.
 _FOLD = re.compile(
     r"^(?:-(?=--[^\S\n])|\+(?=\+\+[^\S\n])|~(?=~~[^\S\n])|\^(?=\^\^[^\S\n]+\+\+\+)|t(?=ravis_(?:fold|time):))",
     re.MULTILINE,
 )
-# In a path also any ``::``, which ends the path in a node id; of the invisible characters those that break a line,
-# order a terminal about, turn the direction of writing, or cannot be encoded.
+# In a path also any ``::``, which ends the path in a node id, and invisible characters that break a line, control a
+# terminal, turn the direction of writing, or cannot be encoded.
 _NOT_IN_A_PATH = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"
 )
-# What an item's name may hold: pytest's own syntax uses none of it, and no shell wants it quoted.
+# The characters of an item's name have no meaning to pytest, and need no quotes in a shell.
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _NOT_IN_A_NODE = re.compile(r"[^ -~]")
 
@@ -31,8 +31,8 @@ _WWW = re.compile(r"(www)\.", re.IGNORECASE)
 _MARKUP = str.maketrans(
     {
         **{char: f"\\{char}" for char in "\\`*_[]>|"},
-        # A mention or a reference in a comment would notify or link whomever the model liked, an address of mail is
-        # a link. Some are looked for after decoding: a space of no width keeps the mark from what follows.
+        # A mention or reference in a comment would notify or link anyone, and a mail address is a link. Some are
+        # matched after decoding: a zero-width space separates the mark from the next character.
         **{char: f"&#{ord(char)};&#8203;" for char in "@#"},
         "<": "&lt;",
         "&": "&amp;",
@@ -41,12 +41,11 @@ _MARKUP = str.maketrans(
 
 
 def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
-    r"""Return ``text`` with all spelled out that a terminal or the log of a CI job would obey rather than show.
+    r"""Return ``text`` with escapes for everything that a terminal or a CI runner would obey rather than show.
 
-    That is every control character and lone surrogate but those in ``keep``, and the first character of whatever a CI
-    runner would take for a command. Without ``folds`` also the first of what begins a line and would fold the log:
-    for text that is from outside altogether, since the headings of a diff of our own begin their lines alike. What was
-    made printable once stays as it is.
+    Escape every control character and lone surrogate that is not in ``keep``, and the first character of a command to a
+    CI runner. Without ``folds``, also escape starts of lines that would fold the log: headings of this package's own
+    diffs have them, too. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]
@@ -60,30 +59,29 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return ``text`` on one line, none of it markup: names and outputs may open no cell, tag or link of their own."""
+    """Return ``text`` on one line without markup: names and outputs must not open a cell, tag or link."""
     text = printable(" ".join(text.split())).translate(_MARKUP)
-    # GitHub also makes links of addresses that are no markup.
+    # GitHub also links addresses without markup.
     return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
 
 
 def holds_command(text: str) -> bool:
-    """Tell whether a CI runner would find a command in ``text``, printed as it is."""
+    """Return True if a CI runner would find a command in ``text``, printed unchanged."""
     return _COMMAND.search("\n".join(text.splitlines())) is not None
 
 
 def node_path(path: str) -> str:
-    """Return ``path`` as a node id may show it: on one line, without ``::``, and with nothing that gives orders."""
+    """Return ``path`` for a node id: on one line, without ``::`` or characters that control a terminal."""
     return _NOT_IN_A_PATH.sub(lambda found: "".join(map(_spelled_out, found[0])), path)
 
 
 def item_name(text: str) -> str:
-    """Return ``text`` as the name of a test item: ASCII letters, digits and ``_.-``; a name stays as it is."""
-    # Most ids are names already, which takes no pattern to see.
-    return text if text.isascii() and text.isidentifier() else _NOT_IN_A_NAME.sub("-", text) or "-"
+    """Return ``text`` as the name of a test item, of ASCII letters, digits and ``_.-``; a valid name is unchanged."""
+    return _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
 def unique(name: str, taken: set[str]) -> str:
-    """Return ``name``, with a number if it is ``taken``, and take it."""
+    """Take and return ``name``, with a number if it is ``taken``."""
     free, number = name, 2
     while free in taken:
         free, number = f"{name}-{number}", number + 1
@@ -92,25 +90,22 @@ def unique(name: str, taken: set[str]) -> str:
 
 
 def own_name(nodeid: str, id: str) -> str:
-    """Return the name of an example's item; empty where it follows from the example's id."""
+    """Return the name of an example's item, or "" if it follows from the example's id."""
     name = nodeid.partition("::")[2]
     return "" if name == item_name(id) else name
 
 
 def node_name(text: str) -> str:
-    """Return ``text`` as what follows the file in a node id, as pytest makes it of parameters: printable ASCII.
-
-    A shell wants it quoted.
-    """
+    """Return ``text`` for the part of a node id after the file, like pytest's parameters: printable ASCII."""
     return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 
 LONGEST_SHOWN = 60_000
-"""How many characters of one text a page shows."""
+"""The most characters of one text that a page shows."""
 
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """Return a text of a ledger without its middle where it has more than ``longest`` characters."""
+    """Return a text of a ledger, without its middle if it has more than ``longest`` characters."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -143,9 +138,9 @@ def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
 
 
 def portable_path(path: str) -> str:
-    """Return the part of the path of a source file that is the same on every machine.
+    """Return the part of a source file's path that is the same on every machine.
 
-    What follows ``site-packages``, what follows the working folder, or else the file's name alone.
+    That is the part after ``site-packages`` or the working folder, or else the file's name.
     """
     _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed:

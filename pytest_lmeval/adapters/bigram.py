@@ -1,4 +1,4 @@
-"""How probable a text is to a model that looks one byte back: arithmetic that a reader can follow."""
+"""Log-likelihoods of a model that looks one byte back: arithmetic that a reader can follow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEGINNING = ord("\n")
 
 
 class Bigram:
-    """Counts which byte of UTF-8 follows which in ``texts``, each of them a line.
+    """Counts the pairs of UTF-8 bytes in ``texts``, each of them a line.
 
     Byte ``b`` follows ``a`` with the probability (1 + count of ``ab``) / (256 + count of ``a`` before any byte):
     every text is possible. The first byte of a text follows a line feed.
@@ -28,9 +28,9 @@ class Bigram:
         self._likeliest = [max(range(_BYTES), key=lambda then: self._pairs[first, then]) for first in range(_BYTES)]
 
     def log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
-        """Return the log-probability of the continuation, a token for each of its bytes; an error where it has none.
+        """Return the log-probability of the continuation, with a token for each byte; an error if it is empty.
 
-        Greedy is each byte's likeliest successor, of several alike the one of the lowest value.
+        Greedy is each byte's likeliest successor; ties go to the lowest value.
         """
         then = _bytes(request.continuation)
         if not then:

@@ -1,4 +1,4 @@
-"""The one reader of adapters: those of third parties may lack every member of the contract."""
+"""Read adapters; no other module does. Third-party adapters may lack any member of the contract."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ANSWERING_METHODS = tuple(_TAKES)
 class AdapterFacts:
     """The attributes that do not change during a run; an adapter may lack each of them.
 
-    ``methods`` are those of ANSWERING_METHODS that it has, and ``awaits_logprobs`` says that the last one is async. One
-    that ``streams`` answers request by request, many at a time, and not in batches.
+    ``methods`` are its ANSWERING_METHODS; with ``awaits_logprobs``, ``loglikelihood`` is async. An adapter that
+    ``streams`` answers single requests, many concurrently, instead of batches.
     """
 
     methods: frozenset[str] = frozenset()
@@ -35,70 +35,67 @@ class AdapterFacts:
     exact: bool = False
     """True if the same input always gives the same output."""
     answers: bool = True
-    """False if it answers nothing: a run of examples that need an answer is refused before it begins."""
+    """False if it answers nothing: a run refuses examples that need an answer before it starts."""
     trusted: bool = False
-    """True if the code it writes is ours: it may run in the best sandbox there is, at any level that is asked for."""
+    """True if the code it writes is this package's own, which may run in any available sandbox."""
     tells_cost: bool | None = None
-    """False if its answers never have a ``cost``: ``--lm-max-cost`` is refused at once."""
+    """False if its answers never have a ``cost``: a run with ``--lm-max-cost`` fails at once."""
     hostable: bool = False
-    """True if an async adapter survives pickling: it may run in a process of its own."""
+    """True if an async adapter can be pickled, and so may run in another process."""
     forwards: bool = False
-    """True if ``complete`` takes ``adapters.http.forward.Forward``: what an application asks its server as it is."""
+    """True if ``complete`` takes ``adapters.http.forward.Forward``: unchanged requests of an application."""
     model_by_request: bool = False
-    """True if it has no model of its own, and asks for the one in the ``options`` of each request."""
+    """True if it has no model of its own, and uses the one in the ``options`` of each request."""
     takes_messages: bool = False
-    """True if applications may ask it by Anthropic's Messages interface at ``lm.base_url``."""
+    """True if applications may use Anthropic's Messages interface at ``lm.base_url``."""
     cacheable: bool = True
-    """False if its answers depend on more than the request: none is kept in the cache."""
+    """False if its answers depend on more than the request: the cache keeps none."""
     answers_by_example: bool = False
-    """True if, as a judge, it answers by the example that a question is about."""
+    """True if its answers as a judge depend on the example."""
     requests_per_minute: float | None = None
-    """An async adapter is not sent more requests than that."""
+    """The most requests per minute to an async adapter."""
     tokens_per_minute: float | None = None
-    """An async adapter is not sent, and does not write, more tokens than that."""
+    """The most tokens per minute to and from an async adapter."""
     requests_in_flight: int | None = None
-    """How many requests an async adapter wants to have in flight, instead of ``--lm-concurrency``."""
+    """The concurrent requests to an async adapter, instead of ``--lm-concurrency``."""
     request_window: int | None = None
-    """How many requests a batch adapter wants to know together, instead of a batch of ``--lm-batch-size`` examples."""
+    """The requests that a batch adapter gets to plan its calls, instead of ``--lm-batch-size`` examples."""
     request_options: frozenset[str] = frozenset()
-    """The options that one request may set, by name; ``"*"`` for all. The request has them in ``options``."""
+    """The names of options that a request may override in its ``options``; ``"*"`` for all."""
     known_secrets: tuple[str, ...] = ()
     """Texts that a run hides in its cache, journal, reports and messages."""
     recorded_models: frozenset[str] | None = None
-    """The models whose answers a recording holds, by name; of another adapter None."""
+    """The names of the models in a recording; None for other adapters."""
 
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
         """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None counts as absent."""
-        found: dict[str, Any] = {}
-        for name in _ATTRIBUTES:
-            if (value := member(adapter, name)) is not None:
-                found[name] = value
+        found = {name: value for name in _ATTRIBUTES if (value := member(adapter, name)) is not None}
         methods = frozenset([name for name in ANSWERING_METHODS if method(adapter, name)])
         is_async = iscoroutinefunction(method(adapter, "loglikelihood"))
         return cls(methods, is_async, "complete" in methods or is_async, **found)
 
 
 def adapter_name(adapter: object) -> str:
-    """Return the adapter's ``name``, or its class's if it has none, as text without control characters."""
+    """Return the adapter's ``name``, or that of its class, without control characters."""
     name = getattr(adapter, "name", None)
     text = name if isinstance(name, str) and name else type(adapter).__name__
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def is_ours(adapter: object) -> bool:
-    """Tell whether the adapter is one of this package."""
+    """Return True for an adapter of this package."""
     return type(adapter).__module__.startswith("pytest_lmeval.")
 
 
 def method(adapter: object, name: str) -> Callable[..., Any] | None:
-    """Return a method of the adapter; None if it has no such method."""
+    """Return a method of the adapter, or None."""
     found = getattr(adapter, name, None)
     return found if callable(found) else None
 
 
 def member(adapter: object, name: str) -> Any:
-    """Return an attribute of the contract as it is now, None if it is absent; raise UsageError for a wrong type."""
+    """Return the current value of an attribute of the contract, or None; raise UsageError for a wrong type."""
     try:
         given = getattr(adapter, name, None)
     except Exception as error:  # an adapter's own code
@@ -113,21 +110,21 @@ def member(adapter: object, name: str) -> Any:
 
 
 def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
-    """Return those of the members that the adapter has, as they are."""
+    """Return the members of these ``names`` that the adapter has, unchecked."""
     return {name: getattr(adapter, name) for name in names if hasattr(adapter, name)}
 
 
 def tell(adapter: Any, name: str, value: object) -> bool:
-    """Set an attribute that is the run's to set, if the adapter has it; return whether it does."""
+    """Set an attribute if the adapter has it; return True if it does."""
     if has := hasattr(adapter, name):
         setattr(adapter, name, value)
     return has
 
 
 def check_adapter(adapter: object, spec: str) -> None:
-    """Raise UsageError unless ``adapter`` has an answering method, and each member is of the right type."""
+    """Raise UsageError unless ``adapter`` has an answering method and members of the right types."""
     if isinstance(adapter, str):
-        raise UsageError(f"expected an adapter, got the name {adapter!r}: make_adapter({adapter!r}) makes one")
+        raise UsageError(f"expected an adapter, got the name {adapter!r}: use make_adapter({adapter!r})")
     facts = AdapterFacts.of(adapter)
     for name in ("base_url", "is_ready"):
         member(adapter, name)
@@ -141,13 +138,13 @@ def check_adapter(adapter: object, spec: str) -> None:
 
 
 def _check_call(own: Any, name: str, which: str) -> None:
-    """Raise UsageError for a method that no request could be answered by: by its kind, or what it takes."""
+    """Raise UsageError for a method of a kind, or with parameters, that a run cannot call."""
     from pytest_lmeval.registry import wrong_arguments
 
     if name.startswith("generate") and (iscoroutinefunction(own) or isasyncgenfunction(own)):
         raise UsageError(
-            f"{which} is async, and is not awaited: write `async def complete(self, request)`, which returns the "
-            "answer to one request"
+            f"{which} is async, and a run would not await it: write `async def complete(self, request)`, which "
+            "returns the answer to one request"
         )
     if isgeneratorfunction(own) or isasyncgenfunction(own):
         raise UsageError(f"{which} is a generator: return the answer instead of yielding it")
@@ -156,21 +153,21 @@ def _check_call(own: Any, name: str, which: str) -> None:
 
 
 def scrubber_of_objects(*adapters: object) -> Scrubber:
-    """Return what hides the secrets that adapters hold: ``known_secrets``, and attributes such as ``_token``."""
+    """Return a scrubber of the adapters' secrets: ``known_secrets``, and attributes such as ``_token``."""
     scrubber = Scrubber.of_options(*map(_held, adapters))
     scrubber.learn(secret for adapter in adapters for secret in AdapterFacts.of(adapter).known_secrets)
     return scrubber
 
 
 def secrets_of(adapter: object) -> list[str]:
-    """Return the secrets that an adapter holds; of attributes those that are no common words."""
+    """Return an adapter's ``known_secrets``, and secret attributes that are too long for common words."""
     held = secrets_among(_held(adapter))
     known = AdapterFacts.of(adapter).known_secrets
     return [*known, *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]
 
 
 def _held(adapter: object) -> Mapping[str, object]:
-    # Only texts count if their name is not that of a secret: a model's tables hold no password, and are long.
+    # Skip other objects unless they have the name of a secret: a model's tables are long and hold no password.
     held: Mapping[str, object] = getattr(adapter, "__dict__", {})
     return {name: one for name, one in held.items() if isinstance(one, str) or is_secret_name(name)}
 
@@ -182,7 +179,7 @@ def _are_texts(value: object) -> bool:
 
 
 _Check = tuple[str, Callable[[Any], bool], Callable[[Any], Any]]
-# By the type of a member: the description of it, a check of a value, and a function that takes the value over.
+# By the annotation of a member: its description, a check of a value, and a conversion.
 _OF_TYPE: Mapping[str, _Check] = {
     "bool": ("True or False", lambda value: isinstance(value, bool), bool),
     "float": ("a number >= 0", Number(0).allows, lambda value: value or None),

@@ -1,4 +1,4 @@
-"""What an adapter is: the one key that decides whose answers may be used again, from the cache and by a resumed run."""
+"""The identity of an adapter, which decides if the cache and a resumed run may reuse its answers, and of replicas."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pytest_lmeval.adapters.facts import adapter_name, is_ours, member
 from pytest_lmeval.adapters.resolve import Made, made_with
 from pytest_lmeval.redaction import is_secret_name
 
-# Another key of the same account gets the same answers, and a run that asks nothing needs none.
+# Another API key gets the same answers, and a run without requests needs none.
 _ACCESS = "api_key"
-# Set by the run, and part of how answers are read.
+# Set by the run, or part of the identity under another name.
 _NOT_ITS_OWN = frozenset({"think_tags", "options", "fingerprint"})
-# How far objects are followed that hold others: a configuration is near, and they may refer round in a circle.
+# The depth to which objects within objects count: configurations are near, and references may be circular.
 _NEAR = 3
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OURS = "pytest_lmeval."
@@ -34,7 +34,7 @@ _KNOWN: dict[int, Identity] = {}
 
 
 class _Module(NamedTuple):
-    """A module, the package that its relative imports begin at, and its file."""
+    """A module, the package of its relative imports, and its file."""
 
     name: str
     package: str
@@ -43,12 +43,12 @@ class _Module(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Adapters that may answer differently have different keys, as far as that is known.
+    """A key that differs between adapters that may answer differently, as far as that is known.
 
-    ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. One without
-    ``fingerprint`` is also known by its attributes that are plain values and are not named like secrets, and by those
-    of the objects of the project's own classes that it holds. ``is_sure`` says that nothing else can decide its
-    answers: it has a ``fingerprint``, or a spec and a source that can be read.
+    ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. Without a
+    ``fingerprint``, the hash also covers attributes with plain values and harmless names, and those of held objects of
+    the project's own classes. ``is_sure`` says that the key covers everything: the adapter has a ``fingerprint``, or a
+    spec and readable source.
     """
 
     key: str
@@ -56,13 +56,13 @@ class Identity:
 
 
 def identity_of(adapter: Any) -> Identity:
-    """Return what ``adapter`` is, as it was when this was first asked; raise UsageError for a bad ``fingerprint``."""
+    """Return the identity of ``adapter`` at the first call; raise UsageError for a bad ``fingerprint``."""
     if (found := _KNOWN.get(id(adapter))) is not None:
         return found
     if isinstance(own := getattr(adapter, "identity", None), Identity):
-        return own  # that of the adapter which answers in its place
+        return own  # of the adapter that it copies
     found = _identity(adapter, made_with(adapter))
-    with suppress(TypeError):  # some objects cannot be referred to weakly
+    with suppress(TypeError):  # some objects have no weak references
         weakref.finalize(adapter, _KNOWN.pop, id(adapter), None).atexit = False
         _KNOWN[id(adapter)] = found
     return found
@@ -85,22 +85,19 @@ def _identity(adapter: Any, made: Made) -> Identity:
 
 
 def options_of(adapter: Any) -> Mapping[str, object]:
-    """Return the options that an adapter was made with, and those that it says it has; none is a key of the API."""
+    """Return the options that an adapter was made with and its ``options``, without API keys."""
     own = getattr(adapter, "options", None)
     options = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
     return {name: value for name, value in options.items() if not str(name).startswith(_ACCESS)}
 
 
 def _attributes(holder: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    slots = [name for kind in type(holder).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
+    given = [getattr(kind, "__slots__", ()) for kind in type(holder).__mro__]
+    slots = [name for names in given for name in ((names,) if isinstance(names, str) else names)]
     for name in sorted({*getattr(holder, "__dict__", {}), *slots} - _NOT_ITS_OWN):
         value = getattr(holder, name, None)
         if not is_secret_name(name) and _is_plain(value, depth):
             yield name, _plain(value, depth)
-
-
-def _names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _is_plain(value: Any, depth: int = 0) -> bool:
@@ -114,7 +111,7 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return JSON that differs where values differ; what is no JSON is known by its ``repr``."""
+    """Return JSON that differs if values differ; use the ``repr`` of values without JSON."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     if isinstance(value, set | frozenset):
@@ -129,11 +126,11 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def source_hash(kind: type, module: str = "", project: Path | None = None) -> str:
-    """Return a SHA-256 over the files of a class, of its bases and of ``module``; "" where one cannot be read.
+    """Return a SHA-256 over the files of a class, its bases and ``module``; "" if one cannot be read.
 
-    To a file of a project belong the files that it imports and that lie below ``project``, or below the folder that it
-    was imported from itself; to one of an installed package those of the package; to one of this package those beside
-    it. Imports are read from the source: what is imported so far, by this file or by others, decides nothing.
+    The hash of a project's file covers the files that it imports from ``project`` or from its own import folder; that
+    of an installed package's file the imports from that package; that of this package's file its neighbours. Imports
+    are read from the source, so that earlier imports have no effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}
@@ -147,7 +144,7 @@ def source_hash(kind: type, module: str = "", project: Path | None = None) -> st
 
 
 def is_of_project(kind: type) -> bool:
-    """Tell whether a class is neither of Python, nor installed, nor of this package."""
+    """Return True if a class is neither Python's, nor installed, nor this package's."""
     name = kind.__module__
     if name.startswith(_OURS) or _is_of_python(name):
         return False
@@ -158,7 +155,7 @@ def is_of_project(kind: type) -> bool:
 
 
 def _is_of_python(name: str) -> bool:
-    """Tell whether an imported module is one of the standard library: a project may have one of the same name."""
+    """Return True if an imported module is from the standard library, and not a project's of the same name."""
     file = getattr(sys.modules.get(name), "__file__", None)
     is_named_so = name.partition(".")[0] in sys.stdlib_module_names
     return is_named_so and (not isinstance(file, str) or Path(file).is_relative_to(_PYTHON))
@@ -167,70 +164,63 @@ def _is_of_python(name: str) -> bool:
 def _file_of(name: str) -> Path:
     file = getattr(sys.modules.get(name), "__file__", None)
     if not isinstance(file, str):
-        raise LookupError(name)  # such as what was typed in
+        raise LookupError(name)  # such as a class of an interactive session
     return Path(file)
 
 
 def _add(files: dict[Path, str], name: str, project: Path | None) -> None:
-    """Add the file of an imported module, and those that belong to it."""
+    """Add the file of an imported module, and the files that its hash covers."""
     file = _file_of(name)
     if name.startswith(_OURS):
         files |= {each: _hash(name, each) for each in (file, *sorted(file.parent.glob("*.py")))}
         return
     package = str(getattr(sys.modules.get(name), "__package__", None) or "")
-    # The folder that the module was imported from: its own, or that of its outermost package.
+    # The import folder: the module's own, or that of its outermost package.
     depth = len(package.split(".")) if package else 0
     home = file.parents[depth] if len(file.parents) > depth else file.parent
     first = [home] if home.name in _INSTALLED or project is None else [*dict.fromkeys((home, project))]
     own = [home / package.partition(".")[0]] if package else []
-    places = _Places(first, own if home.name in _INSTALLED else first)
+    counting = own if home.name in _INSTALLED else first
     waiting = [_Module(name, package, file)]
     while waiting:
         module = waiting.pop()
         if module.file not in files:
             files[module.file] = _hash(module.name, module.file)
             if module.file.suffix == ".py":
-                waiting += places.imported(_names_in(module.file.read_bytes(), module.package))
+                for each in _names_in(module.file.read_bytes(), module.package):
+                    waiting += [found for found in _modules(each, first) if _counts(found.file, counting)]
 
 
 def _hash(name: str, file: Path) -> str:
     return f"{name.rpartition('.')[0]}/{file.name} {sha256(file.read_bytes()).hexdigest()}"
 
 
-class _Places:
-    """The folders in which modules are looked for first, and those whose modules count."""
+def _modules(name: str, first: Sequence[Path]) -> Iterable[_Module]:
+    """Return the modules that an import of ``name`` runs, from each of the ``first`` folders or else from the path."""
+    top = name.partition(".")[0]
+    if top == _OURS[:-1]:
+        return ()
+    found = [each for folder in first for each in _along(name, [str(folder)])]
+    return found or (() if top in sys.stdlib_module_names else _along(name, sys.path))
 
-    def __init__(self, first: Sequence[Path], counting: Sequence[Path]) -> None:
-        self._first = first
-        self._counting = counting
 
-    def imported(self, names: Iterable[str]) -> Iterator[_Module]:
-        """Yield the modules that an import of ``names`` runs, if they count; where two may be meant, both."""
-        for name in names:
-            top = name.partition(".")[0]
-            if top != _OURS[:-1]:
-                found = [each for folder in self._first for each in self._along(name, [str(folder)])]
-                yield from found or ([] if top in sys.stdlib_module_names else self._along(name, sys.path))
+def _along(name: str, path: list[str]) -> Iterator[_Module]:
+    parts = name.split(".")
+    for depth, part in enumerate(parts, 1):
+        # Look for the last part of the name alone: for the whole name, Python requires the import of its packages.
+        spec = PathFinder.find_spec(part, path)
+        if spec is None:
+            return
+        path = [*(spec.submodule_search_locations or ())]
+        if spec.origin and spec.has_location:
+            package = parts[:depth] if path else parts[: depth - 1]
+            yield _Module(".".join(parts[:depth]), ".".join(package), Path(spec.origin))
+        if not path:
+            return
 
-    def _along(self, name: str, path: list[str]) -> Iterator[_Module]:
-        parts = name.split(".")
-        for depth, part in enumerate(parts, 1):
-            # By the last part of its name: with the whole one Python wants the packages above to be imported.
-            spec = PathFinder.find_spec(part, path)
-            if spec is None:
-                return
-            path = [*(spec.submodule_search_locations or ())]
-            if spec.origin and spec.has_location and self._counts(Path(spec.origin)):
-                package = parts[:depth] if path else parts[: depth - 1]
-                yield _Module(".".join(parts[:depth]), ".".join(package), Path(spec.origin))
-            if not path:
-                return
 
-    def _counts(self, file: Path) -> bool:
-        return any(
-            file.is_relative_to(folder) and not _INSTALLED & {*file.relative_to(folder).parts}
-            for folder in self._counting
-        )
+def _counts(file: Path, folders: Sequence[Path]) -> bool:
+    return any(file.is_relative_to(folder) and not _INSTALLED & {*file.relative_to(folder).parts} for folder in folders)
 
 
 def _names_in(data: bytes, package: str) -> Iterator[str]:
@@ -246,3 +236,51 @@ def _names_in(data: bytes, package: str) -> Iterator[str]:
             base = resolve_name(base, package) if node.level and package else base
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+REPLICATED = (
+    *("exact", "trusted", "tells_cost", "answers", "base_url", "known_secrets", "options", "request_options"),
+    *("requests_per_minute", "tokens_per_minute"),
+)
+"""The attributes that the adapter ``ray`` takes from the adapter that it copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFacts:
+    """The model in the process of a replica.
+
+    ``attributes`` are the REPLICATED of its adapter. It ``generates`` completions and ``scores`` log-likelihoods; if it
+    ``streams``, it answers many requests concurrently. ``version`` is this package's there, ``node`` an address.
+    """
+
+    name: str
+    identity: Identity
+    fingerprint: str
+    manifest: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    generates: bool
+    scores: bool
+    streams: bool
+    version: str
+    node: str
+    pid: int
+
+    @property
+    def place(self) -> str:
+        """The process and node, for messages."""
+        return f"pid {self.pid} on node {self.node}"
+
+
+def difference(first: ReplicaFacts, other: ReplicaFacts) -> str:
+    """Return the difference between the models of ``other`` and ``first``; "" for the same model."""
+    for name in ("version", "name", "fingerprint", "manifest"):
+        one, two = getattr(first, name), getattr(other, name)
+        if one != two:
+            what = "version of pytest-lmeval" if name == "version" else name
+            return f"its {what} is {two!r:.200}, that of the first replica ({first.place}) is {one!r:.200}"
+    if first.identity != other.identity:
+        return (
+            f"its source, options or attributes are not those of the first replica ({first.place}); "
+            "with a fingerprint, the attributes of an adapter would not count"
+        )
+    return ""

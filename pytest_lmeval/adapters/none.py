@@ -16,13 +16,11 @@ def make(argument: str) -> NoAdapter:
 
 
 class NoAdapter:
-    """Answers no request: each is an error that says to give an adapter."""
+    """Returns an error for each request."""
 
     name = "none"
     answers = False
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
         """Return an error for each request."""
-        return [AdapterError("--lm-adapter=none asks no model; say which to ask with --lm-adapter=SPEC")] * len(
-            requests
-        )
+        return [AdapterError("--lm-adapter=none asks no model; name one with --lm-adapter=SPEC") for _ in requests]

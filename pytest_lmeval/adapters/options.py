@@ -1,6 +1,6 @@
-"""The options of an adapter: one check per option, from what the user gave to what the adapter uses.
+"""Check the options of an adapter: one function per option returns its value.
 
-A check raises ValueError that says what was expected, and not what was given: it may be a key in the wrong place.
+A check raises ValueError with the expected value, never the given one, which may be a misplaced key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Check = Callable[[Any], Any]
 def checked(
     adapter: str, checks: Mapping[str, Check], given: Mapping[str, object], show: Callable[[Any], str] = repr
 ) -> dict[str, Any]:
-    """Return the options that were ``given``; raise UsageError that names the option and what was expected."""
+    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     found = {}
     for name, value in given.items():
         if name not in checks:
@@ -30,7 +30,7 @@ def checked(
 
 
 def fault(adapter: str, what: str) -> UsageError:
-    """Return the error that says ``what`` is wrong with how the adapter was asked for."""
+    """Return the UsageError for a fault in an adapter's spec or options."""
     return UsageError(f"adapter {adapter!r}: {what}")
 
 

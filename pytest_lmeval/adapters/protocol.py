@@ -1,7 +1,7 @@
 """The contract of an adapter, the only model-specific code; :class:`.facts.AdapterFacts` has its attributes.
 
-An adapter is any object with a ``name`` and one way to answer. It need not inherit from these classes, and may lack
-every other member: ``facts`` is what reads adapters.
+An adapter is any object with a ``name`` and one method that answers. It need not inherit from these classes, and may
+lack every other member: only ``facts`` reads adapters.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Protocol, runtime_checkable
 from pytest_lmeval.types import BestEffort, Completion, Generate, LogLikelihood, LogProb, Request
 
 ANY_OPTION = "*"
-"""Among an adapter's ``request_options``: it takes whatever a single request has instead of the adapter's options."""
+"""In an adapter's ``request_options``: a single request may override any option."""
 
 
 @runtime_checkable
 class ModelAdapter(Protocol):
-    """What every adapter has: the name that the leaderboard shows."""
+    """The member that every adapter has: the name for the leaderboard."""
 
     @property
     def name(self) -> str:
@@ -26,71 +26,71 @@ class ModelAdapter(Protocol):
 
 
 class AnsweringAdapter(ModelAdapter, Protocol):
-    """The ways to answer; the first of ``complete``, ``generate_requests`` and ``generate`` is used."""
+    """The answering methods; a run uses the first of ``complete``, ``generate_requests`` and ``generate``."""
 
     async def complete(self, request: Generate) -> Completion:
         """Return the answer to one request; many are in flight at once."""
 
     def generate_requests(self, requests: list[Generate]) -> Sequence[Completion]:
-        """Return the answers to a batch, in order, with all that is known of each request."""
+        """Return the answers to a batch of requests, in order."""
 
     def generate(self, prompts: Sequence[str]) -> Sequence[str]:
         """Return the answers to a batch of plain prompts, in order."""
 
     def loglikelihood(self, requests: list[LogLikelihood]) -> Sequence[LogProb]:
-        """Return how probable each continuation is; if it is async, it gets lists of one request, many at a time."""
+        """Return the log-probability of each continuation; an async method gets lists of one, many concurrently."""
 
     def plan_window(self, requests: list[Request]) -> Sequence[Sequence[int]]:
-        """Return which requests of a window, all of one kind, go together in a call, by their places, each once."""
+        """Return the calls for a window of requests of one kind, as lists of places; each place occurs once."""
 
 
 class RunningAdapter(ModelAdapter, Protocol):
-    """Members that a run calls, reads or sets while it goes on."""
+    """Members that a run calls, reads or sets."""
 
     def check_selection(self, keys: Sequence[tuple[str, str]]) -> None:
         """Raise UsageError if it cannot answer every selected ``(task, id)``; called once, before the run."""
 
     def close(self) -> None:
-        """Let go of what it holds; called once, after the run."""
+        """Release resources; called once, after the run."""
 
     async def aclose(self) -> None:
-        """Let go of what it holds; called once, after the run, in the event loop that ``complete`` ran in."""
+        """Release resources; called once, after the run, in the event loop of ``complete``."""
 
     def as_judge(self) -> ModelAdapter:
-        """Return the adapter that answers in its place if it is a judge."""
+        """Return the adapter that answers a judge's requests in its place."""
 
     @property
     def base_url(self) -> str:
-        """Its address, for messages and the board; the address of the run's own endpoint is refused."""
+        """The server's address, for messages and the board; a run refuses the address of its own endpoint."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is known that the model of an async adapter answers: the first request does not go alone."""
+        """True if the model of an async adapter is known to answer: the first request need not go alone."""
 
     @property
     def fingerprint(self) -> str:
-        """What distinguishes the model from others of its name, such as a hash of its weights."""
+        """A text that distinguishes models of one name, such as a hash of the weights."""
 
     @property
     def manifest(self) -> Mapping[str, object]:
-        """What is known of the model (``id``, ``revision``, ``sha256``) for the board; ``remarks`` is a list."""
+        """Facts of the model (``id``, ``revision``, ``sha256``) for the board; ``remarks`` is a list."""
 
     think_tags: tuple[str, str] | None
     """Set by the run: the tags around thoughts, or None. If a prompt ends with the first, the answer begins with it."""
     time_limit_s: float
-    """Set by the run of an async adapter: the seconds for a request, after which it raises AdapterTimeout itself."""
+    """Set by the run of an async adapter: the seconds for a request, after which the adapter raises AdapterTimeout."""
     cancelled_after_s: float
-    """Set by the run of an async adapter without ``time_limit_s``: when the run cancels a request."""
+    """Set by the run of an async adapter without ``time_limit_s``: the seconds after which it cancels a request."""
 
 
 class NamedModel(str):
-    """The model that an application's client named; an adapter with a model of its own is asked without it."""
+    """The model that an application's client named; an adapter with its own model does not get it."""
 
     __slots__ = ()
 
 
 def without_best_effort(request: Generate, keep: Collection[str] = ()) -> Generate:
-    """Return a request without the best-effort options that an adapter does not take."""
+    """Return a request without the best-effort options that an adapter does not take; ``keep`` names those it takes."""
     if not request.options or ANY_OPTION in keep:
         return request
     options = {

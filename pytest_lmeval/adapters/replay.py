@@ -1,4 +1,4 @@
-"""Answers recorded earlier, by (task, id), and replies of judges: score a model again without asking it again."""
+"""The adapter ``replay``: recorded answers and judges' replies, to score a model again without asking it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_lmeval.adapters.protocol import ANY_OPTION, NamedModel
 from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.hashes import judge_key, request_hash
 from pytest_lmeval.records.answers import Recall
-from pytest_lmeval.records.recording import Judgements, Outputs, read_judgements, read_recording
+from pytest_lmeval.records.recording import Outputs, read_judgements, read_recording
 from pytest_lmeval.types import Completion, Generate
 
 _Key = tuple[str, str]
@@ -21,25 +21,25 @@ _Key = tuple[str, str]
 def make(argument: str, **options: Any) -> ReplayAdapter:
     """Return the adapter ``replay:PATH``."""
     if not argument:
-        raise UsageError("adapter 'replay' needs the file to answer from: replay:PATH")
+        raise UsageError("adapter 'replay' needs a recording: replay:PATH")
     return ReplayAdapter(argument, **options)
 
 
 class ReplayAdapter:
     """Answers from a ledger, a leaderboard with per-example records, or JSONL of ``{"task"?, "id", "output"}``.
 
-    ``outputs`` instead of ``output`` holds one text per repeat. The texts are raw: they are post-processed as any
-    output. An example that the file does not hold is an error of that example, never an empty answer. What an eval
-    function asks is answered from the steps that a run recorded of it, each request by its equal.
+    ``outputs`` instead of ``output`` holds one text per repeat. The texts are raw and are post-processed like any
+    output. An example that is missing in the file gets an error, never an empty answer. The requests of an eval
+    function are answered by equal requests in the steps that a run recorded.
     """
 
     exact = True
     tells_cost = False
-    # It answers by task and id, which are no part of what a request is known by.
+    # Its answers depend on task and id, which are no part of a request's key.
     cacheable = False
-    # Whatever a request had instead of the adapter's options is a part of what was asked.
+    # A request's options are part of its key.
     request_options = frozenset({ANY_OPTION})
-    # What a server replied is recorded as what a model said is.
+    # Replies of a server are recorded like answers of a model.
     forwards = takes_messages = True
 
     def __init__(self, path: str) -> None:
@@ -47,22 +47,22 @@ class ReplayAdapter:
         self.name = f"replay:{self._path.name}"
         self._outputs: dict[tuple[str | None, str], Outputs] = {}
         self._recalls: dict[tuple[str, str], Recall] = {}
-        # The hash of what was asked for each example and repeat in this run; a judge does not know when one begins.
+        # The hash of the request for each example and repeat in this run; None for a judge, which gets no selection.
         self._asked: dict[tuple[str, str, int], str] | None = None
         for task, example_id, outputs in read_recording(self._path):
             if (task, example_id) in self._outputs:
                 raise UsageError(f"{self._path}: two outputs for {_label(task, example_id)}")
             self._outputs[task, example_id] = outputs
         exchanges = (record for outputs in self._outputs.values() for record in outputs.exchanges)
-        # Of what an eval function asked: who answered, by name.
+        # The models that answered an eval function.
         self.recorded_models = frozenset(str(record["model"]) for record in exchanges if "model" in record)
 
     def as_judge(self) -> Any:
-        """Return the judge that answers out of the same file: what a model said is no judge's reply."""
+        """Return the judge of the same file: answers of a model are no replies of a judge."""
         return ReplayJudge(self._path)
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Raise UsageError where an output without a task would answer examples of two tasks."""
+        """Raise UsageError if an output without a task would answer examples of two tasks."""
         self._recalls.clear()
         self._asked = {}
         first: dict[str, str] = {}
@@ -73,7 +73,7 @@ class ReplayAdapter:
                 raise UsageError(f'{self._path}: {shared}; give the recording a "task" field, or select one task')
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded completion of each request, or the error that it is missing."""
+        """Return the recorded completion of each request, or an error without one."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
@@ -83,7 +83,7 @@ class ReplayAdapter:
         if outputs.exchanges:
             return self._recalled(request, outputs)
         if self._is_another(request):
-            held = "holds one output, and this is another request,"
+            held = "holds one output, but this is a second request,"
             return AdapterError(f"{self._path} {held} for {_label(request.task, request.id)}; replay a run's ledger")
         if request.repeat >= len(outputs):
             held = f"{len(outputs)} output(s), not {request.repeat + 1}"
@@ -94,7 +94,7 @@ class ReplayAdapter:
         key = request.task, request.id
         if key not in self._recalls:
             self._recalls[key] = Recall(outputs.exchanges)
-        wanted = f"this request for {_label(request.task, request.id)}: its prompt or an earlier answer is another"
+        wanted = f"this request for {_label(request.task, request.id)}: its prompt or an earlier answer has changed"
         known = self._recalls[key]
         return (
             known.take(request)
@@ -110,7 +110,7 @@ class ReplayAdapter:
 
 
 def _as_without_name(request: Generate) -> Generate:
-    """Return a request as an adapter with a model of its own was asked: without the one that a client named."""
+    """Return a request without the model that a client named, as an adapter with its own model got it."""
     named = [name for name, value in request.options.items() if isinstance(value, NamedModel)]
     return replace(request, options={name: value for name, value in request.options.items() if name not in named})
 
@@ -126,7 +126,7 @@ def _label(task: str | None, example_id: str) -> str:
 
 
 class ReplayJudge:
-    """Answers each question about an example by the reply to its equal, equal ones in their order."""
+    """Answers a question about an example with the recorded reply to an equal question, in their order."""
 
     exact = True
     tells_cost = False
@@ -140,21 +140,18 @@ class ReplayJudge:
         self._replies: dict[_Key, dict[str, deque[str]]] = {}
         self._recalls: dict[_Key, Recall] = {}
         self._names: dict[str, None] = {}
-        for task, example, said in read_judgements(path):
-            self._take(task, example, said)
+        for task, example, judged in read_judgements(path):
+            # The last result of an example counts, as in the ledger of a resumed run.
+            replies: dict[str, deque[str]] = defaultdict(deque)
+            for name, key, reply in judged.entries:
+                self._names[name] = None
+                replies[key].append(reply)
+            self._replies[task, example] = replies
+            self._recalls[task, example] = Recall(judged.exchanges)
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded reply to each question, or the error that it is missing."""
+        """Return the recorded reply to each question, or an error without one."""
         return [self._answer(request) for request in requests]
-
-    def _take(self, task: str, example: str, said: Judgements) -> None:
-        # The last result of an example counts, as in the ledger of a run that was resumed.
-        replies: dict[str, deque[str]] = defaultdict(deque)
-        for name, key, reply in said.entries:
-            self._names[name] = None
-            replies[key].append(reply)
-        self._replies[task, example] = replies
-        self._recalls[task, example] = Recall(said.exchanges)
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
         key = request.task, request.id
@@ -163,9 +160,9 @@ class ReplayJudge:
         for name in self._names:
             found = self._replies.get(key, {}).get(judge_key(name, request))
             if found:
-                # Two scorers that ask the same in one go were answered once.
+                # Equal concurrent questions of two scorers got one reply.
                 return Completion(found.popleft() if len(found) > 1 else found[0])
         return AdapterError(
             f"{self._path} holds no reply of a judge to this question about {request.id!r} of task {request.task!r}: "
-            "the answer, or the judge's prompt, is another one"
+            "the answer or the judge's prompt has changed"
         )

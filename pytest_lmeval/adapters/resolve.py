@@ -1,8 +1,10 @@
-"""From ``--lm-adapter SPEC`` to an adapter."""
+"""Make the adapter that ``--lm-adapter SPEC`` names."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -24,23 +26,21 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
 _Profiles = Mapping[str, Mapping[str, object]]
 Read = Callable[[str], str | None]
-"""Returns the value of an environment variable. Its repr shows none: tracebacks have it."""
+"""Returns the value of an environment variable; its repr, in tracebacks, shows none."""
 SERVERS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
-"""By the kind of an adapter, the variable that names its server where no option does, and the server without both."""
+"""By the kind of an adapter, the variable that names its server without an option, and the default server."""
 _MODEL_BY_REQUEST = (*SERVERS, "litellm")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How an adapter was made: its spec and options, not those of a profile, and the module that the spec names.
+    """The spec and options of an adapter, with its profile resolved, and the module in the spec.
 
-    ``named_by`` is what named its ``base_url``: an option, a profile, an environment variable, or ``default``.
-    ``project`` is the folder of the project that it was made for.
-
-    All are empty for one that :func:`resolve_adapter` did not make.
+    ``named_by`` is the source of its ``base_url``: an option, a profile, an environment variable, or ``default``.
+    ``project`` is the project's folder. All are empty unless :func:`resolve_adapter` made the adapter.
     """
 
     spec: str = ""
@@ -50,11 +50,8 @@ class Made:
     project: Path | None = None
 
 
-_BY_HAND = Made()
-
-
 class Making(NamedTuple):
-    """What an adapter is made with besides its options: the arguments of :func:`resolve_adapter`."""
+    """The arguments of :func:`resolve_adapter` besides the options."""
 
     registry: Registry
     project: Path | None = None
@@ -85,7 +82,7 @@ def _how_to_write(spec: str, choices: Collection[str], project: Path | None) -> 
     if spec.isidentifier() and project is not None and (project / f"{spec}.py").is_file():
         return f"did you mean the object '{spec}:NAME' of that module?"
     if spec and not did_you_mean(spec, choices) and ":" not in spec:
-        return "a model of a server that speaks OpenAI's interface is openai:MODEL"
+        return "for a server with OpenAI's interface, write openai:MODEL"
     return ""
 
 
@@ -98,27 +95,25 @@ def resolve_adapter(
     offline: bool = False,
     read: Read = os.getenv,
 ) -> Any:
-    """Return the adapter that ``spec`` names, made with ``options``; raise UsageError where that is impossible.
+    """Return the adapter that ``spec`` names, made with ``options``; raise UsageError if that fails.
 
-    A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml means the ``adapter`` and the
-    options there; ``options`` win. A ``module:Object`` is looked for on the path and in ``project``. A class or
-    function is called with the options; anything else is taken as the adapter itself. ``offline`` says that nothing
-    will be asked: what is needed for that alone, such as a key, may be missing. ``read`` reads environment variables.
+    A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml means the ``adapter`` and the options
+    there; ``options`` override them. A ``module:Object`` is imported from the path or ``project``. A class or function
+    is called with the options; any other object is the adapter. With ``offline`` there will be no requests, so that an
+    API key may be missing. ``read`` reads environment variables.
     """
     check_spec(spec, registry, project)
     spec, options, named_by = _resolved(spec, options, _profiles(project), read)
     name, colon, argument = spec.partition(":")
     if name in _MODEL_BY_REQUEST and not colon:
-        by_request = f"'{name}:' asks for the model that each request of an application names"
+        by_request = f"'{name}:' asks the model that each request of an application names"
         raise UsageError(f"adapter {name!r} needs the model's name: {name}:MODEL; {by_request}")
     token = _MAKING.set(Making(registry, project, offline, read))
     try:
         if name in registry.adapters:
             adapter, module = registry.adapters[name](argument, **options), _module_of(registry.adapters[name])
         else:
-            from pytest_lmeval.adapters.objects import imported_object
-
-            adapter, module = _made_from(imported_object(name, argument, project), options, spec), name
+            adapter, module = _made_from(_imported_object(name, argument, project), options, spec), name
     except LmevalError as error:
         if named_by in SERVERS.get(name, ()) and "base_url" in str(error):
             raise UsageError(f"{error} (base_url is the environment variable {named_by})") from None
@@ -129,30 +124,30 @@ def resolve_adapter(
     finally:
         _MAKING.reset(token)
     check_adapter(adapter, spec)
-    with suppress(TypeError):  # some objects cannot be referred to weakly: of them nothing is known
+    with suppress(TypeError):  # some objects have no weak references, and stay unknown
         weakref.finalize(adapter, _MADE.pop, id(adapter), None).atexit = False
         _MADE[id(adapter)] = Made(spec, options, module, named_by, project)
     return adapter
 
 
 def making() -> Making:
-    """Return what an adapter that is being made is made with."""
+    """Return the arguments for the adapter that is being made."""
     return _MAKING.get(Making(Registry()))
 
 
 def made_with(adapter: Any) -> Made:
     """Return how :func:`resolve_adapter` made ``adapter``."""
-    return _MADE.get(id(adapter), _BY_HAND)
+    return _MADE.get(id(adapter), Made())
 
 
 def as_judge(adapter: Any) -> Any:
-    """Return what answers the questions to a judge that ``adapter`` is: a recording has its own for them."""
+    """Return the adapter that answers a judge's requests for ``adapter``: a recording has another one."""
     make = method(adapter, "as_judge")
     return adapter if make is None else make()
 
 
 class Resolved(NamedTuple):
-    """The adapter and the options that a spec means, and what named its ``base_url``, "" where nothing did."""
+    """The adapter and options that a spec means, and the source of its ``base_url``, or ""."""
 
     adapter: str
     options: Mapping[str, object]
@@ -160,27 +155,27 @@ class Resolved(NamedTuple):
 
     @property
     def base_url(self) -> str:
-        """The address of the server; "" of an adapter that has none."""
+        """The address of the server, or ""."""
         _, default = SERVERS.get(self.adapter.partition(":")[0], ("", ""))
         return str(self.options.get("base_url", default))
 
 
 def resolve_profile(spec: str, options: Mapping[str, object], project: Path | None, read: Read = os.getenv) -> Resolved:
-    """Return what ``spec`` means; ``options`` win over those of its profile, and they over environment variables.
+    """Return the adapter that ``spec`` means; ``options`` override its profile, which overrides environment variables.
 
-    A variable that is empty or blank is as good as none.
+    A blank variable counts as missing.
     """
     found = _resolved(spec, options, _profiles(project), read)
     if found.adapter.startswith("ray:"):
         from pytest_lmeval.adapters.ray.options import shared_out
 
-        # How many copies of the model answer does not decide what they answer.
+        # The number of copies does not affect the answers.
         return resolve_profile(found.adapter[4:], shared_out(found.options)[1], project, read)
     return found
 
 
 def server_kind(spec: str, project: Path | None) -> str:
-    """Return the kind of an adapter that asks one of SERVERS itself, as far as its name or profile says so; else ""."""
+    """Return the kind of an adapter for one of SERVERS, by its name or profile, or ""."""
     kind = _resolved(spec, _NOTHING, _profiles(project), os.getenv).adapter.partition(":")[0]
     return kind if kind in SERVERS else ""
 
@@ -199,7 +194,7 @@ def _resolved(spec: str, options: Mapping[str, object], profiles: _Profiles, rea
 
 
 def scrubber_of(options: Iterable[tuple[str, Mapping[str, object]]], project: Path | None) -> Scrubber:
-    """Return what hides the secrets among the options of each spec, and those of every profile: a task may name one."""
+    """Return a scrubber of the secrets in the options of each spec and every profile: a task may name one."""
     profiles = _profiles(project)
     given = (_resolved(spec, given, profiles, os.getenv).options for spec, given in options)
     return Scrubber.of_options(*given, *profiles.values())
@@ -218,8 +213,29 @@ def _profiles(project: Path | None) -> _Profiles:
     return profiles
 
 
+def _imported_object(module_name: str, object_name: str, project: Path | None) -> Any:
+    """Return an object of a module on the path or in ``project``; raise UsageError if either is missing."""
+    spec = f"{module_name}:{object_name}"
+    # pytest itself adds no project folder to the path. Add it at the end, so that it shadows nothing.
+    if project is not None and str(project) not in sys.path:
+        sys.path.append(str(project))
+    try:
+        value: Any = importlib.import_module(module_name)
+    except Exception as error:
+        detail = f"importing {module_name} failed: {type(error).__name__}: {error}"
+        if module_name.endswith(".py"):
+            detail += f"; a module has a name, not a path: {module_name.removesuffix('.py')}:{object_name}"
+        raise UsageError(f"adapter {spec!r}: {detail}") from error
+    for part in object_name.split("."):
+        if not hasattr(value, part):
+            public = ", ".join(sorted(name for name in vars(value) if not name.startswith("_"))) or "nothing"
+            raise UsageError(f"adapter {spec!r}: {module_name} has no {part!r}; it has {public}")
+        value = getattr(value, part)
+    return value
+
+
 def _module_of(factory: Any) -> str:
-    # Of what is made by a partial, the function counts. What is built in is made by one, and known by its class.
+    # The function of a partial counts; this package's own adapters are known by their classes.
     while isinstance(factory, partial):
         factory = factory.func
     module = str(getattr(factory, "__module__", None) or "")
@@ -233,18 +249,18 @@ def _is_module_path(name: str) -> bool:
 def _made_from(value: Any, options: Mapping[str, object], spec: str) -> Any:
     if isinstance(value, type) or not any(method(value, name) for name in ANSWERING_METHODS):
         if not callable(value):
-            raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter, or what makes one")
+            raise UsageError(f"adapter {spec!r} is a {type(value).__name__}; expected an adapter or its factory")
         try:
             return value(**options)
         except TypeError as error:
-            # What was called could not be: it is no fault of what it does.
+            # The call itself failed, not the code of the function.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None and not isinstance(value, type):
                 name = getattr(value, "__name__", spec)
-                how = f"{name} is called with the options of --lm-adapter-arg, and returns an adapter"
+                how = f"{name} gets the options of --lm-adapter-arg and must return an adapter"
                 raise UsageError(
                     f"adapter {spec!r}: {error}; {how}, such as an object with generate(prompts)"
                 ) from None
             raise
     if options:
-        raise UsageError(f"adapter {spec!r} is an object already; it takes no options, got {', '.join(options)}")
+        raise UsageError(f"adapter {spec!r} is an object, which takes no options; got {', '.join(options)}")
     return value

@@ -1,7 +1,7 @@
-"""A model made of a few dozen patterns, for trying things out: instant, free, and the same every time.
+"""A model of a few dozen patterns, for trying things out: instant, free and deterministic.
 
-It reads the last block of a prompt, as a model continues only the last question. It computes what it can compute,
-recalls a few facts, writes a few functions, and says that it does not know where no pattern fits.
+It answers the last block of a prompt. It computes expressions, recalls a few facts, writes a few functions, and
+otherwise answers that it does not know.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _OPERATORS = MappingProxyType(
     }
 )
 
-# What a search may try at many places is bounded: a hostile prompt costs linear time and a shallow stack.
+# Repetitions are bounded: a hostile prompt costs linear time and a shallow stack.
 _EXPRESSION = re.compile(
     r"(?<![\w.)/*+%-])(?<![-+*/%] )[-(]{0,4}\d{1,12}(?:\s?(?:[-+*%]|//)\s?[-(]{0,4}\d{1,12}\){0,4}){1,12}"
     r"(?!\w|\.\d|\)|\s?[-+*/%]\s?[-(\d*/])"
@@ -89,8 +89,8 @@ _SIGNATURE = re.compile(r"function (\w{1,40})\((\w[\w, ]{0,80})\)")
 _TO_SUMMARISE = re.compile(r"summarise[^:\n]{0,80}[:\n]\s{0,9}(.+)", re.IGNORECASE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _ASIDE = re.compile(r", (?:which|who|where) [^,]{1,200},|\s?\([^()]{1,200}\)|^According to [^,]{1,200}, ")
-# The adapter is trusted to run its own code: a prompt must not be able to have it say other code. What is quoted from
-# a prompt is a line of prose, without a call, a fence or a second statement.
+# The adapter's code is trusted, so that a prompt must not put other code into its answer: it quotes only a line of
+# prose, without a call, a fence or a second statement.
 _PROSE = re.compile(r"[\w ,.'-]+")
 _TO_REPEAT = re.compile(r'repeat[^"]{0,40}"([\w ,.;:!?\'-]*)"', re.IGNORECASE)
 _TO_COUNT = re.compile(r'how many letters[^"]{0,40}"(\w{1,200})"', re.IGNORECASE)
@@ -104,9 +104,9 @@ def make(argument: str, **options: Any) -> ToyAdapter:
 
 
 class ToyAdapter:
-    """A deterministic pattern matcher behind the interface of a batch model.
+    """A deterministic pattern matcher with the interface of a batch model.
 
-    It answers from the text of the prompt alone and knows the small questions that ship with this package.
+    It answers from the prompt alone and knows the small questions that this package ships.
     """
 
     name = "toy.v1"
@@ -115,11 +115,11 @@ class ToyAdapter:
     fingerprint = "toy.v1"
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
-        """Return one answer per prompt, in order; any text gets one, ``UNKNOWN`` where no pattern fits."""
+        """Return one answer per prompt, in order: ``UNKNOWN`` if no pattern fits."""
         return [_answer(prompt) for prompt in prompts]
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return how probable each continuation is to a :class:`Bigram` of the facts that it knows."""
+        """Return the log-probability of each continuation by a :class:`Bigram` of the known facts."""
         return [self._bigram.log_prob(request) for request in requests]
 
     @cached_property
@@ -136,7 +136,7 @@ def _answer(prompt: str) -> str:
 
 
 def _voice(question: str, answer: str) -> str:
-    """Answer as models do: a blank after ``Answer:``, an afterthought where only the first line was asked for."""
+    """Answer like models: with a blank after ``Answer:``, and an afterthought after a first line."""
     if "first line" in question:
         return f"{answer}\nThat is what I would go with."
     return f" {answer}\n" if question.endswith("Answer:") else answer
@@ -235,7 +235,7 @@ def _compute(question: str) -> str | None:
             if found := pattern.search(question):
                 return work_out(*map(int, found.groups()))
     except (ArithmeticError, LookupError, ValueError):
-        pass  # a division by zero, or parentheses that do not match
+        pass  # a division by zero, or unbalanced parentheses
     return None
 
 
@@ -248,7 +248,7 @@ def _evaluate(expression: str) -> int:
 
 
 def _climb(tokens: list[str], level: int) -> int:
-    """Evaluate the operators of at least ``level`` off the end of ``tokens`` (precedence climbing)."""
+    """Evaluate operators of at least ``level`` from the end of ``tokens`` (precedence climbing)."""
     value = _atom(tokens)
     while tokens and tokens[-1] in _OPERATORS:
         strength, apply = _OPERATORS[tokens[-1]]

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name, is_ours, member, members, method, tell
-from pytest_lmeval.adapters.identity import identity_of
-from pytest_lmeval.adapters.replicas import ATTRIBUTES, ReplicaFacts
+from pytest_lmeval.adapters.identity import REPLICATED, ReplicaFacts, identity_of
 from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.asking.ask import Answer, ask, check_answer, unusable
 from pytest_lmeval.asking.attempts import outcome
@@ -100,7 +99,7 @@ def _facts(adapter: Any, node: str) -> ReplicaFacts:
         # The ledger's key of a model.
         fingerprint=member(adapter, "fingerprint") or "" if is_ours(adapter) else identity.key,
         manifest=member(adapter, "manifest") or {},
-        attributes=members(adapter, ATTRIBUTES),
+        attributes=members(adapter, REPLICATED),
         generates=facts.methods != {"loglikelihood"},
         scores="loglikelihood" in facts.methods,
         streams=facts.streams,

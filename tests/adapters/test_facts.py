@@ -66,7 +66,7 @@ def yielding(self: Any, prompts: Any) -> Iterator[Any]:
         ("fingerprint", 5, " is 5; expected a text"),
         ("manifest", ["id"], " is list; expected a mapping"),
         ("is_ready", 1, " is 1; expected True or False"),
-        ("generate", awaited, " is async, and is not awaited: write `async def complete(self, request)`"),
+        ("generate", awaited, " is async, and a run would not await it: write `async def complete(self, request)`"),
         ("complete", of_nothing, " cannot be called: too many positional arguments; expected complete(self, request)"),
         ("generate", of_two, " cannot be called: missing a required argument: 'temperature'; expected generate(self"),
         ("loglikelihood", yielding, " is a generator: return the answer"),
@@ -140,4 +140,4 @@ def test_a_function_in_place_of_an_adapter_is_a_usage_error(project: Project) ->
     project.task("tasks/t.jsonl", project.record("a", "x"))
     result = project.run_pytest("--lm-adapter=own:plain")
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*plain is called with the options of --lm-adapter-arg, and returns an adapter*"])
+    result.stderr.fnmatch_lines(["*plain gets the options of --lm-adapter-arg and must return an adapter*"])

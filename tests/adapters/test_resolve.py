@@ -131,7 +131,7 @@ def test_a_class_or_a_function_is_called_with_the_options(name: str, registry: R
 def test_an_adapter_object_is_taken_as_it_is(registry: Registry, project: Path) -> None:
     assert ["ready"] == make_adapter("own_models:ready", registry, {}, project).generate(["x"])
     problem = _problem("own_models:ready", registry, {"greeting": "hi"}, project)
-    assert "takes no options, got greeting" in problem
+    assert "takes no options; got greeting" in problem
 
 
 def test_a_module_of_the_project_is_found_only_there(registry: Registry, project: Path) -> None:
@@ -151,7 +151,7 @@ def test_the_project_shadows_nothing(registry: Registry, project: Path) -> None:
         ("own_models:Modell", "own_models has no 'Modell'; it has Model, Outer, broken, factory"),
         ("own_models:Outer.Gone", "has no 'Gone'"),
         ("own_models:", "has no ''"),
-        ("own_models:number", "is a int; expected an adapter, or what makes one"),
+        ("own_models:number", "is a int; expected an adapter or its factory"),
         ("own_models:mute", "without any of the methods complete, generate_requests, generate, loglikelihood"),
         ("own_models:broken", "could not be made: KeyError: 'no key'"),
         ("own_models:refusing", "set MODEL_KEY"),

@@ -86,7 +86,7 @@ def test_one_output_answers_one_request_of_an_example(tmp_path: Path) -> None:
     first, again, other = _said(adapter, _asked("q"), _asked("q"), _asked("r"))
     assert ("1", "1") == (first, again)
     assert other.endswith(
-        "ledger.jsonl holds one output, and this is another request, for 'a' of task 't'; replay a run's ledger"
+        "ledger.jsonl holds one output, but this is a second request, for 'a' of task 't'; replay a run's ledger"
     )
 
 
@@ -160,4 +160,4 @@ def test_a_function_that_asks_otherwise_is_an_error_and_a_plain_recording_holds_
     project.write("plain.replay.jsonl", '{"task": "support", "id": "a", "output": "aha"}\n')
     options = ("test_support.py", "--lm-include-per-example", "-k", "test_ticket[a]")
     assert 3 == project.run_pytest("--lm-adapter=replay:plain.replay.jsonl", *options).ret
-    assert "holds one output, and this is another request" in project.examples()["support:a"]["error"]
+    assert "holds one output, but this is a second request" in project.examples()["support:a"]["error"]

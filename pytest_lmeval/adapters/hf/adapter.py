@@ -74,7 +74,7 @@ class HfAdapter:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of the weight files, which tells models of one name apart."""
+        """The hash of the weight files, which distinguishes models of one name."""
         return str(self.manifest["sha256"])
 
     def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
@@ -147,8 +147,8 @@ class HfAdapter:
         limits = self._limits(loaded, scores=bool(rows) and isinstance(rows[0], ScoredRow))
         planned = WindowPlan(range(len(requests)), errors=errors)
         for kind in dict.fromkeys(row.sampling for row in rows):
-            alike = [row for row in rows if row.sampling == kind]
-            groups = families(alike) if self._goes_on else [RowFamily([row]) for row in alike]
+            same = [row for row in rows if row.sampling == kind]
+            groups = families(same) if self._goes_on else [RowFamily([row]) for row in same]
             planned.batches += batches(groups, limits)
         return planned
 

@@ -68,6 +68,11 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 
+def read_options(given: Mapping[str, object]) -> LiteLLMOptions:
+    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    return read("litellm", LiteLLMOptions, _CHECKS, given)
+
+
 class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
     """A model that the package litellm reaches, with the options of :class:`LiteLLMOptions`.
 
@@ -78,7 +83,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
     request_options = frozenset({ANY_OPTION})
 
     def __init__(self, model: str, /, **options: Any) -> None:
-        super().__init__(model, read("litellm", LiteLLMOptions, _CHECKS, options))
+        super().__init__(model, read_options(options))
         # litellm finds keys by itself, in variables of each provider.
         found = [value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET]
         self.known_secrets = tuple({*self._key.known(), *found})

@@ -1,4 +1,4 @@
-"""What Ray runs on a node: one replica, in a process of its own."""
+"""One replica in a process on a node, which Ray runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.frozen import dataclass
 
-# By its name, as it is needed over there: what asks is above the adapters.
+# Named, not imported: only the node needs it, and ``asking`` is above the adapters.
 _SERVED = "pytest_lmeval.asking.served:Served"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOrder:
-    """Which adapter a replica is to make: its spec and options, the project's folder, and that of the run."""
+    """The adapter for a replica: its spec and options, the project's folder, and the run's."""
 
     spec: str
     options: dict[str, Any]
@@ -27,7 +27,7 @@ class ModelOrder:
 
 
 class ReplicaActor:
-    """One replica; its methods are called from the run."""
+    """One replica; the run calls its methods."""
 
     def __init__(self, order: ModelOrder, node: str) -> None:
         self._order = order
@@ -35,7 +35,7 @@ class ReplicaActor:
         self._served: Any = None
 
     async def load(self) -> Any:
-        """Make the adapter; return the facts of its model, or the text that says why it cannot be made."""
+        """Make the adapter; return the facts of its model, or the error as text."""
         return await asyncio.to_thread(self._load)
 
     async def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None) -> list[Any]:
@@ -51,7 +51,7 @@ class ReplicaActor:
     def _load(self) -> Any:
         order = self._order
         if os.path.isdir(order.folder):
-            os.chdir(order.folder)  # a path to a model is relative to the folder of the run
+            os.chdir(order.folder)  # a model's path is relative to the folder of the run
         node = self._node or _address()
         try:
             self._served = resolve_name(_SERVED)(order.spec, order.options, order.project, node)

@@ -1,34 +1,33 @@
-"""The adapter itself: to the run it is the model that it copies."""
+"""The adapter ``ray``, which a run uses like the adapter that it copies."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from pytest_lmeval.adapters.identity import ReplicaFacts
 from pytest_lmeval.adapters.ray.actor import ModelOrder
 from pytest_lmeval.adapters.ray.cluster import RemoteReplica, connect, wait_closed
 from pytest_lmeval.adapters.ray.options import RayOptions, fault, shared_out
 from pytest_lmeval.adapters.ray.pool import Pool
 from pytest_lmeval.adapters.ray.sharing import SharedRequest
-from pytest_lmeval.adapters.replicas import ReplicaFacts
 from pytest_lmeval.adapters.resolve import check_spec, making, resolve_profile
 from pytest_lmeval.arguments import THINK_TAGS
 from pytest_lmeval.errors import AdapterDown
 from pytest_lmeval.types import LogLikelihood, Request
 
 
-def open_adapter(spec: str, given: Mapping[str, Any]) -> RayAdapter:
-    """Return the adapter of replicas of what ``spec`` names; raise UsageError where no replica can be started."""
+def make(spec: str, **given: Any) -> RayAdapter:
+    """Return the adapter ``ray:SPEC``; raise UsageError if no replica can be started."""
     if not spec or spec.partition(":")[0] == "ray":
-        raise fault("needs the adapter to copy: ray:SPEC, such as ray:hf:PATH")
+        raise fault("needs an adapter to copy: ray:SPEC, such as ray:hf:PATH")
     options, others = shared_out(given)
     if re.fullmatch(r"gw\d+", os.environ.get("PYTEST_XDIST_WORKER", "")):
-        raise fault("runs in one pytest process, which asks all replicas: leave -n out")
+        raise fault("runs in one pytest process, which asks all replicas: drop the option -n")
     made = making()
     check_spec(spec, made.registry, made.project)
     model = resolve_profile(spec, others, made.project, made.read)
@@ -40,10 +39,7 @@ def open_adapter(spec: str, given: Mapping[str, Any]) -> RayAdapter:
 
 
 class RayAdapter:
-    """Gathers requests, and has replicas answer them.
-
-    It has the name, the identity and the attributes of the adapter that it copies.
-    """
+    """Passes requests to replicas, with the name, identity and attributes of the adapter that it copies."""
 
     is_ready = True
     identity: Any = None
@@ -62,7 +58,7 @@ class RayAdapter:
 
     @property
     def think_tags(self) -> tuple[str, str] | None:
-        """What is around thoughts; set by the run."""
+        """The tags around thoughts; set by the run."""
         return self._pool.think_tags
 
     @think_tags.setter
@@ -71,7 +67,7 @@ class RayAdapter:
 
     @property
     def time_limit_s(self) -> float:
-        """The time for a request, from when its replica begins with it; set by the run."""
+        """The seconds for a request, from its start on a replica; set by the run."""
         return self._pool.time_limit_s
 
     @time_limit_s.setter
@@ -80,7 +76,7 @@ class RayAdapter:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What the model is, where its replicas are, and how many died."""
+        """The model, the places of its replicas, and the number of deaths."""
         remarks = {"remarks": list(self._pool.remarks)} if self._pool.remarks else {}
         return {**self._manifest, "replicas": self._pool.places, "deaths": self._pool.deaths, **remarks}
 
@@ -97,11 +93,11 @@ class RayAdapter:
         answer: asyncio.Future[Any] = loop.create_future()
 
         def settle(found: Any) -> None:
-            if not answer.done():  # the first one counts
+            if not answer.done():  # the first answer counts
                 answer.set_result(found)
 
         def deliver(found: Any) -> None:
-            with suppress(RuntimeError):  # the run is over, and its loop closed
+            with suppress(RuntimeError):  # the run has closed its loop
                 loop.call_soon_threadsafe(settle, found)
 
         self._pool.ask(SharedRequest(request, deliver, answer.done))

@@ -1,4 +1,4 @@
-"""The one module that uses Ray: the connection, what the cluster has, and the processes of the replicas."""
+"""The connection to a Ray cluster and the processes of replicas; no other module uses Ray."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pytest_lmeval.adapters.ray.options import RayOptions, fault, lack
 _CLOSING_S = 2.0
 _REACH_S = 10.0
 Then = Callable[[Any, BaseException | None], None]
-"""Takes what a call returned, or what it raised; is called in a thread of Ray's and must not wait."""
+"""Takes the result of a call, or its exception; runs in a thread of Ray and must not wait."""
 
 
 def connect(options: RayOptions) -> Any:
-    """Return the module ``ray``, connected to a cluster with room for all replicas; raise UsageError without one."""
+    """Return the module ``ray``, connected to a cluster with room for all replicas; otherwise raise UsageError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -31,12 +31,12 @@ def connect(options: RayOptions) -> Any:
             _reach(options.address)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                # What is printed on the nodes is in their logs: it would be mixed with the output of tests.
+                # The nodes' output is in their logs; here it would be mixed with the output of tests.
                 ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
             reason = " ".join(str(error).split())
             raise fault(
-                f"there is no Ray cluster at address={options.address}: {type(error).__name__}: {reason:.300}; "
+                f"no Ray cluster at address={options.address}: {type(error).__name__}: {reason:.300}; "
                 "start one with 'ray start --head', and run pytest on one of its nodes"
             ) from None
     nodes: list[Mapping[str, float]] = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -46,7 +46,7 @@ def connect(options: RayOptions) -> Any:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError where nobody listens: Ray itself tries for minutes."""
+    """Raise OSError if no cluster listens: Ray itself tries for minutes."""
     named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     host, colon, port = named.rpartition(":")
     if colon and port.isdecimal():
@@ -54,7 +54,7 @@ def _reach(address: str) -> None:
 
 
 class RemoteReplica:
-    """The process of one replica, wherever it is."""
+    """The process of one replica, on any node."""
 
     def __init__(self, ray: Any, options: RayOptions, order: ModelOrder) -> None:
         self._ray = ray
@@ -64,15 +64,15 @@ class RemoteReplica:
         self._actor = actor.remote(order, "")
 
     def load(self, then: Then) -> None:
-        """Have it make its model."""
+        """Let it make its adapter."""
         _call(self._actor.load.remote(), then)
 
     def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None, then: Then) -> None:
-        """Have it answer requests."""
+        """Let it answer requests."""
         _call(self._actor.ask.remote(requests, think_tags), then)
 
     def close(self) -> Any:
-        """Have it close its adapter; return what :func:`wait_closed` waits for."""
+        """Let it close its adapter; return a reference for :func:`wait_closed`."""
         return self._actor.close.remote()
 
     def end(self) -> None:
@@ -80,18 +80,17 @@ class RemoteReplica:
         self._ray.kill(self._actor, no_restart=True)
 
     def died(self, error: BaseException) -> bool:
-        """Tell whether ``error`` says that the process or its node is gone, and not what the model raised."""
-        return isinstance(error, self._ray.exceptions.RayError) and not isinstance(
-            error, self._ray.exceptions.RayTaskError
-        )
+        """Return True if ``error`` means that the process or its node is gone, and not an error of the model."""
+        known = self._ray.exceptions
+        return isinstance(error, known.RayError) and not isinstance(error, known.RayTaskError)
 
     def is_unreachable(self, error: BaseException) -> bool:
-        """Tell whether ``error`` says that the process cannot be reached, whatever it was doing."""
+        """Return True if ``error`` means that the process cannot be reached."""
         return isinstance(error, self._ray.exceptions.ActorUnavailableError)
 
 
 def wait_closed(ray: Any, closing: Sequence[Any]) -> None:
-    """Wait a moment for adapters that are being closed."""
+    """Wait up to 2 s for adapters that are being closed."""
     if closing:
         ray.wait(list(closing), num_returns=len(closing), timeout=_CLOSING_S)
 

@@ -1,4 +1,4 @@
-"""The options of the adapter itself; all others are those of the adapter that it copies."""
+"""The options of the adapter ``ray``; all others belong to the adapter that it copies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ fault = partial(adapter_fault, "ray")
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """How many replicas, what each of them needs, and how requests are shared out.
+    """The number of replicas, the needs of each, and the distribution of requests.
 
-    ``num_gpus`` and ``num_cpus`` are those of one replica. ``ahead`` is how many batches of at most ``batch_size``
-    requests a replica has at a time. ``restarts`` are the replicas that may be started instead of ones that died.
-    ``wait_s`` is how long a replica may take to be ready, and how long it may answer nothing, in seconds.
+    ``num_gpus`` and ``num_cpus`` are for one replica. A replica has at most ``ahead`` batches of ``batch_size``
+    requests at a time. ``restarts`` limits the replicas that replace dead ones. ``wait_s`` is the most seconds for a
+    replica to become ready, and to answer nothing.
     """
 
     replicas: int = 8
@@ -35,7 +35,7 @@ class RayOptions:
 
     @property
     def in_flight(self) -> int:
-        """How many requests keep all replicas busy: what they have, and a batch for each that waits here."""
+        """The requests that keep all replicas busy: their own, and a waiting batch for each."""
         return self.replicas * (self.ahead + 1) * self.batch_size
 
 
@@ -60,7 +60,7 @@ LARGEST_IN_FLIGHT = 1_000_000
 
 
 def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
-    """Return the adapter's own options, and those of the adapter that it copies; raise UsageError for a bad one."""
+    """Return the adapter's own options, and those of the adapter that it copies; raise UsageError for a bad value."""
     own = checked("ray", _CHECKS, {name: value for name, value in given.items() if name in NAMES})
     options = RayOptions(**own)
     if options.in_flight > LARGEST_IN_FLIGHT:
@@ -70,15 +70,15 @@ def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
 
 
 def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
-    """Return what the ``nodes`` of a cluster lack for all replicas; nothing where they have room for them.
+    """Return a message if the ``nodes`` of a cluster lack room for all replicas, otherwise "".
 
-    A node is its resources by name, as Ray names them: ``CPU``, ``GPU``. A replica is on one node.
+    A node is its resources by Ray's names: ``CPU``, ``GPU``. A replica runs on one node.
     """
     each = {"CPU": options.num_cpus, "GPU": options.num_gpus}
     needs = {name: number for name, number in each.items() if number}
     if not needs:
         return ""
-    # A billionth more, so that three times a third of a GPU is one.
+    # A billionth more, so that three thirds of a GPU are one.
     room = sum(min(int(node.get(name, 0) / number + 1e-9) for name, number in needs.items()) for node in nodes)
     if room >= options.replicas:
         return ""

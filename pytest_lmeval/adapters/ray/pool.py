@@ -1,4 +1,4 @@
-"""The replicas of a run: one thread starts them, sends them requests, and takes note of what becomes of both."""
+"""The replicas of a run: one thread starts them, sends requests, and handles answers and deaths."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pytest_lmeval.adapters.identity import ReplicaFacts, difference
 from pytest_lmeval.adapters.ray.options import RayOptions, fault
 from pytest_lmeval.adapters.ray.sharing import SentBatch, SharedRequest, Sharing
-from pytest_lmeval.adapters.replicas import ReplicaFacts, difference
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, RequestRefused, UsageError
 
 _LOOK_S = 0.25
-# A request waits so long for others to go with it.
+# The time that a request waits for others, to form a batch.
 _GATHER_S = 0.002
 _CLOSING_S = 3.0
 
 
 @dataclass(eq=False, slots=True)
 class PoolMember:
-    """A replica that was started; ``facts`` are those of its model, once that is made."""
+    """A started replica; it has ``facts`` once its model is ready."""
 
     replica: Any
     started: float
@@ -31,12 +31,12 @@ class PoolMember:
 
     @property
     def place(self) -> str:
-        """Where it is, in words."""
+        """The process and node, for messages."""
         return "a replica that was not ready" if self.facts is None else self.facts.place
 
 
 class Pool:
-    """Starts replicas by ``start``, and asks them; what happens elsewhere is an event for the one thread.
+    """Starts replicas by ``start`` and asks them; calls from other threads become events of its one thread.
 
     ``finish`` waits for replicas that are closing.
     """
@@ -63,7 +63,7 @@ class Pool:
         self._thread = threading.Thread(target=self._run, name="lmeval-replicas", daemon=True)
 
     def open(self) -> ReplicaFacts:
-        """Start all replicas, and return the facts of the first that is ready; raise UsageError without one."""
+        """Start all replicas and return the facts of the first that is ready; raise UsageError if none is."""
         self._thread.start()
         for _ in range(self._options.replicas):
             self._events.put(self._start)
@@ -78,17 +78,17 @@ class Pool:
             raise
 
     def ask(self, request: SharedRequest) -> None:
-        """Ask for the answer to a request; may be called from any thread."""
+        """Queue a request; any thread may call this."""
         self._events.put(partial(self._take, request))
 
     @property
     def places(self) -> list[dict[str, Any]]:
-        """Where the replicas are that are ready: node and process."""
+        """The node and process of each replica that is ready."""
         members = [member.facts for member in list(self._members) if member.facts is not None]
         return [{"node": facts.node, "pid": facts.pid} for facts in members]
 
     def close(self) -> None:
-        """End all replicas, after each closed its adapter, and the thread."""
+        """Let all replicas close their adapters, then end them and the thread."""
         if self._closed:
             return
         self._closed = True
@@ -108,8 +108,8 @@ class Pool:
                 if not self._closed:
                     self._look_after(time.monotonic())
                     self._send_out()
-            except Exception as error:  # nobody else would answer what waits
-                self._give_up(f"the replicas cannot be looked after: {type(error).__name__}: {error}")
+            except Exception as error:  # waiting requests need an answer
+                self._give_up(f"the thread of the replicas failed: {type(error).__name__}: {error}")
 
     def _next_events(self) -> list[Callable[[], None]]:
         try:
@@ -153,7 +153,7 @@ class Pool:
             self._sharing.join(member, time.monotonic())
 
     def _refuse(self, member: PoolMember, why: str) -> None:
-        """Do without a replica; before there is another one, without the run."""
+        """Drop a replica; without a ready one, give up the run."""
         self._remove(member)
         if self.facts is None:
             self._give_up(why)
@@ -174,7 +174,7 @@ class Pool:
             asked = [each.request for each in batch.requests]
             try:
                 member.replica.ask(asked, self.think_tags, partial(self._when_answered, member, batch))
-            except Exception as error:  # such as a request that cannot be sent to another process
+            except Exception as error:  # such as a request that cannot be pickled
                 self._answered(member, batch, None, error)
 
     def _when_answered(self, member: PoolMember, batch: SentBatch, found: Any, error: BaseException | None) -> None:
@@ -182,7 +182,7 @@ class Pool:
 
     def _answered(self, member: PoolMember, batch: SentBatch, found: Any, error: BaseException | None) -> None:
         if member not in self._members:
-            return  # late, after others were asked
+            return  # late: other replicas have the requests
         if error is not None and member.replica.died(error):
             self._died(member, _reason(error), blames=not member.replica.is_unreachable(error))
         elif self._sharing.answered(member, batch, time.monotonic()):
@@ -191,7 +191,7 @@ class Pool:
                 request.deliver(answer)
 
     def _died(self, member: PoolMember, reason: str, *, blames: bool = True) -> None:
-        """Ask again what a replica had that died, one by one, and start another one."""
+        """Retry the requests of a dead replica one by one, and start another replica."""
         self._remove(member)
         self.deaths += 1
         for request in self._sharing.leave(member, blames=blames):
@@ -233,7 +233,7 @@ class Pool:
 
 
 def _reason(error: BaseException) -> str:
-    # Ray's messages are long; the last line of a traceback says what was raised.
+    # Ray's messages are long: prefer the cause.
     cause = getattr(error, "cause", None)
     shown = cause if isinstance(cause, Exception) else error
     lines = [line.strip() for line in str(shown).splitlines() if line.strip()]

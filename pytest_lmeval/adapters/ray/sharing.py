@@ -1,4 +1,4 @@
-"""Which replica gets which requests: pure bookkeeping, without a clock, a thread or Ray."""
+"""Distribute requests to replicas: pure bookkeeping, without a clock, a thread or Ray."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_DEATHS = 2
-"""A request that was with so many replicas that died is asked no more."""
+"""A request is dropped after so many replicas died with it."""
 
 
 @dataclass(eq=False, slots=True)
 class SharedRequest:
-    """A request on its way: ``deliver`` takes its answer, and ``is_dropped`` says that nobody wants it any more.
+    """A request: ``deliver`` takes its answer, ``is_dropped`` is true once no answer is needed.
 
-    ``deaths`` is how many replicas died that had it.
+    ``deaths`` is the number of replicas that died with it.
     """
 
     request: Any
@@ -26,9 +26,9 @@ class SharedRequest:
 
 @dataclass(eq=False, slots=True)
 class SentBatch:
-    """Requests that one replica has together, and since when its model may be at them.
+    """Requests that a replica got together, and the time from which its model may work on them.
 
-    One that is ``alone`` is all that its replica has. One that is ``late`` is answered already, with a timeout.
+    A batch that is ``alone`` is the only one of its replica. A ``late`` batch has already been answered with a timeout.
     """
 
     requests: list[SharedRequest]
@@ -39,28 +39,28 @@ class SentBatch:
 
 @dataclass(eq=False, slots=True)
 class Load:
-    """What one replica has, in the order in which it was sent, and when it last was idle or answered."""
+    """The batches of one replica, in order, and the time when it last was idle or answered."""
 
     batches: list[SentBatch] = field(default_factory=list)
     since: float = 0.0
 
     @property
     def requests(self) -> int:
-        """How many requests the replica has."""
+        """The number of requests that the replica has."""
         return sum(len(batch.requests) for batch in self.batches)
 
     @property
     def takes_no_more(self) -> bool:
-        """Whether it has something after which nobody knows whether it lives: a suspect, or a late batch."""
+        """True with a suspect or a late batch, after which the replica may be dead."""
         return any(batch.alone or batch.late for batch in self.batches)
 
 
 class Sharing:
-    """Shares requests out: the least busy replica first, ``ahead`` batches of up to ``batch_size`` each.
+    """Gives requests to the least busy replica first, in ``ahead`` batches of up to ``batch_size`` each.
 
-    Of little, each replica gets its part. What was with a replica that died goes first, one request by itself to a
-    replica that has nothing else: if that dies, too, it is known what of. A model that ``streams`` begins with all that
-    it has at once, so that it gets as much, request by request.
+    Few requests are spread over all replicas. Requests of a dead replica go first, each alone to an idle replica: if
+    that dies, too, the request is the cause. A model that ``streams`` starts all its requests at once, so it gets as
+    many, one by one.
     """
 
     def __init__(self, ahead: int, batch_size: int, *, streams: bool = False) -> None:
@@ -75,13 +75,13 @@ class Sharing:
         self._waiting.append(request)
 
     def join(self, replica: Hashable, now: float) -> None:
-        """Send to a replica from now on, too."""
+        """Add a replica."""
         self._loads[replica] = Load(since=now)
 
     def leave(self, replica: Hashable, *, blames: bool = True) -> list[SharedRequest]:
-        """Send nothing more to a replica that died; return those of its requests that are asked no more.
+        """Remove a dead replica; return the requests to drop.
 
-        Only where this ``blames`` them does the death count: not where a node could not be reached.
+        The death counts against its requests if it ``blames`` them: not if the node could not be reached.
         """
         load = self._loads.pop(replica, Load())
         lost = [request for batch in load.batches if not batch.late for request in batch.requests]
@@ -91,12 +91,12 @@ class Sharing:
         return [request for request in lost if request.deaths >= MOST_DEATHS]
 
     def next(self, now: float) -> tuple[Hashable, SentBatch] | None:
-        """Return what to send next, and to whom; None where nothing waits, or nobody has room."""
+        """Return the next replica and batch; None if no request waits or no replica has room."""
         free = [replica for replica, load in self._loads.items() if not load.takes_no_more]
         free.sort(key=lambda replica: self._loads[replica].requests)
         _drop(self._suspects)
         if self._suspects:
-            # As many as there are suspects get nothing more until they are idle.
+            # Reserve a replica for each suspect until it is idle.
             kept, free = free[: len(self._suspects)], free[len(self._suspects) :]
             if kept and not self._loads[kept[0]].batches:
                 return kept[0], self._sent(kept[0], [self._suspects.popleft()], now, alone=True)
@@ -108,7 +108,7 @@ class Sharing:
         return chosen, self._sent(chosen, [self._waiting.popleft() for _ in range(size)], now)
 
     def answered(self, replica: Hashable, batch: SentBatch, now: float) -> bool:
-        """Note that a replica answered a batch; return whether it was waited for: not of one that left."""
+        """Remove an answered batch; return True if its answers count: not those of a removed replica."""
         load = self._loads.get(replica)
         if load is None or batch not in load.batches:
             return False
@@ -119,7 +119,7 @@ class Sharing:
         return not batch.late
 
     def overdue(self, now: float, limit_s: float) -> Iterator[SentBatch]:
-        """Yield the batches whose time is over, ``limit_s`` for each request, once; from then on they are late."""
+        """Yield, once, the batches that exceed ``limit_s`` per request; they become late."""
         for load in self._loads.values():
             for batch in load.batches if self._streams else load.batches[:1]:
                 if not batch.late and now - batch.began > limit_s * len(batch.requests):
@@ -127,11 +127,11 @@ class Sharing:
                     yield batch
 
     def silent(self, now: float, wait_s: float) -> list[Hashable]:
-        """Return the replicas that have something and have answered nothing for ``wait_s``."""
+        """Return the replicas with requests and without an answer for ``wait_s``."""
         return [replica for replica, load in self._loads.items() if load.batches and now - load.since > wait_s]
 
     def take_all(self) -> list[SharedRequest]:
-        """Return all that is not answered: it is asked no more."""
+        """Remove and return all unanswered requests."""
         sent = [request for load in self._loads.values() for batch in load.batches for request in batch.requests]
         rest = [*sent, *self._suspects, *self._waiting]
         self._suspects.clear()

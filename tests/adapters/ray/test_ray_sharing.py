@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_lmeval.adapters.identity import Identity
+from pytest_lmeval.adapters.identity import Identity, ReplicaFacts, difference
 from pytest_lmeval.adapters.ray.options import RayOptions, lack, shared_out
 from pytest_lmeval.adapters.ray.sharing import SentBatch, SharedRequest, Sharing
-from pytest_lmeval.adapters.replicas import ReplicaFacts, difference
 from pytest_lmeval.adapters.resolve import resolve_profile
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.loading import make_adapter
@@ -106,7 +105,7 @@ def test_an_option_that_cannot_be_used_is_refused(given: dict[str, Any], expecte
     assert expected in str(refused.value)
 
 
-@each_row(("spec", "expected"), [("ray:", "needs the adapter to copy"), ("ray:ray:toy", "needs the adapter to copy")])
+@each_row(("spec", "expected"), [("ray:", "needs an adapter to copy"), ("ray:ray:toy", "needs an adapter to copy")])
 def test_a_spec_without_a_model_is_refused(spec: str, expected: str) -> None:
     with pytest.raises(UsageError, match=expected):
         make_adapter(spec)

@@ -244,7 +244,7 @@ MISTAKES = {
     "adapter without model": command("pytest tasks --lm-adapter=openai", 4, "needs the model's name: openai:MODEL"),
     "adapter is a file": command("pytest tasks --lm-adapter=model.py:Model", 4, "a name, not a path: model:Model"),
     "adapter is a module": command("pytest tasks --lm-adapter=model", 4, "did you mean the object 'model:NAME'"),
-    "adapter is a model": command("pytest tasks --lm-adapter=gpt-4o", 4, "OpenAI's interface is openai:MODEL"),
+    "adapter is a model": command("pytest tasks --lm-adapter=gpt-4o", 4, "OpenAI's interface, write openai:MODEL"),
     "slash for colon": command("pytest tasks --lm-adapter=openai/gpt-4o", 4, "did you mean 'openai:gpt-4o'?"),
     "no API key": command("pytest tasks --lm-adapter=openai:gpt-4o", 4, "OPENAI_API_KEY", "api_key_env"),
     "adapter option": command(

@@ -27,8 +27,9 @@ from pytest_lmeval import (
 from pytest_lmeval.asking.caching import CacheSettings
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 from pytest_lmeval.records.cache import FILE, AnswerStore
-from pytest_lmeval.run.library import evaluate_tasks
+from pytest_lmeval.run.library import run_tasks
 from pytest_lmeval.run.settings import RunSettings, timestamp
+from pytest_lmeval.task import complete
 from tests import needs
 from tests.formats.test_task_protocol import Bare
 
@@ -94,7 +95,7 @@ def test_a_task_becomes_a_row(tasks: list[Task]) -> None:
 
 
 def test_results_come_in_the_order_of_the_examples(tasks: list[Task]) -> None:
-    results = evaluate_tasks([tasks[0]], Echo())
+    results = run_tasks([tasks[0]], Echo()).results
     assert ["red", "blue"] == [result.id for result in results] == [result.outputs[0] for result in results]
     assert {"echo.v1"} == {result.adapter for result in results}
 
@@ -118,20 +119,20 @@ def test_few_shot_examples_stand_before_the_prompt(tmp_path: Path) -> None:
     }
     (tmp_path / "a.jsonl").write_text(json.dumps(record))
     adapter = Echo()
-    (result,) = evaluate_tasks([load_tasks(tmp_path)[0]], adapter)
+    (result,) = run_tasks([load_tasks(tmp_path)[0]], adapter).results
     assert [["1 + 1 = 2\n\n1 + 2 = 3\n\n2 + 3 ="]] == adapter.calls
     assert adapter.calls == [[result.prompt]]
 
 
 def test_another_rendering_reaches_the_model_and_the_result(tasks: list[Task]) -> None:
     adapter = Echo()
-    results = evaluate_tasks([tasks[0]], adapter, render=lambda example: f"please {example.prompt}")
+    results = run_tasks([tasks[0]], adapter, render=lambda example: f"please {example.prompt}").results
     assert [["please say red", "please say blue"]] == adapter.calls
     assert adapter.calls == [[result.prompt for result in results]]
 
 
 def test_thresholds_may_be_given(tasks: list[Task]) -> None:
-    results = evaluate_tasks([tasks[1]], Echo(), RunSettings(thresholds={"letters": 0.0}))
+    results = run_tasks([tasks[1]], Echo(), RunSettings(thresholds={"letters": 0.0})).results
     assert {("passed", 0.0)} == {(result.status, result.threshold) for result in results}
 
 
@@ -202,7 +203,7 @@ def test_a_task_without_the_optional_members_runs_beside_others(tasks: list[Task
     board = run_leaderboard([*tasks, Sayings()], Echo())
     assert {"en/words": 1.0, "letters": 0.8, "sayings": 0.5} == {row.task: row.score for row in board.tasks}
     assert 0.5 == run_task(Sayings(), Echo()).score
-    assert ["passed", "failed"] == [result.status for result in evaluate_tasks([Sayings()], Echo())]
+    assert ["passed", "failed"] == [result.status for result in run_tasks([complete(Sayings())], Echo()).results]
 
 
 def test_a_task_that_lacks_a_required_member_is_refused_before_any_call(tasks: list[Task]) -> None:
@@ -361,7 +362,7 @@ def test_what_a_run_lacks_is_a_usage_error_before_anything_is_asked(
         run_leaderboard(load_tasks(tmp_path / "t.jsonl"), adapter)
     monkeypatch.undo()
     with pytest.raises(UsageError, match=r"adapter echo\.v1 does not say"):
-        evaluate_tasks(load_tasks(tmp_path / "t.jsonl"), adapter, RunSettings(max_cost=1.0))
+        run_tasks(load_tasks(tmp_path / "t.jsonl"), adapter, RunSettings(max_cost=1.0))
     assert not adapter.calls
 
 
@@ -389,10 +390,10 @@ def test_a_limit_on_cost_needs_to_know_what_each_model_costs(
     models = {"adapter": Costly(), "judge": adapter} if as_judge else {"adapter": adapter}
     tasks, settings = load_tasks(tmp_path / "t.jsonl"), RunSettings(max_cost=1.0)
     if fine:
-        assert ["passed"] == [result.status for result in evaluate_tasks(tasks, settings=settings, **models)]
+        assert ["passed"] == [result.status for result in run_tasks(tasks, settings=settings, **models).results]
         return
     with pytest.raises(UsageError, match=f"adapter {adapter.name} does not say: give it prices"):
-        evaluate_tasks(tasks, settings=settings, **models)
+        run_tasks(tasks, settings=settings, **models)
 
 
 def test_a_run_that_is_refused_leaves_no_cache_open(
@@ -411,7 +412,7 @@ def test_a_run_that_is_refused_leaves_no_cache_open(
 
     monkeypatch.setattr(AnswerStore, "close", noted)
     with pytest.raises(UsageError, match="not these"):
-        evaluate_tasks(tasks, Choosy(), RunSettings(cache=CacheSettings(tmp_path / "kept")))
+        run_tasks(tasks, Choosy(), RunSettings(cache=CacheSettings(tmp_path / "kept")))
     assert [tmp_path / "kept" / FILE] == [store.path for store in closed]
 
 

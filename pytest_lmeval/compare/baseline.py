@@ -1,4 +1,7 @@
-"""The board as a baseline: a file to commit, small, and the same from one run to the next where the results are."""
+"""Baselines: encode a board as a small file to commit, and check the baseline that a run is compared with.
+
+Runs with equal results give equal files.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_lmeval.compare.remarks import names_of
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, served_by
+from pytest_lmeval.leaderboard.details import names_of
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
@@ -21,8 +24,8 @@ _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     """Return the board with its per-example records, a line each, as UTF-8 JSON.
 
-    Left out is what differs between equal runs or can be had from the task files: latencies, prompts unless they are
-    asked for, arguments, the platform, the gate.
+    The file omits everything that differs between equal runs or is in the task files: latencies, prompts unless
+    ``prompts``, arguments, the platform, the gate.
     """
     content = board.to_json(per_example=True)
     for name in ("gate", "spent"):
@@ -40,16 +43,15 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
 
 
 def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
-    """Tell whether a stored baseline says the same of the same model as this board would, with ``prompts`` or not.
+    """Tell whether a stored baseline has the results of this board, of the same model, with ``prompts`` or not.
 
-    One that lacks what pairs are made by does not.
+    A baseline without scoring hashes has not.
     """
     records = [record for row in stored.get("tasks", ()) for record in row.get("per_example", ())]
-    needed = {"prompt"} if prompts else set()
-    # A ledger of an earlier version has none to give.
-    needed |= (
-        {"scoring_hash"} if all(result.scoring_hash for row in board.tasks for result in row.per_example) else set()
-    )
+    needed = ["prompt"] if prompts else []
+    # Ledgers of earlier versions have no scoring hashes.
+    if all(result.scoring_hash for row in board.tasks for result in row.per_example):
+        needed.append("scoring_hash")
     if not all(record.get(name) for name in needed for record in records):
         return False
     rows = {
@@ -64,7 +66,7 @@ def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = Fa
 
 
 def check_baseline(run: RunFile) -> None:
-    """Raise UsageError unless a run is fit to be compared with: finished, whole, and with its examples."""
+    """Raise UsageError unless a run can be a baseline: finished, whole, and with its examples."""
     examples_of(run)
     if not run.complete:
         hint = ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
@@ -74,7 +76,7 @@ def check_baseline(run: RunFile) -> None:
 
 
 def check_unchanged(run: RunFile) -> None:
-    """Raise UsageError where the file of a baseline is not as it was written: nobody measured what it says."""
+    """Raise UsageError if the file of a baseline was edited: no run measured its results."""
     names = [str(row.get("task")) for row in (run.board or {}).get("tasks", ())]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"{run.path}: task {twice[0]!r} is in it twice; it cannot be a baseline: write it again")
@@ -95,7 +97,7 @@ def _why_incomplete(run: RunFile) -> str:
 
 
 def _unscored(run: RunFile) -> list[ExampleResult]:
-    """Return the errors that made a run incomplete; none of one that did not come to its end."""
+    """Return the errors that made a run incomplete; none if it did not finish."""
     finished = run.digest and not run.facts.interruptions
     return [result for result in run.results or () if result.is_error] if finished else []
 
@@ -110,7 +112,7 @@ def unfit(board: Leaderboard) -> str:
 
 
 def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
-    """Return what a comparison of the board with ``baseline`` does not show, a sentence for each."""
+    """Return reasons to doubt a comparison of the board with ``baseline``, a sentence each."""
     found = []
     if not baseline.complete:
         found.append(_doubt(baseline))
@@ -137,9 +139,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
 
 
 def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
-    """Yield a sentence for each task whose judge, or what it is given, is not that of the baseline.
+    """Yield a sentence for each task whose judge, or its prompt, differs from that of the baseline.
 
-    A recording answers in the name of the judge that it is of.
+    A recording answers in the name of the judge that it recorded.
     """
     now = {row.task: _judges(row.notes) for row in board.tasks if row.notes}
     if not any(now.values()):
@@ -153,11 +155,11 @@ def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
             if name != old_name and not name.startswith("replay:") and not old_name.startswith("replay:"):
                 yield f"{task} has another judge than in the baseline: {name}, in the baseline {old_name}"
             elif asked != old_asked:
-                yield f"the judge of {task} is asked otherwise than in the baseline ({key})"
+                yield f"the prompt to the judge of {task} differs from the baseline's ({key})"
 
 
 def _judges(notes: object) -> dict[str, tuple[str, str]]:
-    """Return name and prompt hash of each judge that the notes of a row count."""
+    """Return name and prompt hash of each judge in the notes of a row."""
     judges = notes.get("judges") if isinstance(notes, Mapping) else None
     return {
         str(key): (str(each.get("judge", "")), str(each.get("prompt_hash", "")))
@@ -181,7 +183,7 @@ def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
-    """Return how often the scored examples of each task were asked at most."""
+    """Return the most outputs that a scored example of each task has."""
     found: dict[str, int] = {}
     for result in results:
         if result.is_scored:
@@ -197,19 +199,18 @@ def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts
 
 
 def shared_answers(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> int:
-    """Return how many examples have the same answers in both runs, and have them out of a cache in one of them."""
+    """Return how many examples have the same answers in both runs, taken from a cache in at least one of them."""
     before = {(result.task, result.id): result for result in old}
     both = ((before[result.task, result.id], result) for result in new if (result.task, result.id) in before)
     return sum(bool(one.cached or other.cached) and one.outputs == other.outputs for one, other in both)
 
 
 def shared_with_baseline(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> list[str]:
-    """Return the warning that a run has answers of its baseline; nothing where it has none."""
+    """Return the warning that a run has cached answers of its baseline, if it has."""
     results = list(new)
     shared = shared_answers(old, results) if any(result.cached for result in results) else 0
     if not shared:
         return []
     return [
-        f"{shared} of {len(results)} examples have the same answers as in the baseline, out of the cache: they say "
-        "nothing about chance"
+        f"{shared} of {len(results)} examples have the baseline's answers from the cache: they say nothing about chance"
     ]

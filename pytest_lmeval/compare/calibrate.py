@@ -1,4 +1,4 @@
-"""What two runs of one model tell of chance: how much flips by itself, and what the gate makes of that."""
+"""Calibration from two runs of one model: how many examples flip by chance, and how often the gate alarms then."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pytest_lmeval.compare.changes import TaskChange, by_task, overall_change, t
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.needed import Needed, Variances, overall_level
-from pytest_lmeval.compare.pairing import Pair, pair_up
+from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
 
-_WORK = 300_000  # pairs to compare in all: a few seconds
-_ROUNDS = (100, 1000)  # but at least, and at most
+_WORK = 300_000  # pairs to compare in total: a few seconds
+_ROUNDS = (100, 1000)  # the fewest and the most
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TaskNoise:
-    """What differs between the runs in one task, or in all of them.
+    """The differences between the runs in one task, or in all of them.
 
     ``flips`` counts the examples that pass in one run only, of ``examples`` scored in both. ``detectable`` is the
     smallest drop that the test would show four times in five; None for none.
@@ -43,7 +43,7 @@ class TaskNoise:
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """In how many of the simulated rounds the gate reported a regression although nothing had changed."""
+    """The simulated rounds in which the gate reported a regression although nothing had changed."""
 
     rounds: int
     alarms: int
@@ -53,7 +53,7 @@ class FalseAlarms:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything that two runs of one model tell of the suite; ``repeats`` is how often each example was asked."""
+    """The findings from two runs of one model; ``repeats`` is how often each example was asked."""
 
     tasks: tuple[TaskNoise, ...]
     overall: TaskNoise
@@ -77,11 +77,10 @@ def calibrate(
     seed: int = 0,
     rounds: int | None = None,
 ) -> Calibration:
-    """Return how two runs of one model on the same examples differ, and what the gate makes of such differences.
+    """Return how two runs of one model on the same examples differ, and how the gate judges such differences.
 
-    ``rounds`` is how often to simulate a run of the gate; as often as takes a few seconds where it is not given.
-    Raises UsageError for one and the same run, where examples are not the same in both, and for any two of these and
-    ``more`` runs that share answers out of a cache.
+    ``rounds`` is how often to simulate a run of the gate; by default as often as takes a few seconds. Raises UsageError
+    if both are the same run, if their examples differ, and if any two of these and ``more`` runs share cached answers.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
         raise UsageError(
@@ -92,7 +91,7 @@ def calibrate(
     first, second = examples_of(one), examples_of(other)
     comparison = compare(first, second, criteria)
     _check_same_content(one, other, comparison)
-    pairs = pair_up(first, second, (), lambda task, id: False).pairs
+    pairs = comparison.pairs
     repeats = max(1, *(len(pair.old.outputs) for pair in pairs))
     return Calibration(
         tasks=tuple(_noise(change) for change in comparison.tasks if change.paired),
@@ -108,7 +107,7 @@ def calibrate(
 def _check_answers(one: RunFile, other: RunFile) -> None:
     if shared := shared_answers(examples_of(one), examples_of(other)):
         raise UsageError(
-            f"{one.path} and {other.path}: {shared} example(s) have the same answers out of a cache, which say nothing "
+            f"{one.path} and {other.path}: {shared} example(s) have the same answers from a cache, which say nothing "
             "about chance; run without --lm-cache, or with --lm-cache-mode=refresh"
         )
 
@@ -139,10 +138,10 @@ def _noise(change: TaskChange) -> TaskNoise:
 
 
 def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Random, rounds: int) -> FalseAlarms:
-    """Return how often the gate alarms where old and new are the same model.
+    """Simulate how often the gate alarms if old and new are the same model.
 
-    A round draws each task's clusters anew, with replacement, and tosses a coin for which side of each is the old one:
-    differences come as often, and as large, as they were observed, and in no direction.
+    A round draws each task's clusters with replacement, and a coin decides which side of each is the old one:
+    differences keep their frequency and size, and have no direction.
     """
     clusters = _clusters(pairs)
     alarms = sum(_alarms(_drawn(clusters, chance), criteria) for _ in range(rounds))
@@ -176,7 +175,7 @@ def _as_drawn(pair: Pair, number: int, is_swapped: bool) -> Pair:
 
 
 def _alarms(pairs: Sequence[Pair], criteria: Criteria) -> bool:
-    """Tell whether :func:`compare` would call these pairs a regression, without what it says besides."""
+    """Tell whether :func:`compare` would call these pairs a regression."""
     changes = (overall_change(pairs, criteria), *task_changes((), pairs, criteria))
     return any(change.verdict == "regression" for change in changes)
 
@@ -197,12 +196,12 @@ def _variances(pairs: Sequence[Pair], repeats: int) -> Variances:
 def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
     notes = [f"{run.path}: not complete" for run in (one, other) if not run.complete]
     if one.adapter != other.adapter:
-        notes.append(f"the adapters are {one.adapter} and {other.adapter}: what follows holds only if it is one model")
+        notes.append(f"the adapters are {one.adapter} and {other.adapter}: the numbers hold only if it is one model")
     elif one.adapter_options != other.adapter_options:
-        notes.append("the adapter options differ: what follows holds only if the model answers alike with both")
+        notes.append("the adapter options differ: the numbers hold only if they do not change the answers")
     unpaired = len(comparison.new) + len(comparison.removed)
     if unpaired:
-        notes.append(f"{unpaired} example(s) are in one run only and are left out")
+        notes.append(f"skipped {unpaired} example(s) that are in one run only")
     if not comparison.worse and not comparison.better:
-        notes.append("no example flipped: if the model always answers alike, strict costs nothing")
+        notes.append("no example flipped: if the model's answers never vary, strict costs nothing")
     return notes

@@ -1,4 +1,4 @@
-"""Pairs of results to what changed, task by task and over all of them, and whether it got worse."""
+"""Test pairs of results for changes, task by task and overall."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_lmeval.compare.criteria import Criteria
+from pytest_lmeval.compare.needed import overall_level
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.stats.intervals import ROUNDING, mean
 from pytest_lmeval.types import OVERALL
 
 if TYPE_CHECKING:
-    from pytest_lmeval.stats.paired import Differences, PairedTest
+    from pytest_lmeval.stats.intervals import Values
+    from pytest_lmeval.stats.paired import PairedTest
 
 NOTEWORTHY = 0.05
-"""A drop of a score this large is spoken of even where it is not significant."""
+"""A drop this large is reported even if it is not significant."""
 
 Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", "uncompared"]
 
@@ -26,14 +28,13 @@ class TaskChange:
     """One task, or all of them ("overall", the unweighted mean of the tasks), over the pairs of both runs.
 
     ``old`` and ``new`` are mean scores of the pairs, ``change`` their difference. ``p`` is the one-sided mid-p that the
-    new run is worse; ``p_adjusted`` allows for everything that is tested in the run and is to be compared with alpha:
-    twice p for "overall", twice Holm's p for a task, p itself where there is but one task;
-    all of these as many times as there are models, where ``p_alone`` is that of one model. ``interval`` is what the
-    change may be, each end at ``level``, the one that this row is tested at: it leaves out 0 if and only if the test
-    finds a change. ``detectable`` is the smallest drop that would have been significant four times in five. ``worse``
-    counts the pairs that passed and now do not, ``better`` the opposite. ``exact`` is False where p is an
-    approximation. ``decided_by`` names what makes the row a regression whatever its interval says: ``strict``,
-    ``exact`` (the adapter), or "". A task without a pair is ``uncompared``.
+    new run is worse; ``p_adjusted`` allows for all tests of the run and is compared with alpha: twice p for "overall",
+    twice Holm's p for a task, p itself if there is only one task, each times the number of models; ``p_alone`` is that
+    of one model. ``interval`` bounds the change, each end at ``level``, the level of this row's test: it excludes 0 if
+    and only if the test finds a change. ``detectable`` is the smallest drop that would have been significant four times
+    in five. ``worse`` counts the pairs that passed and now do not, ``better`` the opposite. ``exact`` is False if p is
+    an approximation. ``decided_by`` names the rule that makes the row a regression regardless of its interval:
+    ``strict``, ``exact`` (the adapter), or "". A task without a pair is ``uncompared``.
     """
 
     task: str
@@ -55,10 +56,10 @@ class TaskChange:
 
 
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
-    """Return the change of each of the tasks, in order of their names: all that have pairs, and any others given.
+    """Return the change of each task, in order of names: all that have pairs, and any others given.
 
-    Half of alpha is spent here, by Holm's procedure over the tasks that have pairs; half on the overall change. Of a
-    single task the overall change is the same test: it has all of alpha.
+    Half of alpha is spent here, by Holm's procedure over the tasks that have pairs, and half on the overall change. For
+    a single task both are the same test, which has all of alpha.
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
@@ -80,9 +81,8 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
 def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[Pair] = ()) -> TaskChange:
     """Return the change of the unweighted mean of the tasks' scores; ``others`` are the pairs of their scores by name.
 
-    These have no part in it, but are tested beside it. Every task weighs as much as another, as in the overall score:
-    what is tested is the number that people look at. The test stays exact whatever the weights, the signs being tossed
-    of weighted differences.
+    ``others`` do not contribute to it, but share its alpha. All tasks have equal weight, as in the overall score. The
+    test is exact for any weights, as it tosses the signs of weighted differences.
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
@@ -100,15 +100,12 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
-    """Return the part of alpha that the overall change is tested at: half of it, or all of it with a single task.
-
-    Of several models each has its part of that.
-    """
-    return criteria.alpha / criteria.models / _families(by_task(pairs))
+    """Return the level of the overall change: half of alpha, or all of it with a single task, divided by the models."""
+    return overall_level(criteria.alpha / criteria.models, len(by_task(pairs)))
 
 
 def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
-    """Return the pairs of each task, and of each score of one that is compared by itself."""
+    """Return the pairs of each task, and of each score that is compared separately."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair.row, []).append(pair)
@@ -116,16 +113,13 @@ def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
 
 
 def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
-    """Return into how many parts alpha is split."""
+    """Return the number of parts that alpha is split into."""
     return 2 if len(groups) > 1 else 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Tests that share a part of alpha: the part, how many they are, and into how many parts alpha is split.
-
-    ``parts`` are those of one model, of several ``models``.
-    """
+    """Tests that share a part of alpha: the part, their number, and the parts of alpha of each of ``models``."""
 
     share: float
     tests: int
@@ -135,10 +129,9 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the test says of a change.
+    """The judgement on a change: ``p`` is compared with alpha, ``p_alone`` in a run of this model alone.
 
-    ``p`` is to be compared with alpha, as ``p_alone`` would be in a run of this model alone. ``is_shown`` says that
-    chance does not explain the change; the interval, each end at ``level``, leaves out 0 exactly then.
+    ``is_shown`` says that chance does not explain the change; then, and only then, the interval excludes 0.
     """
 
     p: float
@@ -149,7 +142,7 @@ class _Judged:
 
 
 def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
-    """Return the judgement on a test, of whose two sides ``by_holm`` holds Holm's p in its family."""
+    """Judge a test; ``by_holm`` holds Holm's p in its family, for worse and for better."""
     from pytest_lmeval.stats.bounds import change_bounds, level_of
     from pytest_lmeval.stats.paired import p_better
 
@@ -193,7 +186,7 @@ def _verdict(change: float, judged: _Judged, by_one: bool, criteria: Criteria) -
     return "improvement" if judged.is_shown and change > 0 else "pass"
 
 
-def _differences(pairs: Sequence[Pair]) -> Differences:
+def _differences(pairs: Sequence[Pair]) -> Values:
     return [pair.new_score - pair.old_score for pair in pairs], [pair.cluster for pair in pairs]
 
 

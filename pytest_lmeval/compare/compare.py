@@ -1,4 +1,4 @@
-"""Two runs over the same examples: what changed, and whether it got worse."""
+"""Compare two runs over the same examples: the changes, and the verdict on them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,8 @@ from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs
 from pytest_lmeval.leaderboard.board import Leaderboard
-from pytest_lmeval.leaderboard.details import (
-    is_function,
-    shown_response,
-)
+from pytest_lmeval.leaderboard.details import is_function, shown_response
 from pytest_lmeval.leaderboard.explained import explanation_of, reasons_of, shown_output, wanted_of
-from pytest_lmeval.leaderboard.rows import SCORES
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.text import printable
@@ -38,12 +34,11 @@ _DEFAULT = Criteria()
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Pairing):
-    """Everything that two runs' results say about each other; all lists in order of task and id.
+    """The comparison of two runs; all lists in order of task and id.
 
-    ``retargeted`` are of the changed examples those that were scored by their old targets, too.
-    ``left_out`` says why tasks were not compared. ``verdict`` is the first that holds of ``stale``, ``regression``,
-    ``inconclusive``, ``improvement`` and ``pass``; ``reasons`` hold those of all of them, ``coverage`` says what was
-    compared and what was not.
+    ``retargeted`` are the changed examples that were also scored by their old targets. ``left_out`` says why tasks were
+    not compared. ``verdict`` is the first that holds of ``stale``, ``regression``, ``inconclusive``, ``improvement``
+    and ``pass``; ``reasons`` are those of all that hold, ``coverage`` says which examples were compared.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -56,7 +51,7 @@ class Comparison(Pairing):
     criteria: Criteria
 
     def to_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON values; flips with prompt, targets and what was said in both runs."""
+        """Return the comparison as JSON values; flips with prompt, targets and the answers of both runs."""
         quarantined = self.of("quarantined")
         other_prompts = Counter(pair.new.task for pair in self.pairs if pair.differs_in_prompt)
         return {
@@ -83,7 +78,7 @@ class Comparison(Pairing):
         }
 
 
-def compare(  # noqa: PLR0913  # keyword-only, what a caller knows of the new run's board
+def compare(  # noqa: PLR0913  # keyword-only facts of the new run's board
     old: Sequence[ExampleResult],
     new: Sequence[ExampleResult],
     criteria: Criteria = _DEFAULT,
@@ -93,12 +88,12 @@ def compare(  # noqa: PLR0913  # keyword-only, what a caller knows of the new ru
     gone: str = "removed",
     scores: Named = _NONE,
 ) -> Comparison:
-    """Return the paired comparison of a run with an older one, the order of their results being of no matter.
+    """Return the paired comparison of a run with an older one; the order of their results does not matter.
 
-    Results pair by task, id and equal content hash, or scoring hash, as ``criteria`` say, where both have a score.
-    ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` says that an example of the old
-    run which the new one lacks was not selected: it is neither removed nor expected. ``gone`` is the word for the
-    others that the new one lacks. ``scores`` are those that are compared besides the tasks' own.
+    Results pair by task, id and equal content hash, or scoring hash, as ``criteria`` say, if both have a score.
+    ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` says that an example missing from
+    the new run was not selected: it is neither removed nor expected. ``gone`` is the word for the other missing
+    examples. ``scores`` are compared in addition to the tasks' own.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     by_old_targets = retargeted(pairing.changed_pairs)
@@ -127,9 +122,9 @@ def _of_scores(lacking: Mapping[str, str], partly: Sequence[str]) -> Sequence[st
 def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:
     """Return the paired comparison of a board with an earlier run; raise UsageError if that has no examples.
 
-    Examples that the board left out by choice are outside of the comparison, and so is a task that the board does not
-    have while its file still lies below ``root``. Without ``root`` such a task counts as removed. ``criteria.exact``
-    holds only where the baseline is the same model's: of another one, a flip says nothing by itself.
+    Examples that the run did not select are outside of the comparison, and so is a task missing from the board if its
+    file still exists below ``root``. Without ``root`` such a task counts as removed. ``criteria.exact`` holds only for
+    a baseline of the same model: a flip between two models proves nothing.
     """
     criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]
@@ -143,11 +138,11 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         info = baseline.infos.get(task)
         return task in partial or (root is not None and info is not None and (root / info.path).is_file())
 
-    # Which examples were skipped is not recorded: of a board that has some, those without a result may be either.
+    # Boards do not record the skipped examples: one without a result may be skipped or removed.
     facts = board.facts
     gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
     left_out = _other_sandbox(baseline, board, new)
-    scores = compared_scores(board) if any(map(SCORES, board.tasks)) else {}
+    scores = compared_scores(board)
     old = examples_of(baseline)
     found = compare(old, new, criteria, left_out=left_out, outside=outside, gone=gone, scores=scores)
     if not any(row.models for row in board.tasks):
@@ -182,7 +177,7 @@ def _change_record(change: TaskChange) -> dict[str, Any]:
 
 
 def flip_record(flip: Flip) -> dict[str, Any]:
-    """Return an example with what was said in both runs, as JSON values."""
+    """Return an example with its answers of both runs, as JSON values."""
     return {
         "task": flip.new.task,
         "id": flip.new.id,
@@ -201,7 +196,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
     if reasons := reasons_of(result):
         said["reason"] = reasons
     if is_function(result):
-        # Its output is what the application answered; its own explanation takes the place of a prediction.
+        # The application's answer is the output; the function's explanation takes the place of a prediction.
         return {"output": shown_output(result) or None, "prediction": explanation_of(result), **said}
     number = shown_response(result)
     return {
@@ -212,7 +207,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
 
 
 def failing_otherwise(comparison: Comparison) -> list[Pair]:
-    """Return the pairs of eval functions that pass in neither run, and whose applications answered something else."""
+    """Return the pairs of eval functions that pass in neither run and whose applications' answers differ."""
     neither = [pair for pair in comparison.pairs if "passed" not in (pair.old.status, pair.new.status)]
     return [pair for pair in neither if is_function(pair.new) and shown_output(pair.old) != shown_output(pair.new)]
 

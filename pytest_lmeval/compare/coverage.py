@@ -1,4 +1,4 @@
-"""What a comparison covers, in words: a verdict without this would hide the examples that it says nothing about."""
+"""Describe which examples a comparison covers, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NAMED = 5
 
 
 def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str = "removed") -> tuple[str, ...]:
-    """Return printable lines: how many examples were left out for which reason, which, and what new targets changed.
+    """Return printable lines: the skipped examples by reason, and the effect of new targets.
 
-    ``gone`` is the word for examples that the new run has no result of.
+    ``gone`` is the word for examples that are missing from the new run.
     """
     kinds = [kind for kind in _kinds(pairing, gone) if kind.keys]
     counted = [_counted(kind, pairing) for kind in kinds]
@@ -42,13 +42,13 @@ def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str =
 
 
 def named(keys: Sequence[Key]) -> str:
-    """Return the first examples by name, and how many more there are."""
+    """Return the names of the first five examples, and the number of the others."""
     names = [f"{task}: {id}" for task, id in keys[:_NAMED]]
     return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
 
 
 class _Kind(NamedTuple):
-    """Examples that were not compared for one reason."""
+    """Examples that were skipped for one reason."""
 
     keys: Sequence[Key]
     what: str
@@ -64,7 +64,7 @@ def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
         _Kind(pairing.of("unknown"), "without a score in the baseline", had_score=False),
         _Kind(pairing.of("measured"), "measured by aggregations only", had_score=False),
         _Kind(pairing.of("quarantined"), "quarantined"),
-        # The tasks have a line of their own; what was not selected may be as long as the suite.
+        # The tasks have a line of their own; the list of unselected examples may be as long as the suite.
         _Kind(pairing.of("left_out"), "in tasks that are left out", is_listed=False),
         _Kind(pairing.of("unselected"), "not selected", is_listed=False),
         _Kind(pairing.new, "new", had_score=False),

@@ -1,4 +1,4 @@
-"""What a comparison is made by: what pairs results, and when a drop is a regression."""
+"""Criteria of a comparison: how results pair, and when a drop is a regression."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Pair
 
 PAIR_BY = ("content", "id")
-"""What two results of one task and id must share to be a pair: their content hash, or their scoring hash."""
+"""The hash that two results of one task and id must share to be a pair: of their content, or of their scoring."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """When a drop is a regression.
+    """The criteria of a regression.
 
-    It has to be significant at ``alpha``, the chance in (0, 1) of a false alarm of a whole run, and larger than
-    ``tolerance``, a difference of scores in [0, 1]. With ``strict``, and with ``exact`` (the adapter always answers
-    the same thing in the same way), a pair that passed and now does not is a regression as well, alone and in any task.
-    ``exact`` says nothing of pairs that were asked with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is
-    how many models of the run share ``alpha``, this one among them.
+    A drop has to be significant at ``alpha``, the chance in (0, 1) of a false alarm of a whole run, and larger than
+    ``tolerance``, a difference of scores in [0, 1]. With ``strict``, or ``exact`` (the adapter always gives the same
+    answer to the same prompt), any single pair that passed and now does not is also a regression. ``exact`` does not
+    apply to pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is how many models of the run, this
+    one among them, share ``alpha``.
     """
 
     alpha: float = 0.05
@@ -40,5 +40,5 @@ class Criteria:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
     def is_enough(self, pair: Pair) -> bool:
-        """Tell whether this one pair is a regression: it passed and now does not, and every such pair counts."""
+        """Tell whether this pair alone is a regression: it passed and now does not, and every such pair counts."""
         return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))

@@ -1,4 +1,4 @@
-"""The decision between several models in one sentence: who is best, who is not shown to be worse, at what cost."""
+"""Word the decision between several models: the best, those not shown to be worse, and their costs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.stats.intervals import ROUNDING
+
 SELECTION = "a selection of the examples: the ranking of all of them may differ"
-"""Why a ranking of what ``-k``, ``--lf`` or another option chose names no best model."""
+"""The reason why a ranking of examples chosen by ``-k``, ``--lf`` or another option names no best model."""
 _NAMED = 3
-_SAME = 1e-9
 _Standings = Sequence[Mapping[str, Any]]
 
 
 def decision(comparison: Mapping[str, Any]) -> str:
-    """Return what a comparison, as JSON values, comes to; where no model can be named best, say so and why."""
+    """Return the conclusion of a comparison, given as JSON values; if it names no best model, with the reason."""
     ranking = comparison["ranking"]
     if reason := why_no_best(comparison):
         return f"no model is named best: {reason}"
     best, *others = ranking["standings"]
     parts = [
-        _first([best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= _SAME)]),
+        _first([best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= ROUNDING)]),
         _group([each for each in others if not each["is_worse"]], "not shown to be worse", _within),
         _group([each for each in others if each["is_worse"]], "worse", _by_at_least),
         _said([each["name"] for each in ranking["unranked"]], "not ranked"),
@@ -52,7 +53,7 @@ def _said(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "are"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them, at most three of them by name.
+    """Join names as in a sentence, at most three of them by name.
 
     >>> [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])]
     ['a', 'a and b', 'a, b, c and 2 more']
@@ -64,7 +65,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _within(standings: _Standings) -> str:
-    """Return by how much each of the models may be worse than the best at most."""
+    """Return the most by which each of the models may be worse than the best."""
     ends = [None if (ends := each["difference_ci95"]) is None else -ends[0] for each in standings]
     return _bound("within", ends, max)
 
@@ -75,7 +76,7 @@ def _by_at_least(standings: _Standings) -> str:
 
 
 def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Iterable[float]], float]) -> str:
-    """Return bounds in points, in brackets: of many models the outermost; "" if one is unknown or says nothing."""
+    """Return bounds in points, in brackets: for many models the outermost; "" if one is unknown or 0."""
     known = [share for share in shares if share is not None]
     rounded = math.ceil if outermost is max else math.floor
     if len(known) < len(shares) or not known:
@@ -87,7 +88,7 @@ def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Itera
 
 
 def _points(share: float, rounded: Callable[[float], int]) -> str:
-    """Return a difference of scores in points, on the safe side: whole ones, below one with a digit behind the point.
+    """Round a difference of scores to the safe side, in points: to whole ones, below one to a tenth.
 
     >>> [_points(0.083, math.ceil), _points(0.083, math.floor), _points(0.0042, math.floor), _points(0.01, math.ceil)]
     ['9', '8', '0.4', '1']

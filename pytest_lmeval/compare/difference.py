@@ -1,4 +1,4 @@
-"""Two runs side by side: scores, the paired test, and which task files are not the same any more."""
+"""Differences of two runs: scores, the paired test, and changed task files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_lmeval.compare.remarks import quarantine_of
 from pytest_lmeval.records.runfile import RunFile, board_of
 
 Scores = tuple[float | None, float | None]
-"""Of the old run and of the new; None where it has none."""
+"""The scores of the old and the new run; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedTask:
-    """A task whose file differs between the runs, by SHA-256; None where a run does not know its own."""
+    """A task whose file differs between the runs, by SHA-256."""
 
     task: str
     old: str | None
@@ -27,12 +27,11 @@ class ChangedTask:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed from one run to another.
+    """The changes from one run to another.
 
     ``scores`` are those of the whole tasks, before and after, as the files state them; ``overall`` likewise.
-    ``decision`` is what the gate would say of the new run with the old one as its baseline; None where a file has
-    no per-example records: then the scores are all there is. ``notes`` says what a reader should know before
-    believing any of it.
+    ``decision`` is that of the gate on the new run with the old one as its baseline; None if a file has no per-example
+    records. ``notes`` are reasons to doubt the difference.
     """
 
     old: RunFile
@@ -45,7 +44,7 @@ class Difference:
 
     @property
     def comparison(self) -> Comparison | None:
-        """The paired comparison, where there is one."""
+        """The paired comparison, if there is one."""
         return None if self.decision is None else self.decision.comparison
 
     @property
@@ -58,7 +57,7 @@ class Difference:
 
     @property
     def is_finding(self) -> bool:
-        """Whether the new run would fail."""
+        """True if the new run would fail."""
         return self.decision is not None and not self.decision.passes
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +84,7 @@ class Difference:
 
 
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
-    """Return what changed from ``old`` to ``new``; paired wherever both have their examples.
+    """Return the changes from ``old`` to ``new``; paired if both have their examples.
 
     The floors and limits are those that the new run recorded. ``root`` is as for :func:`decide`.
     """
@@ -118,11 +117,11 @@ def _notes(old: RunFile, new: RunFile) -> list[str]:
     notes = []
     for run in (old, new):
         if not run.complete:
-            notes.append(f"{run.path}: not complete; its scores are those of the examples that were scored")
+            notes.append(f"{run.path}: not complete; its scores cover the scored examples")
         if run.damaged:
             notes.append(f"{run.path}: {run.damaged} line(s) could not be read")
         if not run.agrees:
-            notes.append(f"{run.path}: its results do not give the digest that it states")
+            notes.append(f"{run.path}: its results do not match its digest")
         if run.results is None:
             notes.append(
                 f"{run.path}: no per-example records, so no paired test was possible; name the run's ledger.jsonl, or "

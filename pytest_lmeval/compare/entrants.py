@@ -1,4 +1,4 @@
-"""Which of several runs can be ranked: those that came to their end, with a score for most of what was asked."""
+"""The runs that a ranking compares: those that finished and scored most of the examples."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
 ENOUGH = 0.8
-"""The share of the examples that a run must have a score for."""
+"""The share of the examples that a run must have scored."""
 Key = tuple[str, str, str]
 """Task, id and content of an example."""
 _Name = tuple[str, str]
 
 
 class OwnScore(NamedTuple):
-    """What a run has of an example."""
+    """The result of an example in one run."""
 
     score: float
     cluster: str
@@ -30,7 +30,7 @@ class OwnScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """One run of those that are to be ranked: its scores, and the examples, by task and id, outside of them."""
+    """One run of a ranking: its scores, and the examples, by task and id, without one."""
 
     name: str
     run: RunFile
@@ -42,26 +42,23 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class AskedExamples:
-    """What was asked in any of the runs: examples with a score in some of them, and those with none in all."""
+    """The examples of all runs: those scored in some of them, and those that failed in all."""
 
     scored: frozenset[Key]
     failed: frozenset[_Name]
 
     def missing(self, entrant: Entrant) -> list[Key]:
-        """Return the examples that another run has a score for and this one has not."""
+        """Return the examples that another run has scored and this one has not."""
         return sorted(key for key in self.scored.difference(entrant.scores) if key[:2] not in entrant.excluded)
 
     def total(self, entrant: Entrant) -> int:
-        """Return how many examples the run should have a score for."""
-        everything = len(self.scored) + len(self.failed)
-        if not entrant.excluded:
-            return everything
+        """Return how many examples the run should have scored."""
         names = {key[:2] for key in self.scored} | self.failed
-        return everything - len(names & entrant.excluded)
+        return len(self.scored) + len(self.failed) - len(names & entrant.excluded)
 
 
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
-    """Return the runs by name; raise UsageError for fewer than two, for one named twice, and for one without hashes."""
+    """Return the runs by name; raise UsageError for fewer than two, duplicates, and runs without hashes."""
     names = _names(runs)
     for run in runs:
         check_pairing(run, pair_by, run.path)
@@ -69,13 +66,11 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
 
 
 def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
-    """Return what was asked, but for what is in quarantine in any of the runs."""
+    """Return the examples of all runs, except those quarantined in any of them."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
-    scored = frozenset().union(*(entrant.scores for entrant in entrants))
-    if aside:
-        scored = frozenset(key for key in scored if key[:2] not in aside)
+    scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
     failed = frozenset().union(*(entrant.failed for entrant in entrants))
-    return AskedExamples(scored, failed.difference(aside, {key[:2] for key in scored}) if failed else failed)
+    return AskedExamples(scored, failed.difference(aside, {key[:2] for key in scored}))
 
 
 def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
@@ -90,7 +85,7 @@ def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
 
 
 def check_shared(entrants: Sequence[Entrant]) -> None:
-    """Raise UsageError that names two runs without a common example, and says why they have none."""
+    """Raise UsageError that names two runs without a common example, and the reason."""
     for one, other in combinations(entrants, 2):
         if one.scores.keys().isdisjoint(other.scores):
             raise UsageError(f"{one.name} and {other.name} share no scored example: {_why(one.scores, other.scores)}")
@@ -125,7 +120,7 @@ def _why(one: Collection[Key], other: Collection[Key]) -> str:
         return "the ids are the same and their content is not; run both on the same task files"
     tasks, others = ({task for task, _, _ in held} for held in (one, other))
     if tasks & others:
-        return f"of {_some(tasks & others)} they have other ids"
+        return f"their ids of {_some(tasks & others)} differ"
     return f"the tasks of one are {_some(tasks)}, those of the other {_some(others)}"
 
 
@@ -139,16 +134,16 @@ _NOT_GATED: Mapping[str, Any] = {"mode": "none", "verdict": "pass"}
 
 
 def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
-    """Return a run for each variant of the tasks in ``runs``, named by its config, with the tasks named alike.
+    """Return a run for each variant of the tasks in ``runs``, named by its config, with equal task names.
 
-    Of several runs the adapter's name goes before the config's. Tasks without variants are left out. Raises UsageError
-    where a run has none.
+    With several runs the adapter's name precedes the config's. Tasks without variants are omitted. Raises UsageError if
+    a run has no variants.
     """
     return [variant for run in runs for variant in _variants(run, with_name=len(runs) > 1)]
 
 
 def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
-    # A variant is called TASK@CONFIG, and says so by its values.
+    # A variant is called TASK@CONFIG, and has a config.
     names = {name: name.rpartition("@") for name, info in run.infos.items() if info.config and "@" in name}
     configs = dict.fromkeys(config for _, _, config in names.values())
     if len(configs) < 2:
@@ -157,10 +152,10 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
     for config in configs:
         tasks = {name: task for name, (task, _, own) in names.items() if own == config}
         results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
-        # What a gate decided, and warned of, is of all variants together.
+        # The gate's decision and warnings are about all variants together.
         facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config, gate=_NOT_GATED)
         path = run.path.with_name(f"{run.path.name}@{config}")
-        # Variants are compared on the rows of one run: their numbers are those of the same rows.
+        # Variants are compared on the rows of one run, so equal numbers are equal rows.
         infos = {task: replace(run.infos[name], name=task, numbered=False) for name, task in tasks.items()}
         found.append(replace(run, path=path, facts=facts, infos=infos, results=tuple(results), board=None))
     return found

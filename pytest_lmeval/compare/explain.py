@@ -1,4 +1,4 @@
-"""A comparison in words: one line for every reason, the weightiest first."""
+"""Word the reasons of a comparison's verdict, a line each, the decisive one first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BY_ONE = {"strict": "strict: each such example counts", "exact": "the adapter a
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
     """Return why the baseline is stale, or "".
 
-    Fewer than 80 % of what should have a pair has one, nothing has, or, where it is ``strict``, eval functions changed.
+    It is if fewer than 80 % of the expected pairs exist, or none, or, under ``strict``, if eval functions changed.
     """
     expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
@@ -49,8 +49,8 @@ def explain(
     criteria: Criteria,
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return the reasons of a comparison's verdict, each a printable line: what decided it, then the tasks left out."""
-    # Of a single task the overall change is the task's.
+    """Return the reasons of a comparison's verdict, each a printable line: the decisive ones, then tasks left out."""
+    # With a single task the overall change is the task's.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
     spoken = [row for verdict in _ORDER for row in rows if row.verdict == verdict]
@@ -88,7 +88,7 @@ def _p(row: TaskChange, criteria: Criteria) -> str:
 
 
 def may_be(ends: tuple[float, float]) -> str:
-    """Return in points what a change may be: "at least" and "at most" where 0 is left out.
+    """Return the bounds of a change in points: "at least" and "at most" if they exclude 0.
 
     >>> [may_be((-0.588, -0.104)), may_be((-0.356, 0.258)), may_be((-0.3, -0.0001))]
     ['at least 10.4, at most 58.8', '-35.6 to +25.8', 'below 0, at most 30.0']
@@ -106,7 +106,7 @@ def _leaves_out_zero(ends: tuple[float, float] | None) -> bool:
 
 def _detectable(row: TaskChange) -> str:
     if row.detectable is None:
-        return "with so few pairs no drop would be detected with 80 % power"
+        return "too few pairs to detect any drop with 80 % power"
     return f"smallest drop this run would detect with 80 % power: {100 * row.detectable:.1f} points"
 
 

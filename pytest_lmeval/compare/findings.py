@@ -1,15 +1,14 @@
-"""What a run is let pass or failed for: a verdict and a reason for each thing that was found."""
+"""Find the reasons to pass or fail a run, each with its verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
-from pytest_lmeval.leaderboard.rows import SCORES, rows_called
+from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.numbers import beside
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 from pytest_lmeval.stats.intervals import is_at_least
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.gate import GateSettings
     from pytest_lmeval.leaderboard.board import Leaderboard
 
-_FLOOR = attrgetter("about.min_score")
 Finding = tuple[str, str]
 """A verdict, and the reason for it."""
 _GRAVEST = ("incomplete", "stale", "regression", "floor", "limit", "must_pass", "examples", "inconclusive", "pass")
@@ -37,7 +35,7 @@ _UNKNOWN = {
 
 
 class Rule(NamedTuple):
-    """A reason to fail a run: its name in ``decided_by``, its verdict, if it is in force, and what breaks it."""
+    """A rule that may fail a run: its name in ``decided_by``, its verdict, if it is in force, and what breaks it."""
 
     name: str
     verdict: str
@@ -51,13 +49,14 @@ def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison 
         comparison = None
     found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
     found += [("examples", reason) for reason in board.facts.failures]
-    found += [("pass", reason) for reason in _allowed_errors(board)]
+    if _errors(board) and board.complete:
+        found.append(("pass", _unscored(board)))
     broken = [(rule.verdict, reason) for rule in RULES for reason in rule.broken(board, settings)]
     if settings.mode == "none":
         missed = [reason for verdict, reason in broken if verdict in ("floor", "limit")]
         found += [("pass", f"{reason}; the gate is off ('none'): this does not fail the run") for reason in missed]
     else:
-        # The reasons of a passing run begin with what so many examples could have shown at all.
+        # The reasons of a passing run begin with the smallest drop that the run could have detected.
         found = [*broken, *_compared(board, settings, comparison), *found]
         found += [("pass", reason) for reason in _no_decision(board, settings)]
     return sorted(found, key=lambda finding: _GRAVEST.index(finding[0]))
@@ -75,7 +74,7 @@ def _compared(board: Leaderboard, settings: GateSettings, comparison: Comparison
 
 
 def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
-    """Yield why a run that passes was not really judged."""
+    """Yield why no rule judged a run that passes."""
     if not board.counts["scored"]:
         yield "no example was scored"
     shard = board.facts.selection.get("shard")
@@ -86,7 +85,7 @@ def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
 
 
 def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) -> tuple[str, ...]:
-    """Return what of a run could have failed it, besides that it is incomplete; ``compared``: with a baseline."""
+    """Return the rules that could have failed a complete run; ``compared`` says that a baseline was one."""
     if settings.mode == "none":
         return ()
     held = [rule.name for rule in RULES if rule.is_in_force(board, settings)]
@@ -96,14 +95,13 @@ def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) ->
 
 
 def _has_floors(board: Leaderboard, settings: GateSettings) -> bool:
-    if any(map(_FLOOR, board.tasks)) or (settings.floors and _names_any(settings.floors, board)):
+    if any(row.min_score for row in board.tasks) or _names_any(settings.floors, board):
         return True
-    # Those that the tasks themselves set for their scores.
-    return any(score["min_score"] for row in board.tasks if SCORES(row) for score in row.scores.values())
+    return any(score["min_score"] for row in board.tasks for score in row.scores.values())
 
 
 def _has_limits(board: Leaderboard, settings: GateSettings) -> bool:
-    return bool(settings.limits) and _names_any(limited_names(settings.limits), board)
+    return _names_any(limited_names(settings.limits), board)
 
 
 def _has_must_pass(board: Leaderboard, settings: GateSettings) -> bool:
@@ -111,25 +109,26 @@ def _has_must_pass(board: Leaderboard, settings: GateSettings) -> bool:
     return any(result.must_pass and result.status != "quarantined" for result in results)
 
 
-def _names_any(names: Iterable[str], board: Leaderboard) -> bool:
+def _names_any(names: Collection[str], board: Leaderboard) -> bool:
+    if not names:
+        return False
     from pytest_lmeval.compare.scores import task_of_score
 
     return any(name == OVERALL or rows_called(name, board.tasks) or task_of_score(name, board) for name in names)
 
 
 def not_compared(board: Leaderboard, settings: GateSettings) -> Sequence[str]:
-    """Return why a run was not compared with a baseline, where it was to be."""
+    """Return why a run was not compared with the baseline that it was given."""
     if settings.baseline and "shard" in board.facts.selection:
-        # A part of a run is compared only where somebody asks for that.
         return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
     return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
 
 
 def _incomplete(board: Leaderboard) -> list[str]:
     reasons = [f"{NO_RESULT}{nodeid}" for nodeid in board.facts.missing]
-    errors = board.counts["errors"] + board.counts["timeouts"]
+    errors = _errors(board)
     if errors > board.facts.max_errors:
-        reasons.append(f"{errors} example(s) could not be scored; --lm-max-errors allows {board.facts.max_errors:g}")
+        reasons.append(_unscored(board))
     if not board.counts["scored"]:
         held = board.counts.get("quarantined")
         why = [f"{board.counts['excluded']} were excluded by their tasks"] if board.counts["excluded"] else []
@@ -139,11 +138,12 @@ def _incomplete(board: Leaderboard) -> list[str]:
     return reasons + [f"{row.task}: {row.problem}" for row in board.tasks if row.problem]
 
 
-def _allowed_errors(board: Leaderboard) -> list[str]:
-    errors = board.counts["errors"] + board.counts["timeouts"]
-    if not errors or not board.complete:
-        return []
-    return [f"{errors} example(s) could not be scored; --lm-max-errors allows {board.facts.max_errors:g}"]
+def _errors(board: Leaderboard) -> int:
+    return board.counts["errors"] + board.counts["timeouts"]
+
+
+def _unscored(board: Leaderboard) -> str:
+    return f"{_errors(board)} example(s) could not be scored; --lm-max-errors allows {board.facts.max_errors:g}"
 
 
 def _must_pass(board: Leaderboard, settings: GateSettings) -> list[str]:
@@ -164,19 +164,19 @@ def _under_threshold(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     if "shard" in board.facts.selection:
-        # A part of the examples says nothing of the whole; the parts are judged once they are merged.
+        # The merged shards are judged, not a part of the examples.
         return []
     reasons = []
-    # What a task says itself, where nobody says something else.
-    silent = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
-    own = {row.task: row.min_score for row in silent if row.min_score is not None}
+    # A task's own floor holds unless the settings have one for it.
+    unset = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
+    own = {row.task: row.min_score for row in unset if row.min_score is not None}
     floors = {**own, **settings.floors}
-    outside = {row.task for row in board.tasks if row.is_outside} if floors else ()
+    outside = {row.task for row in board.tasks if row.is_outside}
     for name, floor in floors.items():
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue
-        # The floor of one variant counts for it, and not that of all.
+        # The floor of one variant overrides that of all.
         rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
         reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
         for task, score in reached.items():
@@ -184,7 +184,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
                 reasons.append(f"{task}: no score, and the floor is {floor:g}")
             elif score is not None and not is_at_least(score, floor):
                 reasons.append(f"{task}: {beside(score, floor)} is below its floor {floor:g}")
-    if settings.floors or any(map(SCORES, board.tasks)):
+    if settings.floors or any(row.scores for row in board.tasks):
         from pytest_lmeval.compare.scores import scores_under_floor
 
         reasons += scores_under_floor(board, settings.floors)
@@ -192,7 +192,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def limit_parts(limit: str) -> tuple[str, str]:
-    """Return the task, or ``overall``, and the field of a limit's name; raise UsageError where that is no field."""
+    """Return the task, or ``overall``, and the field of a limit's name; raise UsageError for an unknown field."""
     name, _, field = limit.rpartition(".")
     if not name:
         raise UsageError(f"limit {limit!r}: expected NAME.FIELD, a task or 'overall' and one of {', '.join(FIELDS)}")
@@ -202,13 +202,13 @@ def limit_parts(limit: str) -> tuple[str, str]:
 
 
 def limited_names(limits: Iterable[str]) -> list[str]:
-    """Return the tasks that limits are about, ``overall`` among them."""
+    """Return the names of the tasks that ``limits`` limit, ``overall`` among them."""
     return [limit_parts(limit)[0] for limit in limits]
 
 
 def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
     """Return a reason for every limit that the board exceeds, or that cannot be checked."""
-    # As with floors, the parts of a run are judged once they are merged.
+    # As with floors, the merged shards are judged.
     limits = {} if "shard" in board.facts.selection else settings.limits
     reasons = []
     for limit, most in limits.items():
@@ -221,11 +221,11 @@ def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def _overspent(board: Leaderboard) -> list[str]:
-    """Return that the run cost more than ``--lm-max-cost`` allows, if it did, judges and what was not used included."""
+    """Return that the run cost more than ``--lm-max-cost`` allows, if it did, judges and unused answers included."""
     known = board.facts.manifest.get("max_cost")
     if not isinstance(known, Mapping) or not {"limit", "before", "spent"} <= known.keys():
         return []
-    # What a worker spent that died is known of its examples alone.
+    # The spending of a worker that died is known from its examples alone.
     spent = max(known["before"] + known["spent"], board.usage.get("cost", 0.0))
     if is_at_least(known["limit"], spent):
         return []
@@ -257,4 +257,4 @@ RULES = (
     Rule("limits", "limit", _has_limits, _over_limits),
     Rule("must_pass", "must_pass", _has_must_pass, _must_pass),
 )
-"""All that may fail a complete run, besides a comparison with a baseline."""
+"""The rules that may fail a complete run, besides the comparison with a baseline."""

@@ -1,4 +1,4 @@
-"""Which examples pass in some runs of one model and not in others, and what to write to take them into quarantine."""
+"""Find examples that pass in some runs of one model only, and propose their quarantine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
 OFTEN = 0.4
-"""From this flip rate on, quarantine is proposed: of two runs the example passes in one only, this often."""
+"""The flip rate at which quarantine is proposed: how often the example passes in only one of two runs."""
 _DAYS = 30
 
 
@@ -35,7 +35,7 @@ class Flipping:
 
     @property
     def line(self) -> str:
-        """Return what is said of it, with the value of ``quarantine`` in its extras or metadata."""
+        """The line to show, with the value of ``quarantine`` for its extras or metadata."""
         return (
             f"{self.task}: {self.id}: passed in {self.passed} of {self.runs} runs, flip rate {self.rate:.2f}; "
             f"to set it aside: {json.dumps({'quarantine': self.quarantine})}"
@@ -43,9 +43,9 @@ class Flipping:
 
 
 def flipping(runs: Sequence[RunFile], least: float = OFTEN) -> tuple[Flipping, ...]:
-    """Return the examples of the same content in all of the runs that flip at a rate of ``least`` or more.
+    """Return the examples with equal content in all runs that flip at a rate of ``least`` or more, the highest first.
 
-    The most unsteady first. ``quarantine`` ends 30 days after the latest run.
+    ``quarantine`` ends 30 days after the latest run.
     """
     until = _until(run.timestamp for run in runs)
     held: dict[Key, list[ExampleResult]] = {}

@@ -1,4 +1,4 @@
-"""The gate: whether a run is let pass, and the reasons where it is not."""
+"""The gate: decide whether a run passes, with reasons."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pytest_lmeval.compare.remarks import (
     ambiguous_floor,
     check_quarantine,
     floor_without_score,
-    names_of,
     not_in_force,
     suspicions,
     task_notes,
 )
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.rows import SCORES, rows_called
+from pytest_lmeval.leaderboard.details import names_of
+from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import OVERALL
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
-"""The verdicts with which a run passes, whatever its items say."""
+"""The verdicts with which a run passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """How the gate was set: one of MODES, the floors and limits, and the test against a baseline.
+    """The settings of the gate: one of MODES, the floors and limits, and the test against a baseline.
 
-    Floors are by task, limits by TASK.FIELD; ``overall`` is a task here.
-    ``baseline`` is its path as it was given, or empty; ``update`` says that the run is to become the baseline.
-    ``pair_by`` is one of PAIR_BY. ``models`` is how many models of the run share ``alpha``.
+    Floors are by task, limits by TASK.FIELD; ``overall`` is a task here. ``baseline`` is its path as given, or empty;
+    ``update`` says that the run is to become the baseline. ``pair_by`` is one of PAIR_BY. ``models`` is how many models
+    of the run share ``alpha``.
     """
 
     mode: str = "examples"
@@ -61,10 +61,6 @@ class GateSettings:
             raise UnknownName("gate", self.mode, MODES)
         if self.pair_by not in PAIR_BY:
             raise UnknownName("pair_by", self.pair_by, PAIR_BY)
-        if (self.models, self.alpha, self.tolerance) != (1, 0.05, 0.0) or self.floors or self.limits:
-            self._check_numbers()
-
-    def _check_numbers(self) -> None:
         numbers: list[tuple[str, object, Number]] = [
             ("models", self.models, Number(1, whole=True)),
             ("alpha", self.alpha, Number(above=0, below=1)),
@@ -83,12 +79,12 @@ _DEFAULT = GateSettings()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a run is let pass, and why.
+    """The verdict on a run, and its reasons.
 
-    ``reasons`` are those of every verdict that holds, of the deciding one first. ``exit_code`` is 3 for an incomplete
-    run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
-    ``decided_by`` names what could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``limits``,
-    ``must_pass``.
+    ``reasons`` are those of every verdict that holds, those of the deciding one first. ``exit_code`` is 3 for an
+    incomplete run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run,
+    else 0. ``decided_by`` names the rules that could have failed the run: ``thresholds``, ``baseline``, ``floors``,
+    ``limits``, ``must_pass``.
     """
 
     verdict: str
@@ -102,11 +98,11 @@ class Decision:
 
     @property
     def passes(self) -> bool:
-        """Whether the verdict lets the run pass."""
+        """True if the verdict lets the run pass."""
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the gate as the leaderboard file has it; the baseline and the comparison where there is one."""
+        """Return the gate as in the leaderboard file; with the baseline and the comparison if there is one."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,
@@ -128,12 +124,12 @@ def decide(
 ) -> Decision:
     """Return the decision on a run: the one place that compares and judges.
 
-    Of several verdicts the first of incomplete, stale, regression, floor, limit, must_pass, examples, inconclusive,
-    pass holds. Whatever the verdict, the reasons say what was not compared with the baseline. A run that is to become
-    the baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is written. A
-    task of the baseline that the board lacks counts as removed, unless its file is still below ``root``. Raises
-    UsageError for a baseline without per-example records, or without what pairs are made by, the mode ``baseline``
-    without one, and a board whose examples were judged for another mode.
+    The verdict is the first that holds of incomplete, stale, regression, floor, limit, must_pass, examples,
+    inconclusive and pass. The reasons always say which examples were not compared with the baseline. A run that is to
+    become the baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is
+    written. A task of the baseline that the board lacks counts as removed, unless its file is still below ``root``.
+    Raises UsageError for a baseline without per-example records, or without the hashes or ids that pairs need, for the
+    mode ``baseline`` without one, and for a board whose examples were judged for another mode.
     """
     _check_mode(board, baseline, settings)
     if baseline is not None and not settings.update:
@@ -142,7 +138,7 @@ def decide(
         raise UsageError(refusal)
     comparison = None
     if baseline is not None:
-        # Only a run that is compared pays for what compares.
+        # Only a run that is compared pays for these imports.
         from pytest_lmeval.compare.compare import compare_with
         from pytest_lmeval.compare.pairing import check_pairing
 
@@ -151,7 +147,7 @@ def decide(
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     found = findings(board, settings, comparison)
     reasons = [reason for _, reason in found]
-    # Near the top: reports show the first reasons of many.
+    # Near the top: reports show the first reasons only.
     reasons[1:1] = not_compared(board, settings) if comparison is None else comparison.coverage
     verdict = found[0][0] if found else "pass"
     return Decision(
@@ -167,13 +163,13 @@ def decide(
 
 
 def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
-    """Return the decision on a run that was to become the baseline, ``reason`` saying what became of that.
+    """Return the decision on a run that was to become the baseline; ``reason`` says if it did.
 
-    ``verdict`` is that of a run which passes otherwise: ``new`` where the file was written, ``pass`` where it held the
-    same before, ``stale`` where it was not written.
+    ``verdict`` is that of a run which otherwise passes: ``new`` if the file was written, ``pass`` if it held the same
+    results before, ``stale`` if it was not written.
     """
     reasons = list(decision.reasons)
-    # Behind what decides, and near the top.
+    # Behind the deciding reason, and near the top.
     reasons.insert(0 if decision.passes else 1, reason)
     found = replace(decision, reasons=tuple(reasons))
     if not decision.passes:
@@ -223,7 +219,7 @@ def _doubts(
 
             unknown = [name for name in unknown if not task_of_score(name, board)]
         found += [f"{what} not checked, this run has no task of that name: {name}" for name in unknown]
-    if any(map(SCORES, board.tasks)):
+    if any(row.scores for row in board.tasks):
         from pytest_lmeval.compare.scores import shared_names
 
         found += shared_names(board)
@@ -247,7 +243,7 @@ def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
         return 3
     if settings.floors and floor_without_score(board, settings.floors):
         return 4
-    # Errors that a complete run has are within what may be: the gate decides on the others.
+    # The errors of a complete run are within --lm-max-errors: the gate decides on the others.
     failed = any(result.status == "failed" for row in board.tasks for result in row.per_example)
     return int(failed or verdict not in LET_PASS)
 

@@ -1,4 +1,4 @@
-"""How the scores of a suite moved over its finished runs, task by task and model by model."""
+"""The history of a suite's scores over its finished runs, by task and model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pytest_lmeval.types import OVERALL
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """The score of one run; ``interval`` is its 95 % interval, both None where there is no score.
+    """The score of one run; ``interval`` is its 95 % interval, both None without a score.
 
-    ``changed`` says that what is asked is not what the run before it asked, ``notes`` why the score may not be that of
-    the whole suite.
+    ``changed`` says that its tasks differ from those of the run before, ``notes`` why the score may not be that of the
+    whole suite.
     """
 
     timestamp: str
@@ -30,7 +30,7 @@ class HistoryPoint:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The points of the overall score, and of each task, in order of time; ``notes`` say what was left out."""
+    """The points of the overall score, and of each task, in order of time; ``notes`` name duplicate runs."""
 
     series: Mapping[str, tuple[HistoryPoint, ...]]
     notes: tuple[str, ...] = ()
@@ -41,9 +41,9 @@ class History:
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
-    """Return how the scores of these runs moved, of ``tasks`` alone where there are any named.
+    """Return the history of the scores of these runs, of ``tasks`` alone if any are given.
 
-    A run that comes in two files counts once.
+    A run in two files counts once.
     """
     once: dict[tuple[str, str, str], RunFile] = {}
     notes = []

@@ -1,4 +1,4 @@
-"""The gate of a run that was joined from its shards: as they recorded it, or as it is asked for now."""
+"""The gate of a run merged from its shards: with the settings they recorded, or new ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from pytest_lmeval.types import OVERALL
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
-    """Return the settings that the shards recorded, changed by what is ``asked`` for: fields of GateSettings.
+    """Return the settings that the shards recorded, changed by ``asked``: fields of GateSettings.
 
-    Floors and limits are added to those recorded; a baseline without a mode makes it ``baseline``. Raises UsageError
-    that names a floor asked for that is of no task, and a setting on which the shards differ and that is not asked for.
+    Floors and limits are added to those recorded; a baseline without a mode sets the mode ``baseline``. Raises
+    UsageError for a floor in ``asked`` of an unknown task, and for a setting that differs between shards and is not in
+    ``asked``.
     """
     wanted = dict(asked)
     tasks = {name for shard in shards for name in shard.infos}
@@ -40,8 +41,8 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
         for shard, settings in zip(shards, recorded, strict=True):
             if name not in wanted and settings[name] != value:
                 raise UsageError(
-                    f"the gate's {name} is {value!r} in {shards[0].path} and {settings[name]!r} in {shard.path}; say "
-                    "which it is to be"
+                    f"the gate's {name} is {value!r} in {shards[0].path} and {settings[name]!r} in {shard.path}; "
+                    "choose one by its option"
                 )
     added = {name: {**recorded[0][name], **wanted.pop(name, {})} for name in ("floors", "limits")}
     return GateSettings(**{**recorded[0], **wanted, **added, "update": False})
@@ -50,7 +51,7 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
 def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
     """Return the run with every example judged under the settings, its board with the verdict, and the exit code.
 
-    Raises UsageError where the baseline is missing.
+    Raises UsageError if the baseline is missing.
     """
     baseline = _baseline(settings, root)
     results = examples_of(run)
@@ -68,7 +69,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
 
 def recorded_settings(shard: RunFile) -> dict[str, Any]:
-    """Return the fields of GateSettings that a run recorded, or the defaults; raise UsageError for one out of place."""
+    """Return the fields of GateSettings that a run recorded, or the defaults; raise UsageError for invalid values."""
     settings = (shard.gate or {}).get("settings", {})
     defaults = asdict(GateSettings())
     found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults

@@ -1,11 +1,10 @@
-"""The models that requests of applications ask for, now and in the baseline: a change of them is a change to test."""
+"""Compare the models that applications' requests ask for with those in the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_lmeval.compare.remarks import names_of
-from pytest_lmeval.leaderboard.details import is_function, models_of
+from pytest_lmeval.leaderboard.details import is_function, models_of, names_of
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
@@ -18,13 +17,12 @@ _WAYS_OUT = (
 
 
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
-    """Return two lists of lines, by task: which models a run should have tested and did not, and what else differs.
+    """Return two lists of lines, by task: models that the run should have tested and did not, and other differences.
 
-    The first are those that the baseline's task does not have, and that answered nothing. The second says where other
-    models were asked for, or in other shares, on the examples that both runs have, and which tasks of the baseline have
-    no names.
+    The first are models that the baseline's task does not have, and that answered nothing. The second are changed
+    models, or shares of models, on the examples of both runs, and tasks of the baseline without names of models.
     """
-    untested, said, nameless = [], [], []
+    untested, others, nameless = [], [], []
     before, now = _by_task(old), _by_task(new)
     for task in sorted(before.keys() & now.keys()):
         known, models = models_of(before[task].values()), models_of(now[task].values())
@@ -39,11 +37,11 @@ def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> 
                 f"{answered} answered, so this change was not tested: {_WAYS_OUT}"
             )
         elif differs := _difference(before[task], now[task]):
-            said.append(f"{task}: {differs}")
+            others.append(f"{task}: {differs}")
     if nameless:
         where = f"the baseline's {', '.join(nameless)} has no names of models that requests ask for"
-        said.append(f"{NOT_COMPARED}the names of models: {where}")
-    return [printable(line, keep="") for line in untested], [printable(line, keep="") for line in said]
+        others.append(f"{NOT_COMPARED}the names of models: {where}")
+    return [printable(line, keep="") for line in untested], [printable(line, keep="") for line in others]
 
 
 def _by_task(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleResult]]:
@@ -55,7 +53,7 @@ def _by_task(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleRes
 
 
 def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
-    """Return which models are asked for now and before, if that differs, or shares do by a tenth or more."""
+    """Return the models asked for now and before, if they differ, or their shares by more than a tenth."""
     both = old.keys() & new.keys()
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)

@@ -1,4 +1,4 @@
-"""Which results of two runs may be compared with each other, and which may not, and why."""
+"""Pair the results of two runs, and classify the examples that make no pair."""
 
 from __future__ import annotations
 
@@ -49,32 +49,27 @@ class Pair:
 
     @property
     def row(self) -> str:
-        """The name of the row that the pair is of."""
+        """The name of the pair's row."""
         return self.new.task
 
     @property
     def differs_in_prompt(self) -> bool:
-        """Whether the model was asked with another prompt; only where pairs are made by id."""
+        """True if the prompts differ, which pairs by id allow."""
         return self.old.hash != self.new.hash
 
     @property
-    def scored_otherwise(self) -> bool:
-        """Whether another field of the task's scorers is the score, or only one of the results has such a field."""
-        return _scored_otherwise(self.old, self.new)
-
-    @property
     def worse(self) -> bool:
-        """Whether it passed and now does not."""
+        """True if it passed and now does not."""
         return _passed(self.old) and not _passed(self.new)
 
     @property
     def better(self) -> bool:
-        """Whether it did not pass and now does."""
+        """True if it did not pass and now does."""
         return _passed(self.new) and not _passed(self.old)
 
 
 def _passed(result: ExampleResult) -> bool:
-    # What was in quarantine then, and is no more, counts as it was scored.
+    # An example that left quarantine counts as it was scored.
     return result.status == "passed" or (result.status == "quarantined" and reaches(result))
 
 
@@ -86,12 +81,12 @@ def _scored(result: ExampleResult) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What two runs have in common: the kind of every example that either has, in order of task and id.
+    """The kind of every example of two runs, in order of task and id.
 
-    ``pair``: scored on both sides, with the same content. ``new``: in the new run only. ``removed``: in the old one
-    only. ``changed``: in both with different content, or scored by another field. ``measured``: without a score in
-    either run, as only aggregations score it. ``quarantined``: so in the new run. ``unscored``: had a score and now has
-    none. ``unknown``: had none to compare with. ``unselected``: of the old run, and the new one did not select it.
+    ``pair``: scored in both, with the same content. ``new``: in the new run only. ``removed``: in the old one only.
+    ``changed``: in both with different content, or scored by another field. ``measured``: without a score in either
+    run, as only aggregations score it. ``quarantined``: so in the new run. ``unscored``: had a score and now has none.
+    ``unknown``: had no score to compare with. ``unselected``: of the old run, not selected in the new one.
     ``left_out``: of a task that must not be compared. ``expected_by_task`` counts the old run's scored examples that
     should have a pair. ``before`` and ``after`` are the results of the runs, without those left out of the new one.
     """
@@ -103,11 +98,9 @@ class Pairing:
     expected_by_task: Mapping[str, int]
 
     def of(self, kind: str) -> tuple[Key, ...]:
-        """Return the examples of one kind, as the data of their tasks have them."""
-        return tuple(sorted((key for key, found in self.kinds.items() if found == kind), key=self._in_data))
-
-    def _in_data(self, key: Key) -> tuple[object, ...]:
-        return key[0], *in_data(self.after.get(key) or self.before[key])
+        """Return the examples of one kind, in the order of their tasks' data."""
+        keys = (key for key, found in self.kinds.items() if found == kind)
+        return tuple(sorted(keys, key=lambda key: in_data(self.after.get(key) or self.before[key])))
 
     def passed_before(self, key: Key) -> bool:
         """Tell whether an example passed in the old run."""
@@ -120,18 +113,18 @@ class Pairing:
 
     @property
     def expected(self) -> int:
-        """How many examples of the old run, scored there and not left out by choice, should have a pair."""
+        """The number of scored examples of the old run that should have a pair."""
         return sum(self.expected_by_task.values())
 
     @property
     def worse(self) -> tuple[Pair, ...]:
-        """Those that passed and now do not, as the data of their tasks have them."""
-        return tuple(sorted((pair for pair in self.pairs if pair.worse), key=_in_data))
+        """Those that passed and now do not, in the order of their tasks' data."""
+        return tuple(sorted((pair for pair in self.pairs if pair.worse), key=lambda pair: in_data(pair.new)))
 
     @property
     def better(self) -> tuple[Pair, ...]:
-        """Those that did not pass and now do, in that order, too."""
-        return tuple(sorted((pair for pair in self.pairs if pair.better), key=_in_data))
+        """Those that did not pass and now do, in the order of their tasks' data."""
+        return tuple(sorted((pair for pair in self.pairs if pair.better), key=lambda pair: in_data(pair.new)))
 
     @property
     def new(self) -> tuple[Key, ...]:
@@ -150,10 +143,10 @@ class Pairing:
 
     @property
     def reworded(self) -> int:
-        """How many of the changed examples differ in the prompt alone: pairs by id would compare them."""
-        changed = self.changed_pairs
+        """The number of changed examples that differ in the prompt alone: pairs by id would compare them."""
         return sum(
-            pair.old.scoring_hash == pair.new.scoring_hash != "" and not pair.scored_otherwise for pair in changed
+            pair.old.scoring_hash == pair.new.scoring_hash != "" and not _scored_otherwise(pair.old, pair.new)
+            for pair in self.changed_pairs
         )
 
     @property
@@ -168,17 +161,16 @@ class Pairing:
 
     @property
     def only_measured(self) -> bool:
-        """Whether nothing could be compared because no example has a score: to renew the baseline is no help."""
+        """True if no example has a score to compare: updating the baseline does not help."""
         return bool(self.of("measured")) and not self.pairs and not self.expected
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The eval functions of pairs whose code is another in the new run."""
-        return _changed_functions((pair.old, pair.new) for pair in self.pairs)
-
-
-def _in_data(pair: Pair) -> tuple[object, ...]:
-    return pair.new.task, *in_data(pair.new)
+        """The eval functions of pairs whose code differs in the new run."""
+        codes = [(pair.new.task, _code(pair.old), _code(pair.new)) for pair in self.pairs]
+        found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
+        of = Counter(name for _, name in found)
+        return tuple(sorted(name if of[name] == 1 else f"{name} ({task})" for task, name in found))
 
 
 def pair_up(
@@ -188,9 +180,9 @@ def pair_up(
     outside: Callable[[str, str], bool],
     by: str = "content",
 ) -> Pairing:
-    """Return which results are pairs, ``by`` one of PAIR_BY. Tasks that are ``left_out`` are not looked at.
+    """Pair results, ``by`` one of PAIR_BY, except those of tasks in ``left_out``.
 
-    ``outside(task, id)`` says of an example that only the old run has that the new one was not meant to ask it.
+    ``outside(task, id)`` says that an example of the old run was not selected in the new one.
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}
@@ -212,12 +204,12 @@ def pair_up(
 
 
 def content_of(result: ExampleResult, by: str) -> str:
-    """Return what makes a result a pair with another one of its task and id, ``by`` one of PAIR_BY."""
+    """Return the hash that two results of one task and id must share to be a pair, ``by`` one of PAIR_BY."""
     return result.scoring_hash if by == "id" else result.hash
 
 
 def check_pairing(run: RunFile, by: str, called: object) -> None:
-    """Raise UsageError where a run, ``called`` so, lacks what pairs are made ``by``."""
+    """Raise UsageError if a run, ``called`` so, lacks the hashes or ids that pairs ``by`` one of PAIR_BY need."""
     if by != "id":
         return
     if not all(result.scoring_hash for result in run.results or ()):
@@ -229,7 +221,7 @@ def check_pairing(run: RunFile, by: str, called: object) -> None:
 
 
 def check_ids(infos: Iterable[TaskInfo], called: object) -> None:
-    """Raise UsageError that names the tasks whose rows have no ids: one row more, and others have their numbers."""
+    """Raise UsageError that names the tasks whose rows have no ids: a new row would renumber the others."""
     if numbered := sorted(info.name for info in infos if info.numbered and info.selected != 0):
         raise UsageError(
             f"{called}: pairs by id need ids, and the rows of {', '.join(numbered)} have no ids: add a column id (in a "
@@ -254,7 +246,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
 
 
 def _scored_otherwise(old: ExampleResult, new: ExampleResult) -> bool:
-    """Tell whether another field of the task's scorers is the score, or only one of the results has such a field."""
+    """Tell whether another field of the task's scorers is the score, or only one result has such a field."""
     if not (old.is_scored and new.is_scored):
         return False
     if "measured" in (old.status, new.status):
@@ -263,20 +255,12 @@ def _scored_otherwise(old: ExampleResult, new: ExampleResult) -> bool:
 
 
 def _score_field(details: Mapping[str, Any]) -> object:
-    # Of several responses, and of several rows of one, all have the same.
+    # All responses, and all rows of one, have the same field.
     for name in ("repeats", "rows"):
         parts = details.get(name)
         if isinstance(parts, list) and parts and isinstance(parts[0], Mapping):
             details = parts[0]
     return details.get("score_field")
-
-
-def _changed_functions(pairs: Iterable[tuple[ExampleResult, ExampleResult]]) -> tuple[str, ...]:
-    """Return the names of the functions whose code differs between the older and the newer results of ``pairs``."""
-    codes = [(new.task, _code(old), _code(new)) for old, new in pairs]
-    found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
-    of = Counter(name for _, name in found)
-    return tuple(sorted(name if of[name] == 1 else f"{name} ({task})" for task, name in found))
 
 
 def _code(result: ExampleResult) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What a suite can show before it is run: the smallest drop that it would detect, and what a smaller one takes."""
+"""Plan a suite before it runs: the smallest drop that it would detect, and the needs for a smaller one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pytest_lmeval.compare.needed import Needed, Variances, overall_level
-from pytest_lmeval.stats.power import detectable_drop
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import OVERALL, ExampleResult
 
 ASSUMED_NOISE = 0.1
-"""The share of examples that is taken to flip by chance between two runs where nothing is known of it."""
+"""The share of examples assumed to flip by chance between two runs, unless it is known."""
 
 Suite = Mapping[str, Sequence[str]]
 """The cluster of each example of each task; "" for an example that shares none."""
@@ -21,10 +20,10 @@ Suite = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What a task can show, or all of them.
+    """The power of a task, or of all of them.
 
-    ``clusters`` counts the independent units. ``noise`` is the share of examples that flips by chance between two runs
-    that ask each once. ``detectable`` is the smallest drop that is detected with 80 % power, None where none is.
+    ``clusters`` counts the independent units. ``noise`` is the share of examples that flip by chance between two runs
+    that ask each once. ``detectable`` is the smallest drop that is detected with 80 % power, None for none.
     """
 
     task: str
@@ -36,7 +35,7 @@ class TaskPlan:
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """What a suite can show when each example is asked ``repeats`` times, and what it takes to show ``needed.drop``."""
+    """The power of a suite that asks each example ``repeats`` times, and the needs for showing ``needed.drop``."""
 
     tasks: tuple[TaskPlan, ...]
     overall: TaskPlan
@@ -52,36 +51,31 @@ class SuitePlan:
 def plan(
     suite: Suite, drop: float, noise: Mapping[str, float], *, usual: float, repeats: int = 1, alpha: float = 0.05
 ) -> SuitePlan:
-    """Return what a suite can show; ``noise`` is that of the tasks that are known, ``usual`` that of the others.
+    """Return the power of a suite; ``noise`` is that of known tasks, ``usual`` that of the others.
 
-    The flips of one cluster are taken to be independent of each other. Tasks are tested at the level of the first step
-    of Holm's procedure, and together at half of alpha, as the gate tests them; a single task at alpha.
+    The flips of one cluster are assumed to be independent. Tasks are tested at the level of the first step of Holm's
+    procedure, and together at half of alpha, as the gate tests them; a single task at alpha.
     """
     count = len(suite)
-    level = alpha / 2 / count if count > 1 else alpha
+    share = overall_level(alpha, count)
     tasks, spread, weight = [], 0.0, 0.0
     for task, clusters in sorted(suite.items()):
-        sizes = _sizes(clusters)
-        own = _variances(sizes, noise.get(task, usual), repeats)
-        tasks.append(
-            TaskPlan(
-                task, len(clusters), len(sizes), noise.get(task, usual), detectable_drop(own.spread, own.weight, level)
-            )
-        )
+        sizes, flips = _sizes(clusters), noise.get(task, usual)
+        own = _variances(sizes, flips, repeats)
+        tasks.append(TaskPlan(task, len(clusters), len(sizes), flips, own.detectable(share / count)))
         spread += own.spread / count**2
         weight += own.weight / count**2
     examples = sum(task.examples for task in tasks)
     whole = Variances(spread, weight, examples, repeats)
-    share = overall_level(alpha, count)
     mean_noise = math.fsum(task.noise * task.examples for task in tasks) / examples
-    overall = TaskPlan("overall", examples, sum(task.clusters for task in tasks), mean_noise, whole.detectable(share))
+    overall = TaskPlan(OVERALL, examples, sum(task.clusters for task in tasks), mean_noise, whole.detectable(share))
     return SuitePlan(tuple(tasks), overall, whole.needed(share, (drop,))[0], repeats, alpha)
 
 
 def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Return by task the share of examples that would flip between two runs, from one that asked each several times.
+    """Return by task the share of examples that would flip between two runs, from one run with repeats.
 
-    That is twice the variance of an example's scores, over the repeats; a task that was asked once is left out.
+    That is twice the variance of an example's scores over the repeats; tasks without repeats are omitted.
     """
     variances: dict[str, list[float]] = {}
     for result in results:

@@ -1,4 +1,4 @@
-"""Several models on the same examples: who is ahead, by how much, and how sure that is."""
+"""Rank several models on the same examples, with tests and intervals of their differences."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.bounds import change_bounds, level_of
-from pytest_lmeval.stats.intervals import Values, mean, overall_bounds
+from pytest_lmeval.stats.intervals import ROUNDING, Values, mean, overall_bounds
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
 
 ALPHA = 0.05
-"""How often some model of several equal ones may be called worse than another."""
+"""The chance that any of several equal models is called worse than another."""
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two models on the ``n`` examples that both have a score for.
+    """Two models on the ``n`` examples that both have scored.
 
-    ``difference`` is the score of ``one`` less that of ``other``, ``interval`` what it may be, each end at ``level``:
-    those of all pairs hold together in 95 % of rankings. ``p_adjusted`` is the two-sided p, by Holm's procedure over
-    all pairs of models. ``is_shown`` says that it is at most alpha: then, and only then, the interval leaves out 0.
+    ``difference`` is the score of ``one`` less that of ``other``, ``interval`` its bounds, each end at ``level``: those
+    of all pairs hold together in 95 % of rankings. ``p_adjusted`` is the two-sided p, by Holm's procedure over all
+    pairs of models. ``is_shown`` says that it is at most alpha: then, and only then, the interval excludes 0.
     """
 
     one: str
@@ -53,15 +53,15 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model's place. Scores are of the examples that every ranked model has a score for.
+    """One model's place. Scores cover the examples that every ranked model has scored.
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons, example by example with
     every other model, that it wins; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
-    ``p_adjusted`` are those of the :class:`Versus` with the best, over the ``paired`` examples that both have, and None
-    (p: 1) for the best itself. ``is_worse`` says that it is shown to be worse. ``p95_ms`` and ``cost`` are those of the
-    whole run; ``cost_is_least`` says that some answers reported none. ``cost_ratio`` is the cost of the answers to the
-    paired examples, the best's being 1; None where not all of these were paid for and tell their cost. ``scored``
-    counts the scored examples of this model, ``left_out`` those that not all of them share.
+    ``p_adjusted`` are those of the :class:`Versus` with the best, over the ``paired`` examples of both, and None (p: 1)
+    for the best itself. ``is_worse`` says that it is shown to be worse. ``p95_ms`` and ``cost`` are those of the whole
+    run; ``cost_is_least`` says that some answers reported none. ``cost_ratio`` is the cost of the answers to the paired
+    examples, relative to the best's; None if some were not paid for or report no cost. ``scored`` counts the scored
+    examples of this model, ``left_out`` those that not all of them share.
     """
 
     name: str
@@ -96,8 +96,8 @@ class Unranked:
 class Ranking:
     """The standings, the best first; ``examples`` counts those shared, by task; ``alpha`` is the level of the test.
 
-    Without enough shared examples there are only ``pairs``; ``reason`` says so. ``selected`` counts what was asked.
-    ``not_scored`` says of each model what it has no score for, and how many of these another one got right.
+    Without enough shared examples there are only ``pairs``; ``reason`` says so. ``selected`` counts all examples.
+    ``not_scored`` counts, for each model, examples without a score, and how many of these another model got right.
     """
 
     standings: tuple[Standing, ...]
@@ -111,7 +111,7 @@ class Ranking:
 
     @property
     def not_worse(self) -> list[str]:
-        """The names of those that are not significantly worse than the best, the best among them."""
+        """The names of the best and of those that are not significantly worse."""
         return [standing.name for standing in self.standings if not standing.is_worse]
 
     def to_json(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Ranking:
 
 
 Scores = Mapping[str, Values]
-"""What a model has by task: the scores of its examples, sorted, and their clusters."""
+"""By task: the scores of a model's examples, sorted by key, and their clusters."""
 Spent = Mapping[str, Mapping[str, float | int]]
 _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 
@@ -128,11 +128,11 @@ _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 def rank(
     runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA, took: Spent = MappingProxyType({})
 ) -> Ranking:
-    """Return the ranking of two runs or more; raise UsageError where fewer than two can be ranked.
+    """Return the ranking of two runs or more; raise UsageError if fewer than two can be ranked.
 
-    A run can be ranked if it is complete and has a score for 80 % of what was asked in any of them. Examples are the
-    same where task, id and content hash are; with ``pair_by`` "id", the hash without the prompt. Ties keep the order of
-    the names. ``took`` is what the answers of a run took, by the name of its adapter, where that is known already.
+    A run can be ranked if it is complete and has scored 80 % of the examples of all runs. Examples are the same if
+    task, id and content hash are; with ``pair_by`` "id", the hash without the prompt. Ties are sorted by name. ``took``
+    is the spending of runs, by the name of the adapter, if it is known already.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -169,7 +169,7 @@ def _too_few(shared: int, total: int) -> str:
 
 
 def _by_task(entrant: Entrant, keys: Sequence[Key]) -> Scores:
-    """Return the scores that a model has for the ``keys``, sorted, by task."""
+    """Return a model's scores for the sorted ``keys``, by task."""
     tasks = {}
     for task, own in groupby(keys, _TASK):
         held = [*map(entrant.scores.__getitem__, own)]
@@ -184,17 +184,14 @@ def _score(tasks: Scores) -> float:
 def _pairs(
     ranked: Sequence[Entrant], asked: AskedExamples, shared: tuple[Sequence[Key], Mapping[str, Scores]], alpha: float
 ) -> tuple[Versus, ...]:
-    """Return every model beside every one before it in the order.
-
-    ``shared`` are the examples, sorted, that all have, and what each has for them.
-    """
+    """Compare every model with each one before it; ``shared`` are the sorted shared examples and their scores."""
     tests = {(one.name, other.name): _test(other, one, asked, shared) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())
 
 
 def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float, int]) -> Versus:
-    """Return the test of two models, the second less the first. ``judged`` are Holm's p, alpha, and how many tests."""
+    """Return the test of two models, the second less the first. ``judged`` are Holm's p, alpha, and the tests."""
     p_holm, alpha, tests = judged
     p, is_shown = _two_sided(test), test.change != 0 and p_holm <= alpha
     level = level_of(p, p_holm, alpha, tests) / 2
@@ -205,7 +202,7 @@ def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float
 def _test(
     one: Entrant, other: Entrant, asked: AskedExamples, shared: tuple[Sequence[Key], Mapping[str, Scores]]
 ) -> PairedTest:
-    """Test two models over all that both have a score for."""
+    """Test two models over the examples that both have scored."""
     keys, tasks = shared
     both = asked.scored.intersection(one.scores, other.scores)
     if keys and len(both) == len(keys):
@@ -235,13 +232,13 @@ def _standings(
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
-    """Return what the entrant's answers cost, those of the best being 1, over the examples that both have."""
+    """Return the cost of the entrant's answers relative to the best's, over the examples of both."""
     both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
     own, other = (
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])
         for each in (entrant, best)
     )
-    # The price of an answer out of a cache is not that of asking.
+    # A cached answer costs nothing, which says nothing about its price.
     if any("cost_known" in took or "cached" in took for took in (own, other)) or not other.get("cost"):
         return None
     return own["cost"] / other["cost"] if "cost" in own else None
@@ -272,7 +269,7 @@ def _standing(
 
 
 def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: AskedExamples) -> list[str]:
-    """Return what each model has no score for: errors are seldom those of just any example."""
+    """Return a line for each model with unscored examples: errors rarely hit examples at random."""
     found = []
     for entrant in everyone:
         missing = asked.missing(entrant)
@@ -294,8 +291,4 @@ def _win_rates(ranked: Sequence[Entrant], tasks: Mapping[str, Scores]) -> dict[s
 
 
 def _points(own: float, other: float) -> float:
-    # Closer than this, two scores are one that was rounded twice.
-    return 0.5 if abs(own - other) <= _NOTHING else float(own > other)
-
-
-_NOTHING = 1e-9
+    return 0.5 if abs(own - other) <= ROUNDING else float(own > other)

@@ -1,4 +1,4 @@
-"""What is said of a board besides its verdict: tasks without a score, quarantines not in force, results to doubt."""
+"""Remarks on a board besides its verdict: tasks without a score, ineffective quarantines, doubtful results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MUCH = 0.1
 _LONG = timedelta(days=90)
 _ENOUGH = 5  # of fewer examples anything may be true of all
-# How families of models begin their thoughts, besides the tags that are taken off where nothing else is asked for.
+# Beginnings of thoughts in families of models, besides the default think tags.
 _THOUGHTS = re.compile(
     r"\s*(<(?:thinking|thoughts?|reason(?:ing)?|reflection|scratchpad|seed:think)>|\[THINK\]|◁think▷"
     r"|<\|begin_of_thought\|>|<\|channel\|>analysis|analysis(?=.*assistantfinal))",
@@ -30,38 +30,28 @@ _THOUGHTS = re.compile(
 )
 
 
-def names_of(counts: Mapping[str, int], most: int = 5) -> str:
-    """Return names with how often each, the most frequent first, and how many others there are."""
-    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
-    return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
-
-
 def task_notes(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task with measured examples, and with calls that are not held to all of a schema."""
+    """Return a sentence for every task with measured examples, and for each with unchecked keywords in tool schemas."""
     notes = []
     for row in board.tasks:
         if row.measured:
             notes.append(f"{row.task}: {_description(row)}")
-        words: set[str] = set()
-        for result in row.per_example:
-            # A function has no calls that are expected, and long details: its steps.
-            if result.details and result.metric != FUNCTION:
-                words.update(_unchecked(result.details))
-        if words:
+        # Functions expect no calls, and their details are long.
+        results = (result for result in row.per_example if result.details and result.metric != FUNCTION)
+        if words := {word for result in results for word in _unchecked(result.details)}:
             keywords = ", ".join(sorted(words))
             notes.append(f"{row.task}: these keywords of the tools' schemas are not checked: {keywords}")
     return notes
 
 
 def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
-    """Return why a floor cannot be held, or "", of a board: only the results of some tasks tell that they have none."""
+    """Return why a board cannot hold a floor, or "": only results tell that some tasks have no score."""
     scored = {row.key: not row.is_unscored for row in board.tasks if row.key}
     return no_score_for_floor(floors, {**scored, **{row.task: not row.is_unscored for row in board.tasks}})
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
-    """Return why a floor cannot be held, or "". ``scores`` says of each task whether it can have a score."""
+    """Return why a floor cannot be held, or "". ``scores`` says by task if it can have a score."""
     name = next((name for name in floors if not scores.get(name, True)), None)
     if name is None:
         return ""
@@ -72,7 +62,7 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
 
 
 def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
-    """Return why a floor has two meanings, or "". ``keys`` has the key of each task by its name, "" without one."""
+    """Return why a floor is ambiguous, or "". ``keys`` has the key of each task by its name, "" without one."""
     for name in floors:
         others = sorted(task for task, key in keys.items() if key == name and task != name)
         if name in keys and others:
@@ -94,16 +84,16 @@ def _description(row: TaskRow) -> str:
 
 
 def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
-    """Return the quarantine that holds for ``run`` on its day where it is compared with ``baseline``."""
+    """Return the quarantine of ``run`` on its day in a comparison with ``baseline``."""
     from pytest_lmeval.records.runfile import examples_of
 
     return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
 
 
 def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
-    """Raise UsageError where examples of the board are in quarantine that are not so in the baseline, or not any more.
+    """Raise UsageError if the board quarantines examples that the baseline does not.
 
-    A board of a run that was not compared with the baseline from its beginning can be such.
+    A run that was not started with the baseline may have such a board.
     """
     listed = quarantined(baseline.results or ())
     held = {(entry["task"], entry["id"]) for entry in board.quarantined()}
@@ -116,7 +106,7 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
 
 
 def not_in_force(board: Leaderboard) -> list[str]:
-    """Return a sentence for every example whose quarantine is not in force, though it has one."""
+    """Return a sentence for every example whose quarantine is not in force."""
     day = board.facts.timestamp[:10]
     return [
         f"{each.task}: {each.id}: {_why(each, day)}"
@@ -134,8 +124,7 @@ def _why(result: ExampleResult, day: str) -> str:
 
 
 def _unchecked(details: Any) -> Iterator[str]:
-    # Of turns, of repeats, and of the scorers of a task file the details are within those of the example.
-    # Dictionaries and lists, not any mapping: every example of a run is looked at.
+    # The details of turns, repeats and scorers are within those of the example.
     if isinstance(details, dict):
         for name, value in details.items():
             if name == "not_checked" and isinstance(value, list):
@@ -148,19 +137,19 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 
 def suspicions(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task that looks as if the model, or the reading of its answers, was broken."""
+    """Return a sentence for every task whose results suggest a broken model, or a broken reading of its answers."""
     aside = _too_much_aside(board) if board.quarantined() else []
     return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))] + aside
 
 
 def _too_much_aside(board: Leaderboard) -> list[str]:
-    """Return a sentence for each task with much of it in quarantine, and one for what is so for long."""
+    """Return a sentence for each task with many examples in quarantine, and one for long quarantines."""
     doubts = []
     for row in board.tasks:
         total = row.total - row.excluded
         if row.quarantined > _MUCH * total:
             doubts.append(f"{row.task}: {row.quarantined} of {total} examples are in quarantine and decide nothing")
-    with suppress(ValueError):  # a file that was read may hold anything
+    with suppress(ValueError):  # the timestamp of a file may be malformed
         last = (date.fromisoformat(board.facts.timestamp[:10]) + _LONG).isoformat()
         if long := [each for each in board.quarantined() if str(each.get("until", "")) > last]:
             first = f"{long[0]['task']}: {long[0]['id']} until {long[0]['until']}"
@@ -170,15 +159,15 @@ def _too_much_aside(board: Leaderboard) -> list[str]:
 
 def _doubt(row: TaskRow) -> str:
     scored = [result for result in row.per_example if result.is_scored]
-    # One answer that is scored with its thoughts is one too many.
+    # A single answer scored with its thoughts is worth a warning.
     if thoughts := _thoughts(row.per_example):
         return thoughts
     if len(scored) < _ENOUGH:
         return ""
-    said = _said_by_all(scored)
-    if said == "":
+    output = _common_output(scored)
+    if output == "":
         return f"all {len(scored)} outputs are empty"
-    if said is not None and len({result.targets for result in scored}) > 1:
+    if output is not None and len({result.targets for result in scored}) > 1:
         return f"all {len(scored)} outputs are identical"
     unparsed = sum(result.unparsed for result in scored)
     if unparsed == len(scored):
@@ -188,9 +177,9 @@ def _doubt(row: TaskRow) -> str:
     return ""
 
 
-def _said_by_all(results: Sequence[ExampleResult]) -> str | None:
-    """Return what all outputs are but for blanks at their ends; None where they differ, or one has none."""
-    # One at a time: all together may be more than memory holds. What is scored by log-likelihoods has no output.
+def _common_output(results: Sequence[ExampleResult]) -> str | None:
+    """Return the stripped output that all results share; None if they differ, or one has none."""
+    # One at a time: all outputs together may not fit into memory. Log-likelihood examples have no output.
     outputs = (output and output.strip() for result in results for output in result.outputs or (None,))
     first = next(outputs, None)
     return first if all(output == first for output in outputs) else None

@@ -1,6 +1,6 @@
-"""Examples whose targets alone were changed since the old run: what the new answers are worth by the old targets.
+"""Score the new answers by the old targets, for examples whose targets alone changed since the old run.
 
-This decides nothing. It shows whether an example passes because the model's answer changed or because its targets did.
+This decides nothing. It shows if an example passes because the answer changed, or because the targets did.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Retargeted:
 
     @property
     def passed_before(self) -> bool:
-        """Whether it passed in the old run."""
+        """True if it passed in the old run."""
         return self.pair.old.status == "passed"
 
     @property
     def passes(self) -> bool:
-        """Whether it passes now, by its new targets."""
+        """True if it passes now, by its new targets."""
         return self.pair.new.status == "passed"
 
     @property
     def passes_by_old_targets(self) -> bool:
-        """Whether the new answers would pass by the old targets, at the threshold of now."""
+        """True if the new answers would pass by the old targets, at the new threshold."""
         return is_at_least(self.score, self.pair.new.threshold)
 
     def to_json(self) -> dict[str, Any]:
@@ -64,9 +64,8 @@ class Retargeted:
 def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
     """Return those of the ``changed`` examples that can be scored by their old targets.
 
-    That is where the content hashes prove that nothing but the targets differs and that the metric reads nothing but
-    prediction and targets; the metric is built in, and needs neither sandbox nor judge. The new run's prompts are
-    needed: a result without one is passed over.
+    The content hashes must prove that the targets alone differ and that the metric reads only prediction and targets;
+    the metric must be built in and need neither sandbox nor judge. Results without a prompt are skipped.
     """
     if not changed:
         return ()
@@ -83,10 +82,10 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
     if metric is None or new.score is None or not new.predictions:
         return None
     try:
-        # A ledger may be of a version whose metric scored otherwise.
+        # A ledger of another version may have other scores.
         is_known = _score(metric, new, new.targets) == new.score
         return _score(metric, new, old.targets) if is_known else None
-    except Exception:  # what a metric cannot score is not worth the comparison
+    except Exception:  # a metric that fails must not cost the run its comparison
         return None
 
 

@@ -1,4 +1,4 @@
-"""The scores of tasks by name in a verdict: their floors, and the pairs that they are compared by."""
+"""The verdict on scores by name: their floors, and the pairs that compare them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Named = Mapping[str, Mapping[str, float]]
-"""By task and name: the scores that are compared, and what each has to reach to pass."""
+"""The thresholds of the compared scores, by task and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScorePair(Pair):
-    """The score called ``name`` of the same example in two runs; it passes from ``threshold`` on."""
+    """The score called ``name`` of the same example in two runs; it passes if it reaches ``threshold``."""
 
     name: str
     threshold: float
 
     @property
     def row(self) -> str:
-        """The name of the sub-row that the pair is of."""
+        """The name of the pair's sub-row."""
         return f"{self.new.task}.{self.name}"
 
     @property
@@ -45,17 +45,17 @@ class ScorePair(Pair):
 
     @property
     def worse(self) -> bool:
-        """Whether it passed and now does not."""
+        """True if it passed and now does not."""
         return is_at_least(self.old_score, self.threshold) and not is_at_least(self.new_score, self.threshold)
 
     @property
     def better(self) -> bool:
-        """Whether it did not pass and now does."""
+        """True if it did not pass and now does."""
         return is_at_least(self.new_score, self.threshold) and not is_at_least(self.old_score, self.threshold)
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return the scores of a board that have a threshold or a floor by name; the one that decides is the task's."""
+    """Return the scores of a board with a threshold or a floor, except the deciding ones, which are the tasks'."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]
@@ -69,7 +69,7 @@ def compared_scores(board: Leaderboard) -> Named:
 
 
 def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], dict[str, str], list[str]]:
-    """Return the pairs of each score that both runs have, why others have none, and what was compared in part only."""
+    """Return the pairs of each score of both runs, why others have none, and lines on partly compared scores."""
     found: list[ScorePair] = []
     left_out, partly = {}, []
     for task, scores in named.items():
@@ -88,24 +88,21 @@ def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], d
 
 
 def task_of_score(name: str, board: Leaderboard) -> TaskRow | None:
-    """Return the row of the task that a score called ``TASK.SCORE`` is of; None of a name that can be none."""
+    """Return the row of the task of a score called ``TASK.SCORE``; None if no task can have such a score."""
     task, _ = split(name)
-    return next((row for row in board.tasks if row.task == task and row.per_example and _has_scores(row)), None)
+    rows = (row for row in board.tasks if row.task == task and row.per_example)
+    return next((row for row in rows if row.per_example[0].metric in BY_NAME), None)
 
 
 def shared_names(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task that is called as a score of another one."""
+    """Return a sentence for every task that has the name of another one's score."""
     tasks = {row.task for row in board.tasks}
     names = [f"{row.task}.{name}" for row in board.tasks for name in row.scores]
     return [f"{name} is a task, and a score of {split(name)[0]}: rename one of them" for name in names if name in tasks]
 
 
-def _has_scores(row: TaskRow) -> bool:
-    return row.per_example[0].metric in BY_NAME
-
-
 def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Iterator[str]:
-    """Yield a reason for every score that is below its floor, or that no example has."""
+    """Yield a reason for every score below its floor, and for every floor whose score no example has."""
     tasks = {row.task for row in board.tasks}
     given = {name: floor for name, floor in floors.items() if name not in tasks and task_of_score(name, board)}
     own = {
@@ -130,7 +127,7 @@ def _score(row: TaskRow, name: str) -> Any:
 
 
 def _meant(row: TaskRow | None, name: str) -> str:
-    """Return which scores the scored examples have instead; of an example without a score its error says that."""
+    """Return the scores that scored examples have instead; the error of an unscored example names them."""
     if row is None or row.score is None:
         return ""
     recorded = [each for each in {**row.metrics, **row.scores} if each not in BY_NAME and _score(row, each) is not None]

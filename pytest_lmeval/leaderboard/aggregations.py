@@ -1,4 +1,4 @@
-"""The results of a task to one value each: means, pass@k, centred scores, calibration, what its answers took."""
+"""Aggregate the results of a task: means, pass@k, centred scores, calibration, and spending."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
 """Score and number of examples by the name of a group."""
 CENTERED = "centered"
-"""The name of a row's metric that only tasks with a random baseline have."""
+"""The metric of tasks with a random baseline."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
-"""The fewest requests, or calls of a function, that a percentile is taken of."""
+"""The fewest requests, or calls of a function, that each percentile needs."""
 FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
-"""What a limit may be set on."""
+"""The fields that a limit may name."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", "answer.cached"))
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
-    """Return the scores of the results that decide, and their clusters, none where no example has one."""
+    """Return the scores of the results that decide, and their clusters; () if none has one."""
     scored = [
         (each.outcome.score, each.question.cluster)
         for each in results
@@ -49,7 +49,7 @@ def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
 
 
 def mean_score(results: Iterable[ExampleResult]) -> float | None:
-    """Return the mean of the scores there are, or None."""
+    """Return the mean of the scores; None without any."""
     scores = [result.outcome.score for result in results if result.outcome.score is not None]
     return mean(scores) if scores else None
 
@@ -71,7 +71,7 @@ def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]
 
 
 def subject_mean(subjects: Breakdown) -> dict[str, float]:
-    """Return the mean of the subjects' scores, each of the same weight however many examples it has."""
+    """Return the mean of the subjects' scores, with equal weights."""
     scores = [subject["score"] for subject in subjects.values()]
     known = [score for score in scores if score is not None]
     return {"subject_mean": mean(known)} if known and len(known) == len(scores) else {}
@@ -103,7 +103,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n`` of predictions; empty without repeats.
 
     Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
-    ``pass^1`` would be ``pass@1``.
+    ``pass^1`` equals ``pass@1``.
     """
     scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
@@ -120,9 +120,9 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
 
 
 def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | None]:
-    """Return how often each example was asked, and the standard error of the task's score within and between examples.
+    """Return the number of repeats, and the standard error of the task's score within and between examples.
 
-    ``stderr_within`` is what asking again would move the score by; ``stderr_between`` what other examples would.
+    ``stderr_within`` is the error due to asking again, ``stderr_between`` that due to the choice of examples.
     ``differ`` counts the examples whose repeats have different scores.
     """
     scores = [_scores(result) for result in results if result.outcome.details and len(_scores(result)) > 1]
@@ -138,7 +138,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
 
 def _scores(result: ExampleResult) -> Sequence[float]:
-    # Of a single response the details are the metric's own.
+    # The details of a single response are the metric's own.
     if result.outcome.score is None or "majority_score" not in result.outcome.details:
         return ()
     scores: Sequence[float] = result.outcome.details["scores"]
@@ -146,7 +146,7 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def centered(score: float, baseline: float) -> float:
-    """Return 0 for the ``baseline``, in [0, 1), and 1 for a perfect score; below 0 for what is worse than guessing.
+    """Scale a score so that ``baseline``, in [0, 1), is 0 and a perfect score 1; worse than guessing is negative.
 
     >>> centered(0.625, 0.25)
     0.5
@@ -155,14 +155,14 @@ def centered(score: float, baseline: float) -> float:
 
 
 def centered_metric(score: float | None, baseline: float | None) -> dict[str, float | None]:
-    """Return the row's metric of that name; empty for a task without a baseline."""
+    """Return the row's metric ``centered``; empty for a task without a baseline."""
     if baseline is None:
         return {}
     return {CENTERED: None if score is None else centered(score, baseline)}
 
 
 def core_score(rows: Iterable[TaskRow]) -> float | None:
-    """Return the mean of the centred scores; None where no task has one, or one of them has no score."""
+    """Return the mean of the centred scores; None if no task has one, or one of them has no score."""
     values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
     known = [value for value in values if value is not None]
     return mean(known) if known and len(known) == len(values) else None
@@ -171,7 +171,7 @@ def core_score(rows: Iterable[TaskRow]) -> float | None:
 def core_csv(rows: Iterable[TaskRow]) -> bytes:
     """Return a CSV file, UTF-8, of the tasks with a centred score, and ``CORE`` on its last line.
 
-    A score that there is not is an empty field. Empty where there is no such task.
+    A missing score is an empty field. Empty if there is no such task.
     """
     chosen = [row for row in rows if CENTERED in row.metrics]
     if not chosen:
@@ -189,10 +189,7 @@ def _number(value: float | None) -> str:
 
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return the :func:`confidence_metrics`, and ``perplexity``; each only where there is a value.
-
-    The perplexity is that of the texts which language modeling tasks ask for, over all their tokens.
-    """
+    """Return the :func:`confidence_metrics`, and the ``perplexity`` of language modeling texts, if there are any."""
     scored = [result for result in results if result.outcome.score is not None]
     predicted = text_metrics(scored)
     return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
@@ -201,8 +198,8 @@ def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
 def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
     """Return ``ece``, ``brier`` and ``n`` of the scored examples that have a confidence; empty if none has.
 
-    The confidence is ``details["confidence"]``, in [0, 1], of an answer that was right where its score reaches the
-    threshold. Of several responses the first counts.
+    The confidence is ``details["confidence"]``, in [0, 1]; the answer was right if its score reaches the threshold. The
+    first of several responses counts.
     """
     sure = [
         (confidence, is_at_least(score, result.threshold))
@@ -220,7 +217,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
 
 
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
-    """Return ``perplexity`` per token and ``bits_per_byte`` of the texts of language modeling tasks, all put together.
+    """Return ``perplexity`` per token and ``bits_per_byte`` over all texts of language modeling tasks.
 
     Empty without such texts, or if they are too improbable for a float.
     """
@@ -236,13 +233,13 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results that have the detail ``name``, and those with several responses, which may have it, too."""
+    """Return the results with the detail ``name``, and those with several responses, which may have it."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 
 
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
-    """Return log-probability, tokens and bytes of the only text that was asked for."""
+    """Return log-probability, tokens and bytes of the only text."""
     details = first_details(result)
     if "options" not in details:
         return None
@@ -255,14 +252,13 @@ def _text(result: ExampleResult) -> tuple[float, int, int] | None:
 
 
 def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
-    """Return those of FIELDS that are known, and how many ``requests`` were timed and ``cached`` answers were not.
+    """Return the known ones of FIELDS, the number of timed ``requests``, and that of untimed ``cached`` answers.
 
     Times are milliseconds of one request each, without the waits between attempts; ``model_ms`` is the mean over the
-    examples that were asked, each with all its requests. A cached answer costs nothing; its
-    tokens are those that it took when it was asked for. ``durations`` counts the calls of eval functions that were
-    timed: those of examples without an error, and without a cached answer. Where only some examples tell what they
-    used, ``asked`` counts all that should, and ``cost_known`` and ``tokens_known`` those that do, of all their
-    requests.
+    examples that were asked, each with all its requests. A cached answer costs nothing; its tokens are those of the
+    original request. ``durations`` counts the timed calls of eval functions: those of examples without an error and
+    without a cached answer. If only some examples report their use, ``asked`` counts all that should, and
+    ``cost_known`` and ``tokens_known`` those that do, for all their requests.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))
@@ -271,10 +267,9 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     for result in results:
         if DURATION in result.outcome.details and result.outcome.status != "error" and not result.answer.cached:
             took = result.outcome.details[DURATION]
-            for ms in took if isinstance(took, list | tuple) else [took]:
-                # A file may hold anything.
-                if isinstance(ms, int | float):
-                    durations.append(ms)
+            # The details of a file may be malformed.
+            each = took if isinstance(took, list | tuple) else [took]
+            durations += [ms for ms in each if isinstance(ms, int | float)]
     durations.sort()
     asked, costs, partly, tokens = _used(results)
     found = {
@@ -298,14 +293,14 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
 
 
 def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list[float]]:
-    """Return how many examples took a request, the costs that they tell, how many in part, and their tokens."""
+    """Return the number of examples with requests, their known costs, how many are partial, and their tokens."""
     asked = partly = 0
     costs, tokens = [], []
     for result in results:
         usage, times = result.answer.usage, result.times
-        # One that came to nothing may have been paid for.
+        # A failed request may have been paid for.
         if not (usage or times or result.answer.cached) and (
-            result.outcome.status not in _CAME_TO_NOTHING or is_function(result)
+            result.outcome.status not in ("error", "timeout") or is_function(result)
         ):
             continue
         asked += 1
@@ -317,15 +312,12 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list
     return asked, costs, partly, tokens
 
 
-_CAME_TO_NOTHING = ("error", "timeout")
-
-
 def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float | None:
     """Return the smallest of the ``ordered`` values that at least a ``share`` of them does not exceed.
 
-    None of fewer values than ``least``.
+    None for fewer values than ``least``.
     """
     if len(ordered) < max(1, least):
         return None
-    # The product may lie a rounding error above the whole number that it is.
+    # The product may exceed a whole number by a rounding error.
     return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]

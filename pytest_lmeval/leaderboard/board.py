@@ -1,4 +1,4 @@
-"""The leaderboard: what a run found out, as one value."""
+"""The leaderboard: the outcome of a run, as one value."""
 
 from __future__ import annotations
 
@@ -49,15 +49,14 @@ SCHEMA = "pytest-lmeval/leaderboard/2"
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a board says of its run besides the results.
+    """The facts of a run besides its results.
 
-    ``missing`` are the examples that were collected and never reported. ``selection`` says what was left out,
-    and is empty when nothing was. ``complete`` may be withheld by the caller; it is never granted against ``missing``.
-    ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` what their answers may take.
-    ``interruptions`` say why the run did not come to its end, lost examples aside. ``failures`` are tests of examples
-    that failed whatever the score. ``reruns`` counts the attempts that were made again. ``mode`` is the gate's mode
-    that decided which examples are ``failed`` and which ``below``, empty where that is not known. ``remarks`` are
-    sentences about what was used otherwise than it was meant, and is no fault of any one example.
+    ``missing`` are the examples that were collected and never reported. ``selection`` describes the selected examples,
+    and is empty if all were. ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` those on
+    their spending. ``interruptions`` say why the run did not finish, apart from lost examples. ``failures`` are tests
+    of examples that failed regardless of the score. ``reruns`` counts repeated attempts. ``mode`` is the gate's mode
+    that decided which examples are ``failed`` and which ``below``, empty if unknown. ``remarks`` are sentences about
+    wrong usage that no single example is to blame for.
     """
 
     timestamp: str
@@ -80,13 +79,13 @@ class RunFacts:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Hide secrets, those in boards of others among them: whatever shows options takes them from here."""
+        """Hide secrets, those in boards of others too: every report takes the options from here."""
         object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The rows of a run, sorted by task, and what holds for all of them."""
+    """The rows of a run, sorted by task, and the numbers over all of them."""
 
     facts: RunFacts
     tasks: tuple[TaskRow, ...]
@@ -135,13 +134,13 @@ class Leaderboard:
         return {key: value for key, value in board.items() if key not in _IF_ANY or value}
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Return the scores of the groups that rows are members of; see :mod:`~pytest_lmeval.leaderboard.groups`."""
+        """Return the scores of the rows' groups; see :mod:`~pytest_lmeval.leaderboard.groups`."""
         from pytest_lmeval.leaderboard.groups import group_scores
 
         return group_scores(self.tasks)
 
     def quarantined(self) -> list[dict[str, str]]:
-        """Return task, id, until and reason of every example that is in quarantine."""
+        """Return task, id, until and reason of every quarantined example."""
         results = (result for row in self.tasks for result in row.per_example if result.status == "quarantined")
         return [{"task": result.task, "id": result.id, **result.quarantine} for result in results]
 
@@ -159,24 +158,23 @@ def aggregate(
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """Return the aggregates by task, and a line for each task whose aggregation failed.
 
-    ``task_of`` returns the task that an info is of: under pytest-xdist the controlling process has collected none.
+    ``task_of`` returns the task of an info: under pytest-xdist the controlling process has collected none.
     """
     found: dict[str, Mapping[str, Any]] = {}
     failures = []
-    for info in infos:
-        if info.aggregates:
-            try:
-                own = [result for result in results if result.task == info.name and result.decides]
-                found[info.name] = task_of(info).aggregate(own)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # a task's own code must not cost the run its board: pytest.skip, sys.exit
-                failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
+    for info in (each for each in infos if each.aggregates):
+        try:
+            own = [result for result in results if result.task == info.name and result.decides]
+            found[info.name] = task_of(info).aggregate(own)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a task's own code must not cost the run its board: pytest.skip, sys.exit
+            failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
 
 
 def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
-    """Return what a board says of a task before any example ran; ``path`` is how reports show its file."""
+    """Return the info of a task; ``path`` is how reports show its file."""
     count = len(task.examples)
     return TaskInfo(
         task.name,
@@ -197,7 +195,7 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
 
 
 def failures_of(board: Leaderboard) -> list[ExampleResult]:
-    """Return the examples that failed, as their data have them; those of a task that was refused count as one."""
+    """Return the examples that failed, in the order of their data; those of a refused task count as one."""
     found: list[ExampleResult] = []
     named: set[str] = set()
     for result in as_in_data(each for row in board.tasks for each in row.per_example if each.is_failed):
@@ -216,15 +214,11 @@ def build_board(
 ) -> Leaderboard:
     """Return the board of a run. A task without a result or an info still has its row.
 
-    ``aggregates`` are, by task, what tasks with aggregations of their own made of all their results.
+    ``aggregates`` are those of :func:`aggregate`, by task.
     """
     results = [*results]
     of_functions = traces(results) if METRIC in map(_METRIC, results) else []
-    graded = set()
-    for result, steps in of_functions:
-        for step in steps:
-            if "verdict" in step:
-                graded.add(result.question.task)
+    graded = {result.question.task for result, steps in of_functions if any("verdict" in step for step in steps)}
     rows = tuple(_rows(infos, results, facts.floors, aggregates, graded))
     everything = [result for row in rows for result in row.per_example]
     deciding = [result for result in everything if result.decides]
@@ -282,15 +276,15 @@ def _rows(
 
 def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunFacts) -> bool:
     errors = counts["errors"] + counts["timeouts"]
-    # A run that left out all it asked measured nothing: it must not pass for one that found nothing wrong.
-    left_out = counts["excluded"] or counts.get("quarantined") or errors
-    if not facts.finished or facts.missing or errors > facts.max_errors or (left_out and not counts["scored"]):
+    # A run without any score measured nothing: it must not look like a run without faults.
+    unscored = counts["excluded"] or counts.get("quarantined") or errors
+    if not facts.finished or facts.missing or errors > facts.max_errors or (unscored and not counts["scored"]):
         return False
     return not any(row.problem for row in rows)
 
 
 def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float] | None]:
-    # A row that has no score on purpose is outside the overall score; one that should have a score leaves none.
+    # Rows without a score by design do not count; if another row lacks its score, there is no overall score.
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     if not scores or len(scores) < len(inside):
@@ -303,12 +297,12 @@ def _floor(info: TaskInfo, floors: Mapping[str, float]) -> float | None:
 
 
 def digest(results: Iterable[ExampleResult]) -> str:
-    """Return a SHA-256 that is equal for equal results, whatever the order, process count or batch size.
+    """Return a SHA-256 that is equal for equal results, in any order, process count or batch size.
 
-    It is taken over the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. Of
-    an eval function the score is an object: its named scores, and its own under ``function``.
+    It covers the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. The score
+    of an eval function is an object: its named scores, and its own under ``function``.
     """
-    # One line at a time, since outputs may be large: what lines have up to the hash sorts them as the whole lines do.
+    # One line at a time, since outputs may be large: lines sort by their beginnings, up to the hash.
     results = [*results]
     heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""
@@ -351,9 +345,9 @@ def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
 
 
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
-    """Return how many answers of the model came from each that servers named, those to functions' requests too.
+    """Count the model's answers by the model that the server named, those to functions' requests too.
 
-    ``of_functions`` are the traces of the results, where they are known.
+    ``of_functions`` are the traces of the results, if they are known.
     """
     counts: Counter[str] = Counter()
     for result in results:

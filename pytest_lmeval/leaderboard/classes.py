@@ -1,4 +1,4 @@
-"""How a task with a few labels went, label by label: precision, recall, F1, and what was taken for what."""
+"""Metrics of a task with a few labels: precision, recall and F1 by label, and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Labelled:
 
 
 class ClassRow(TypedDict):
-    """One label: shares in [0, 1], 0.0 where the divisor is 0, and the number of examples that have it."""
+    """One label: shares in [0, 1], 0.0 if the divisor is 0, and its number of examples."""
 
     precision: float
     recall: float
@@ -37,7 +37,7 @@ class ClassRow(TypedDict):
 def by_label(
     results: Sequence[ExampleResult],
 ) -> tuple[Mapping[str, ClassRow], Mapping[str, Mapping[str, int]]] | None:
-    """Return what is said of each label, and what was taken for what; None where the examples have no labels."""
+    """Return the metrics of each label, and the confusion matrix; None if the examples have no labels."""
     found = labelled(results)
     return (class_metrics(found), confusion(found)) if found else None
 
@@ -45,10 +45,10 @@ def by_label(
 def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
     """Return label and prediction of the scored examples that have labels.
 
-    These are those of the categories ``classification`` and ``mcq``, and those in which an option was chosen.
-    None without such examples, or with more than MAX_LABELS labels. An example's label is its first target. Its
-    prediction is the first one, and counts as that label if it matches any of the targets. A prediction that is no
-    example's label is a label, too, if it is a short text and there are at most MAX_LABELS then.
+    These have the category ``classification`` or ``mcq``, or a chosen option. None without such examples, or with more
+    than MAX_LABELS labels. An example's label is its first target. Its prediction is the first one, and counts as that
+    label if it matches any of the targets. A short prediction that is no example's label is another label, if there
+    are at most MAX_LABELS then.
     """
     asked = [
         result
@@ -82,8 +82,8 @@ def class_metrics(found: Labelled) -> dict[str, ClassRow]:
 def confusion(found: Labelled) -> dict[str, dict[str, int]]:
     """Return ``{label: {predicted label: count}}`` without the zeros.
 
-    Rows are the examples' labels. A prediction that is no label counts under ``other``, or under ``unparsed`` where
-    the post-process rule found nothing in it; under ``(other)`` and ``(unparsed)`` where these are labels.
+    Rows are the examples' labels. A prediction that is no label counts as ``other``, or as ``unparsed`` if the
+    post-process rule found nothing in it; as ``(other)`` and ``(unparsed)`` if these are labels.
     """
     table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in found.pairs})}
     for label, guess in found.pairs:
@@ -93,11 +93,11 @@ def confusion(found: Labelled) -> dict[str, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels of a task by their normal form, and the names for other predictions."""
+    """The labels of a task by their normal form, and the names of other predictions."""
 
     names: Mapping[str, str]
     normal: Callable[[str, str], str]
-    # No text that a model could have written, until names are given.
+    # Placeholders that no model writes, until names are given.
     other: str = "\0other"
     unparsed: str = "\0unparsed"
 
@@ -125,13 +125,13 @@ def _labels(results: Sequence[ExampleResult]) -> _Labels:
 
 
 def _guessed(results: Sequence[ExampleResult], labels: _Labels) -> Mapping[str, str]:
-    """Return the labels with those that are predicted alone."""
+    """Return the labels, with those that are only predicted."""
     found = dict(labels.names)
     wrong = (each for each in results if not each.unparsed and labels.predicted(each) == labels.other)
     texts = [(each.predictions[0].strip(), each.metric) for each in wrong]
     keys = [(text, labels.normal(metric, text), metric) for text, metric in texts if _is_short(text)]
     for text, key, metric in sorted(keys):
-        # Behind a letter there may be the text of its option.
+        # The text of its option may follow a letter.
         found.setdefault(key, key if metric == "multiple_choice" else text)
     return found
 
@@ -147,9 +147,9 @@ def _with_free_names(labels: _Labels) -> _Labels:
 
 
 def _folds_case(results: Sequence[ExampleResult]) -> bool:
-    """Tell which of the two metrics called ``exact_match`` gave the scores: strict files keep case, compact do not.
+    """Tell whether the ``exact_match`` that gave the scores ignores case: that of compact files does.
 
-    If no score distinguishes them, the difference can only show in what a wrong answer was.
+    If no score distinguishes them, only wrong answers can show the difference.
     """
     exact = [result for result in results if result.metric == "exact_match"]
     lax = (any(_folded("", each.predictions[0]) == _folded("", target) for target in each.targets) for each in exact)
@@ -157,7 +157,7 @@ def _folds_case(results: Sequence[ExampleResult]) -> bool:
 
 
 def _normal(metric: str, text: str) -> str:
-    """Return the form in which ``metric`` compares a text: equal forms are a score of 1."""
+    """Return the form in which ``metric`` compares a text: equal forms score 1."""
     if metric == "multiple_choice":
         return text.strip()[:1].upper()
     if metric == "f1":

@@ -1,4 +1,4 @@
-"""What results have besides their scores: the details of their responses, and what eval functions did."""
+"""Read the details of results: those of their responses, and the steps of eval functions."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 METRIC = "function"
-"""The metric of examples that a function scores."""
+"""The metric of examples scored by a function."""
 CHECKS = "checks"
-"""The metric of examples that several checks score."""
+"""The metric of examples scored by several checks."""
 BY_NAME = frozenset((METRIC, CHECKS))
 """The metrics whose further scores are sub-rows of their task."""
 DURATION = "duration_ms"
-"""The detail that has the milliseconds that a function took for an example; a list of those of several repeats."""
+"""The detail with the milliseconds that a function took for an example; a list for several repeats."""
 WHY = "why"
-"""The detail that has the reasons of scores, by name."""
+"""The detail with the reasons of scores, by name."""
 RUBRIC = "rubric"
-"""The metric of examples that a judge grades."""
+"""The metric of examples graded by a judge."""
 GRADED = frozenset((RUBRIC, CHECKS))
 """The metrics that may ask the run's judge."""
 NO_ROW = "{}"
@@ -29,9 +30,9 @@ NO_ROW = "{}"
 FUNCTION = "function"
 """The detail that names the function, with a hash of its code."""
 OUTPUT = "output"
-"""The detail that holds what the application answered, in JSON values."""
+"""The detail with the application's answer, in JSON values."""
 DECIDED_BY = "decided_by"
-"""The detail that names the score that was decisive; "" where only asserts were."""
+"""The detail that names the deciding score; "" if only asserts decided."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 _MOST_NAMES = 10
@@ -39,12 +40,12 @@ _LONGEST_NAME = 100
 
 
 def is_function(result: ExampleResult) -> bool:
-    """Tell the result of an eval function."""
+    """Tell whether a result is of an eval function."""
     return result.metric == METRIC and FUNCTION in result.details
 
 
 def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
-    """Return the scores of an eval function's example by name, its own among them."""
+    """Return the scores of an eval function's example by name, with its own."""
     return {METRIC: result.score, **result.metrics}
 
 
@@ -56,7 +57,7 @@ def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:
-    """Return what is wrong where examples of one task were decided by different scores; else ""."""
+    """Return the problem if examples of one task were decided by different scores; else ""."""
     found = Counter(name for result in results for name in _decisions(result))
     if len(found) < 2:
         return ""
@@ -67,9 +68,8 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
     """Return the answers in recorded steps, as :func:`~pytest_lmeval.records.answers.recorded_answer` reads them.
 
-    ``kind`` is ``request`` for those of the model, ``judge`` for those of a judge, and of who plays a user. ``asked``
-    is the name of who answered.
-    Replies of the model's server to what was forwarded to it are the model's, too.
+    ``kind`` is ``request`` for the model's, which include its server's replies to forwarded requests, and ``judge``
+    for those of judges and simulated users. ``asked`` is the name of who answered, "" for any.
     """
     kinds = _ASKING if kind == "request" else _JUDGING
     return [
@@ -94,12 +94,12 @@ Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
 
 
 def asked_model(result: ExampleResult) -> bool:
-    """Tell whether an example asked a model; that of an eval function does where the function does."""
+    """Tell whether an example asked a model; that of an eval function did if the function did."""
     return not is_function(result) or any(step.get("kind") in _ASKING for step in chain(*steps_of(result.details)))
 
 
 def traces(results: Iterable[ExampleResult]) -> list[Trace]:
-    """Return what the eval functions among ``results`` did."""
+    """Return the steps of the eval functions among ``results``."""
     return [(result, list(chain(*steps_of(result.details)))) for result in results if is_function(result)]
 
 
@@ -113,7 +113,7 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
 
 
 def servers_of_steps(of_functions: Iterable[Trace]) -> Iterator[str]:
-    """Yield what the server named as the model of each answer to a request of an eval function."""
+    """Yield the model that the server named with each answer to a request of an eval function."""
     for _, steps in of_functions:
         for step in steps:
             if "served_by" in step and step.get("kind") == "request":
@@ -128,24 +128,19 @@ def _decisions(result: ExampleResult) -> Sequence[str]:
 
 
 def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
-    """Return what a board notes of its eval functions, and of the clients that they used."""
+    """Return a board's notes on its eval functions, and on the clients that they used."""
     return [*_client_notes(of_functions, adapter), *_function_notes(of_functions, adapter)]
 
 
 def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return for each task how many examples passed by asserts alone, did not ask ``adapter`` or cancelled requests."""
+    """Return by task how many examples passed by asserts alone, did not ask ``adapter`` or cancelled requests."""
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
-        is_silent = True
-        for step in steps:
-            if step.get("cancelled"):
-                found["cancelled"] += 1
-            if step.get("kind") in _ASKING:
-                is_silent = False
+        found["cancelled"] += sum(bool(step.get("cancelled")) for step in steps)
         if result.score is not None:
             found["scored"] += 1
-            found["silent"] += is_silent
+            found["silent"] += not any(step.get("kind") in _ASKING for step in steps)
             found["asserted"] += result.status == "passed" and set(_decisions(result)) == {""}
     return [line for task, found in sorted(counts.items()) for line in _notes(task, found, adapter)]
 
@@ -163,7 +158,7 @@ def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
 
 
 def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return lines on kept clients, the models that clients asked for, and what did not reach ``adapter``, or them."""
+    """Return lines on kept clients, the models that clients asked for, and dropped fields of their requests."""
     found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
     if not found:
         return []
@@ -192,21 +187,26 @@ def _names(given: object) -> list[Any]:
     return given if isinstance(given, list) else []
 
 
-def _listed(counts: Counter[str]) -> str:
+def names_of(counts: Mapping[str, int], most: int = 5) -> str:
+    """Return names with their counts, the most frequent first, and the number of the others."""
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    more = [f"and {len(ordered) - _MOST_NAMES} more"] if len(ordered) > _MOST_NAMES else []
-    return ", ".join([*(f"{name} ({count})" for name, count in ordered[:_MOST_NAMES]), *more])
+    more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
+    return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
+
+
+def _listed(counts: Counter[str]) -> str:
+    return names_of(counts, _MOST_NAMES)
 
 
 def shown_name(step: Mapping[str, Any]) -> str:
-    """Return the name of a step, and of which example its client was kept."""
+    """Return the name of a step, and the example whose client it kept."""
     client = step.get("client")
     kept = client.get("kept") if isinstance(client, Mapping) else ""
     return f"{step.get('name') or ''} ({kept})" if kept else str(step.get("name") or "")
 
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
-    """Return the details of every response to an example, in order: of one, unless it was asked several times."""
+    """Return the details of every response to an example, in order: several only with repeats."""
     return _each(result.details)
 
 
@@ -229,9 +229,9 @@ def first_score(result: ExampleResult) -> float | None:
 
 
 def shown_response(result: ExampleResult) -> int:
-    """Return which response to show of an example: the first, or the first of the lowest score of one under threshold.
+    """Return the number of the response to show: the first, or, below the threshold, the first with the lowest score.
 
-    What was right does not explain why an example of several responses failed.
+    A right response does not explain why an example with repeats failed.
     """
     scores = _scores(result)
     if len(scores) < 2 or result.score is None or is_at_least(result.score, result.threshold):
@@ -240,13 +240,10 @@ def shown_response(result: ExampleResult) -> int:
 
 
 def responses_under(result: ExampleResult) -> str:
-    """Return how many responses are under the threshold, as in ``1 of 3``; "" of an example with one response."""
+    """Return how many responses are under the threshold, as in ``1 of 3``; "" for a single response."""
     scores = _scores(result)
-    return (
-        f"{sum(not is_at_least(score, result.threshold) for score in scores)} of {len(scores)}"
-        if len(scores) > 1
-        else ""
-    )
+    under = sum(not is_at_least(score, result.threshold) for score in scores)
+    return f"{under} of {len(scores)}" if len(scores) > 1 else ""
 
 
 def _scores(result: ExampleResult) -> Sequence[float]:
@@ -256,13 +253,12 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def confidence_of(details: Mapping[str, Any]) -> float | None:
-    """Return the confidence that ``details`` have, in [0, 1]; None if they have none."""
+    """Return the confidence in ``details``, in [0, 1]; None for none."""
     value = details.get("confidence")
-    is_share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    return float(value) if is_share and value is not None else None
+    return float(value) if is_number(value) and 0 <= value <= 1 else None
 
 
 def confidences(result: ExampleResult) -> list[float | None]:
-    """Return the confidence in each of the result's outputs, None where it is unknown."""
+    """Return the confidence in each of the result's outputs, None if it is unknown."""
     found = [confidence_of(details) for details in details_of(result)]
     return found if len(found) == len(result.outputs) else [None] * len(result.outputs)

@@ -1,4 +1,4 @@
-"""What a result says to people: why it failed, what was wanted, what was answered instead, and what judges said."""
+"""Explain a result to people: the reason it failed, the wanted and the given answer, and the judges' reasons."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.types import ExampleResult
 
 RUBRIC_HEAD = 80
-"""How many characters of a rubric are recorded with what a judge said."""
+"""The number of characters of a rubric recorded with a judge's verdict."""
 
 
 def explanation_of(result: ExampleResult) -> str:
-    """Return what an eval function's result says for itself: why it failed, or its scores."""
+    """Return the explanation of an eval function's result: why it failed, or its scores."""
     details = next((each for each in [result.details, *details_of(result)] if "reason" in each), {})
-    if reason := str(details.get("reason") or result.error):
-        return reason
-    return scores_text(result)
+    return str(details.get("reason") or result.error) or scores_text(result)
 
 
 def scores_text(result: ExampleResult) -> str:
-    """Return the scores of an eval function's result by name, each with its reason, where one was given."""
+    """Return the scores of an eval function's result by name, each with its reason, if it has one."""
     reasons = [each[WHY] for each in details_of(result) if isinstance(each.get(WHY), Mapping)]
     texts = []
     for name, value in result.metrics.items():
@@ -41,7 +39,7 @@ def scores_text(result: ExampleResult) -> str:
 
 
 def verdict_text(step: Mapping[str, Any]) -> str:
-    """Return what a judge was found to say in a step, and why; "" where that is not recorded."""
+    """Return a judge's verdict in a step, with the reason; "" if none is recorded."""
     verdict = step.get("verdict")
     if not isinstance(verdict, Mapping):
         return ""
@@ -53,18 +51,15 @@ def verdict_text(step: Mapping[str, Any]) -> str:
     return f"{value}{by}: {verdict.get('reason') or 'no reason given'}"
 
 
-def verdicts_in(details: Mapping[str, Any]) -> list[str]:
-    """Return what judges said in the steps of one repeat, and why."""
-    steps = details.get("steps")
-    found = [verdict_text(step) for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
-    return [said for said in found if said]
-
-
 def reasons_of(result: ExampleResult) -> str:
-    """Return what judges said of the response that is shown, and why, one a line; "" where none gave a reason."""
+    """Return the judges' verdicts on the shown response, with reasons, one a line; "" if none gave a reason."""
     found = details_of(result)
     if is_function(result):
-        return "\n".join(verdicts_in(found[_worst(result, len(found))]))
+        steps = found[_worst(result, len(found))].get("steps")
+        verdicts = (
+            [verdict_text(each) for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
+        )
+        return "\n".join(filter(None, verdicts))
     own = found[min(shown_response(result), len(found) - 1)]
     if CHECKS in own:
         return "; ".join(_judged(own.get(CHECKS)))
@@ -72,7 +67,7 @@ def reasons_of(result: ExampleResult) -> str:
 
 
 def shown_output(result: ExampleResult) -> str:
-    """Return what the application answered, as text or JSON; of repeats the worst; "" where there is nothing."""
+    """Return the application's answer, as text or JSON; the worst of several repeats; "" for none."""
     repeats = details_of(result)
     found = [repeats[_worst(result, len(repeats))], *repeats]
     value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")
@@ -85,7 +80,7 @@ def _worst(result: ExampleResult, repeats: int) -> int:
 
 
 def wanted_of(result: ExampleResult) -> Sequence[str]:
-    """Return what was wanted of the model: the targets, or the calls or checks that are there instead."""
+    """Return the wanted answers: the targets, or the expected calls or failed checks of an example without."""
     if result.targets:
         return result.targets
     details = first_details(result)
@@ -95,14 +90,14 @@ def wanted_of(result: ExampleResult) -> Sequence[str]:
 
 
 def _judged(checks: object) -> Iterator[str]:
-    """Yield name, score and reason of each check that a judge gave one for."""
+    """Yield name, score and reason of each check with a reason."""
     for check in checks if isinstance(checks, Sequence) else ():
         if isinstance(check, Mapping) and check.get("reason"):
             yield f"{check.get('name', '')} {check.get('score')}: {check['reason']}"
 
 
 def _unpassed(checks: object) -> Iterator[str]:
-    """Yield name and targets of each check that did not pass; nothing where a file has something else there."""
+    """Yield name and targets of each check that did not pass; nothing if a file is malformed there."""
     for check in checks if isinstance(checks, Sequence) else ():
         if isinstance(check, Mapping) and check.get("passed") is False:
             targets = check.get("targets")
@@ -111,14 +106,14 @@ def _unpassed(checks: object) -> Iterator[str]:
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
-    """Return what was wanted in one text: any of the targets, ``quoted`` or not, or all of the calls."""
+    """Return the wanted answers in one text: the alternative targets, ``quoted`` or not, or all calls."""
     if not result.targets:
         return ", ".join(wanted_of(result))
     return " | ".join(map(repr, result.targets) if quoted else result.targets)
 
 
 def answers_in(output: str) -> Sequence[str]:
-    """Return the answers that the output of a conversation is made of, in order; of any other, itself."""
+    """Return the answers in the output of a conversation, in order; any other output is one answer."""
     try:
         found = json.loads(output)
     except (ValueError, RecursionError):

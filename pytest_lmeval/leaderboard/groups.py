@@ -1,4 +1,4 @@
-"""Scores of groups of tasks, out of what the rows of their tasks say in their notes."""
+"""Scores of groups of tasks, from the notes of their tasks' rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from pytest_lmeval.leaderboard.rows import TaskRow
 
 MEASURES, GROUPS = "harness", "groups"
-"""The notes of a row with its measures by metric and filter, and with the groups that it is a member of."""
+"""The notes of a row with its measures by metric and filter, and with its groups."""
 
 
 def shown(name: str) -> str:
-    """Return a metric and its filter as reports show them; a filter without a name is left out."""
+    """Return a metric and its filter as reports show them, without a nameless filter."""
     return name.removesuffix(",none")
 
 
 def finite(number: Any) -> float | None:
-    """Return a number as boards have it: None where it is not known, not a number, or infinite."""
+    """Return a number as boards have it: None if it is unknown, not a number, or infinite."""
     return float(number) if number is not None and math.isfinite(number) else None
 
 
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
-    """Return of each group ``tasks``, those with a row, ``missing``, and ``metrics``: value, stderr and n by name.
+    """Return by group ``tasks``, those with a row, ``missing``, and ``metrics``: value, stderr and n by name.
 
-    A standard error is None where that of a task is not known. A group whose rows have none of its metrics has none.
+    A standard error is None if that of a task is unknown. A group whose rows have none of its metrics has none.
     """
     members: dict[str, list[TaskRow]] = {}
     defined: dict[str, Mapping[str, Any]] = {}
@@ -50,7 +50,7 @@ def _group(group: Mapping[str, Any], rows: Sequence[TaskRow]) -> dict[str, Any]:
 
 
 def _names(metric: Mapping[str, Any], rows: Sequence[TaskRow]) -> list[str]:
-    """Return metric and filter for each filter of ``metric``: those it names, or all that its tasks have."""
+    """Return metric and filter for each filter of ``metric``: the filters it names, or all of its tasks."""
     filters = metric.get("filter_list")
     if filters is None:
         known = {name for row in rows for name in row.notes.get(MEASURES, {})}

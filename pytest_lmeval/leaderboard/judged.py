@@ -1,4 +1,4 @@
-"""What the judge of a task's rubric said over all its examples: how often it could be read, and agreed with people."""
+"""Summarize the verdicts of a task's judges: how often they could be read, and agreed with people."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
 from pytest_lmeval.types import ExampleResult
 
 GRADE = "grade"
-"""What the grades of eval functions are called."""
+"""The name of the grades of eval functions."""
 _MOST = 20
 
 
 def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
     """Return agreement as metrics, and ``{"judges": {name: ...}}`` as notes, as tasks that aggregate do.
 
-    Grades of eval functions by several rubrics are apart, each under its rubric; those by more than 20 are together.
+    Grades of eval functions are grouped by rubric, unless there are more than 20 rubrics.
     """
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]
@@ -29,7 +29,7 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
     name = itemgetter("name")
     named = sorted(({**entry, "name": names.get(entry["rubric"], entry["scorer"])} for entry in entries), key=name)
     groups = {key: [*group] for key, group in groupby(named, key=name)}
-    # An error does not say which of several judges it is about.
+    # An error does not name its judge.
     unread = sum(UNREAD in result.error for result in results) if len(groups) == 1 else 0
     notes = {key: _note(group, unread) for key, group in groups.items()}
     return {"metrics": measures_of(notes), "notes": {"judges": notes}} if notes else {}

@@ -1,4 +1,4 @@
-"""Examples in quarantine: asked and scored, and until a day nothing is decided by them."""
+"""Quarantine: examples that are asked and scored, and decide nothing until a day."""
 
 from __future__ import annotations
 
@@ -12,39 +12,42 @@ from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.types import ExampleResult, Status
 
 Entry = Mapping[str, str]
-"""``until``, the last day as YYYY-MM-DD in UTC, and ``reason``; empty for an example that is not in quarantine."""
+"""``until``, the last day as YYYY-MM-DD in UTC, and ``reason``; empty outside of quarantine."""
 _NONE: Entry = MappingProxyType({})
 _MAY_BE = frozenset({"passed", "failed", "below", "error", "timeout", "quarantined"})
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Which examples are in quarantine on a ``day``, YYYY-MM-DD in UTC.
+    """The examples in quarantine on a ``day``, YYYY-MM-DD in UTC.
 
-    ``listed`` are those of the baseline by (task, id), which alone count where there is one: a change cannot excuse
-    itself. None: what the examples say themselves.
+    ``listed`` are the entries of the baseline by (task, id), which replace those of the examples: a change cannot
+    excuse itself. None without a baseline.
     """
 
     day: str = ""
     listed: Mapping[tuple[str, str], Entry] | None = None
 
     def of(self, task: str, id: str, own: Any) -> Entry:
-        """Return the entry of an example that is in force; ``own`` is what the example says itself."""
+        """Return the entry of an example that is in force; ``own`` is the example's own."""
         entry = own if self.listed is None else self.listed.get((task, id))
         if not entry or not isinstance(entry, Mapping):
             return _NONE
         return entry if self.day <= str(entry.get("until", "")) else _NONE
 
     def applied(self, result: ExampleResult) -> ExampleResult:
-        """Return a result ``quarantined`` if its example is, as it is otherwise."""
+        """Return the result, with the status ``quarantined`` if its example is."""
         entry = self.of(result.task, result.id, result.quarantine)
         if not entry or result.status not in _MAY_BE:
             return result
         return replace(result, status="quarantined", quarantine=dict(entry))
 
     def judged(self, results: Iterable[ExampleResult], mode: str) -> tuple[ExampleResult, ...]:
-        """Return recorded results as they are judged by this quarantine; ``mode`` is the gate's."""
-        return tuple(self.applied(_released(result, mode)) for result in results)
+        """Return recorded results with the status that this quarantine gives them; ``mode`` is the gate's."""
+        released = (
+            replace(each, status=status_under(each, mode)) if each.status == "quarantined" else each for each in results
+        )
+        return tuple(map(self.applied, released))
 
 
 def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry]:
@@ -53,7 +56,7 @@ def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry
 
 
 def status_under(result: ExampleResult, mode: str) -> Status:
-    """Return the status of a result that has a score under the gate ``mode``."""
+    """Return the status of a result under the gate ``mode``."""
     if result.score is None or reaches(result):
         return "error" if result.score is None else "passed"
     decisive = mode == "examples" or (result.must_pass and mode != "none")
@@ -63,8 +66,8 @@ def status_under(result: ExampleResult, mode: str) -> Status:
 def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
     """Return the results with the status that a run under the gate ``mode`` gives them.
 
-    ``recorded`` is the mode of the run that they are from: what was ``below`` there though it would have failed was
-    excused by a mark such as xfail, and stays so.
+    ``recorded`` is the mode of their run: a result that was ``below`` there although it would have failed was excused
+    by a mark such as xfail, and stays so.
     """
     return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 
@@ -73,7 +76,3 @@ def _status(result: ExampleResult, mode: str, recorded: str) -> Status:
     excused = bool(recorded) and result.status == "below" and status_under(result, recorded) == "failed"
     fixed = result.score is None or result.status == "quarantined" or excused
     return result.status if fixed else status_under(result, mode)
-
-
-def _released(result: ExampleResult, mode: str) -> ExampleResult:
-    return replace(result, status=status_under(result, mode)) if result.status == "quarantined" else result

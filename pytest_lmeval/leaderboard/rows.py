@@ -1,4 +1,4 @@
-"""The results of one task to its row of the leaderboard."""
+"""Rows of the leaderboard: aggregate the results of one task."""
 
 from __future__ import annotations
 
@@ -25,38 +25,35 @@ from pytest_lmeval.leaderboard.aggregations import (
     text_metrics,
 )
 from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions, models_of
-from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, reaches
-from pytest_lmeval.stats.intervals import is_at_least, mean, score_bounds, standard_error
+from pytest_lmeval.leaderboard.passing import reaches
+from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.classes import ClassRow
 
-# Ids in the order of the numbers in them, ex-2 before ex-10: each is written with its last twenty digits.
+# Ids sort by the numbers in them, ex-2 before ex-10: each is padded to its last twenty digits.
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("question.category", "question.metric", "outcome.status"))
 _CUT_OFF, _UNPARSED, _PREDICTIONS = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "outcome.predictions"))
 _METRICS, _PLACE = attrgetter("outcome.metrics"), attrgetter("question.line", "question.place")
-SCORES = attrgetter("numbers.scores")
-"""The sub-rows of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """What is known of a task before any example ran.
+    """A task as known before any example ran.
 
-    ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None where
-    the process that knew them was lost. ``random_baseline`` is the score that guessing reaches, where the task's
-    score is to be centred on it. ``dataset`` says where a task's data lie and what they are: path, sha256, revision.
-    ``aggregates`` says that the task has aggregations of its own, which take all results; ``score_metric`` is the one
-    that is its score where its examples are measured. ``whole`` says that it has no subjects, where the run is to take
-    some subjects alone: none of its examples is left out for that. ``config`` are the values of a task's parameters.
-    ``key`` is what options call the task besides its name, ``display_name`` what people do. ``min_score`` is the floor
-    that the task itself sets. ``shard`` is empty, or says of a shard which examples were dealt out to all shards: their
-    ``ids``, sorted, and a ``sha256`` of what they ask. ``scores`` are those of its scores, by name, that have a
-    ``threshold`` or a ``min_score`` of their own. ``numbered``: examples are called by the
-    numbers of their rows.
+    ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None if the
+    process that knew them was lost. ``random_baseline`` is the score of guessing, if the task's score is to be centred
+    on it. ``dataset`` describes a task's data: path, sha256, revision. ``aggregates`` says that the task has
+    aggregations of its own, over all results; ``score_metric`` is the one that is its score if its examples are
+    measured. ``whole`` says that it has no subjects in a run that selects subjects: all its examples are selected.
+    ``config`` are the values of a task's parameters. ``key`` is another name of the task in options, ``display_name``
+    its name for people. ``min_score`` is the task's own floor. ``shard`` is empty, or describes the examples that were
+    dealt out to all shards: their ``ids``, sorted, and a ``sha256`` of their requests. ``scores`` are those of its
+    scores, by name, that have a ``threshold`` or a ``min_score`` of their own. ``numbered`` says that the numbers of
+    rows are the examples' ids.
     """
 
     name: str
@@ -82,7 +79,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTask:
-    """Which task a row is of, and the floor that it must reach."""
+    """The task of a row, and the floor that it must reach."""
 
     task: str
     path: str
@@ -98,7 +95,7 @@ class RowTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """How many examples a row has, and what became of them."""
+    """The examples of a row, counted by outcome."""
 
     correct: int
     total: int
@@ -112,12 +109,12 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNumbers:
-    """What the examples of a row come to. Scores are means over the scored examples; None without one.
+    """The numbers of a row. Scores are means over the scored examples; None without one.
 
-    ``measured`` is empty, or ``{"examples", "score_metric"}`` where only aggregations score examples: how many there
-    are, and which aggregation is the task's score, None where none is. ``models`` is empty, or says how often requests
-    of an eval function ``asked`` for each model, and how often each ``answered``. ``scores`` are the sub-rows: the
-    scores that the examples have by name, where they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
+    ``measured`` is empty, or ``{"examples", "score_metric"}`` if only aggregations score examples: their number, and
+    the aggregation that is the task's score, None for none. ``models`` is empty, or counts how often requests of an
+    eval function ``asked`` for each model, and how often each ``answered``. ``scores`` are the sub-rows: the examples'
+    scores by name, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -141,7 +138,7 @@ class RowNumbers:
 if TYPE_CHECKING:
 
     class _RowFields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # none is ever made
-        """The fields of all groups, as a type checker sees those of a row."""
+        """The fields of all groups, for type checkers."""
 
 else:
     _RowFields = object
@@ -167,17 +164,17 @@ class TaskRow(_RowFields):
 
     @property
     def is_outside(self) -> bool:
-        """Whether the row has no part in the overall score: no score on purpose, or all of it is in quarantine."""
+        """True if the row is not part of the overall score: it has none by design, or all of it is in quarantine."""
         return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property
     def is_unscored(self) -> bool:
-        """Whether the row has no score on purpose: its examples are measured, and no metric is its score."""
+        """True if the row has no score by design: its examples are measured, and no metric is its score."""
         return bool(self.measured) and self.score is None and not self.measured["score_metric"]
 
     @property
     def problem(self) -> str:
-        """Why the row's score cannot be believed, or is not there although a metric should be it; else ""."""
+        """The reason why the row's score is invalid, or missing although it should exist; else ""."""
         if not self.measured:
             return mixed_decisions(self.per_example) if self.metric == METRIC else ""
         scored = sum(result.score is not None for result in self.per_example)
@@ -190,7 +187,7 @@ class TaskRow(_RowFields):
         return f"no score: its metric {name!r} was not worked out" if name and self.score is None else ""
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
-        """Return the row as the leaderboard file has it."""
+        """Return the row as in the leaderboard file."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
         for name in _IF_ANY:
             if not fields[name]:
@@ -214,7 +211,7 @@ _ROW_FIELDS = (
 
 
 def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
-    """Return the row of the task ``name``; else those whose key it is, one for each variant of a task."""
+    """Return the row of the task ``name``; else those with that key, one for each variant of a task."""
     found = list(rows)
     return [row for row in found if row.task == name] or [row for row in found if row.key and row.key == name]
 
@@ -225,10 +222,10 @@ def make_row(
     floor: float | None = None,
     aggregates: Mapping[str, Any] = _NOTHING,
 ) -> TaskRow:
-    """Return the row of a task from the results it got, in any order.
+    """Return the row of a task from its results, in any order.
 
-    ``floor`` is the score it must reach. ``aggregates`` are what the task itself made of all its results: further
-    ``metrics``, ``classes`` and ``confusion`` instead of ours, ``notes``, the ``score`` of measured examples.
+    ``floor`` is the score it must reach. ``aggregates`` are the task's own, over all its results: further ``metrics``,
+    ``classes`` and ``confusion`` instead of ours, ``notes``, the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
@@ -238,7 +235,7 @@ def make_row(
         from pytest_lmeval.leaderboard.scores import score_rows
 
         scores = score_rows(info, results)
-        # The floor of the score that decides, given by its name, is the task's.
+        # The floor of the deciding score, given by its name, is the task's.
         floor = next((each["min_score"] for each in scores.values() if floor is None and "decides" in each), floor)
     about = RowTask(
         task=info.name,
@@ -250,15 +247,7 @@ def make_row(
         },
     )
     counts = RowCounts(
-        correct=sum(
-            (of := result.outcome).score is not None
-            and (
-                reaches(result)
-                if THRESHOLDS in of.details or PASSES in of.details
-                else is_at_least(of.score, of.threshold)
-            )
-            for result in results
-        ),
+        correct=sum(map(reaches, results)),
         total=len(everything),
         errors=statuses["error"],
         timeouts=statuses["timeout"],
@@ -272,20 +261,20 @@ def make_row(
     return TaskRow(about, counts, numbers, sorted(everything, key=_by_id))
 
 
-def in_data(result: ExampleResult) -> tuple[int, int, str, str]:
-    """Return a key that sorts the results of a task as its data have the examples, by id where that is not known."""
-    return (result.question.line, result.question.place, *_by_id(result))
+def in_data(result: ExampleResult) -> tuple[str, int, int, str, str]:
+    """Return a key that sorts results by task and in the order of its data, or by id if that is unknown."""
+    return (result.question.task, result.question.line, result.question.place, *_by_id(result))
 
 
 def are_in_data(results: Iterable[ExampleResult]) -> bool:
-    """Tell whether the results of a task have that order, and their lines or places alone say so."""
+    """Tell whether the results of a task are in the order of its data, by their lines and places."""
     places = [*map(_PLACE, results)]
     return all(map(lt, places, places[1:]))
 
 
 def as_in_data(results: Iterable[ExampleResult]) -> list[ExampleResult]:
-    """Return results by task, those of each as its data have the examples."""
-    return sorted(results, key=lambda result: (result.task, *in_data(result)))
+    """Return results sorted by task and in the order of its data."""
+    return sorted(results, key=in_data)
 
 
 def _by_id(result: ExampleResult) -> tuple[str, str]:
@@ -308,10 +297,9 @@ def _numbers(
     subjects = by_subject(results) if has_categories else {}
     detailed = [result for result in results if result.details]
     repeated = [result for result in detailed if "majority_score" in result.details]
-    # Eval functions have no predictions, and so no labels.
-    is_labelled = (detailed or has_categories) and any(map(_PREDICTIONS, results))
     labels = None
-    if is_labelled:
+    # Eval functions have no predictions, and so no labels.
+    if (detailed or has_categories) and any(map(_PREDICTIONS, results)):
         from pytest_lmeval.leaderboard.classes import by_label
 
         labels = by_label(results)

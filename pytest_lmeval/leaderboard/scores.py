@@ -1,4 +1,4 @@
-"""The scores of a task's examples by name: the sub-rows beneath its row."""
+"""Sub-rows of a task's row: the scores of its examples by name."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
 
 ScoreRow = Mapping[str, Any]
-"""``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` of the one that is the task's.
+"""``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` for the task's own score.
 
 ``score`` is the mean over the ``n`` scored examples that recorded it, ``missing`` counts those that did not.
-``threshold`` is None where examples have none, or different ones.
+``threshold`` is None if examples have none, or different ones.
 """
 NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""What the name of a score is that an option can name."""
+"""The names of scores that options can use."""
 
 
 def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, ScoreRow]:
-    """Return the sub-rows of a task by the names of the scores, that of the one that decides first."""
+    """Return the sub-rows of a task by the names of the scores, the deciding one first."""
     scored = [result for result in results if result.outcome.score is not None]
     decisive = _decisive(scored)
     names = {name for result in scored for name in result.outcome.metrics} | info.scores.keys()
@@ -36,9 +36,9 @@ def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, Sc
 
 
 def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[str]) -> TaskInfo:
-    """Return what is known of a task with the floors of its scores: those called ``TASK.SCORE``.
+    """Add the floors of a task's scores, those called ``TASK.SCORE``, to its info.
 
-    ``tasks`` are the names of all tasks: one of such a name is meant itself.
+    ``tasks`` are the names of all tasks: a task of such a name takes the floor itself.
     """
     own = {name: floor for name, floor in floors.items() if name not in tasks and split(name)[0] == info.name}
     if not own:
@@ -50,19 +50,19 @@ def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[s
 
 
 def split(name: str) -> tuple[str, str]:
-    """Return task and score of the name of a sub-row; "" and "" where it can be none."""
+    """Split the name of a sub-row into task and score; "" and "" if it cannot be one."""
     task, _, score = name.rpartition(".")
     return (task, score) if task and NAME.fullmatch(score) else ("", "")
 
 
 def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
-    """Tell whether a name may be that of a score of one of the tasks."""
+    """Tell whether a name may name a score of one of the tasks."""
     task = tasks.get(split(name)[0])
     return task is not None and task.metric in BY_NAME
 
 
 def _decisive(scored: Iterable[ExampleResult]) -> str:
-    """Return the name of the score that is the task's, "" where none is, or not one alone."""
+    """Return the name of the deciding score, "" without one, or with several."""
     names = {str(each.get(DECIDED_BY, "")) for result in scored for each in details_of(result)} - {""}
     return names.pop() if len(names) == 1 else ""
 

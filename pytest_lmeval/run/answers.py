@@ -1,4 +1,4 @@
-"""Whom a run asks: its model, about each unit at its turn or ahead of it, and its judges; and what these share."""
+"""Ask the model and the judges of a run, through engines that share limits and a cache."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 Render = Callable[[Example], Any]
 """From an example to its prompt, text or messages."""
 Note = Callable[[str, str, Exchange], None]
-"""Takes the task and the id of an example with a request that it made and the answer."""
+"""Records a request of an example, given by task and id, with its answer."""
 OnWait = Callable[[Engine], None]
 Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
-"""From a unit and its requests to the answers that need not be asked for, None where it has not all of them."""
+"""Returns the recorded answers to a unit's requests, None unless it has all of them."""
 Converse = Callable[[Any, Request], "Conversation | None"]
-"""From a unit and one of its requests to the conversation that this begins, None where it begins none."""
+"""Returns the conversation that a unit's request begins, None if it begins none."""
 
 
 class Model(NamedTuple):
@@ -46,9 +46,9 @@ class Model(NamedTuple):
 
 
 def model_of(adapter: Any) -> Model:
-    """Return the model behind ``adapter``."""
+    """Return the model of ``adapter``."""
     if is_ours(adapter):
-        # The ledger's header has its spec and options; its weights may be others.
+        # The ledger's header has its spec and options; the fingerprint identifies its weights.
         return Model(adapter, adapter_name(adapter), (member(adapter, "fingerprint") or "")[:16])
     from pytest_lmeval.adapters.identity import identity_of
 
@@ -56,10 +56,9 @@ def model_of(adapter: Any) -> Model:
 
 
 def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
-    """Return what ``adapter`` says of its model, without secrets."""
+    """Return the manifest of ``adapter``, without secrets."""
     try:
         known, exact = member(adapter, "manifest") or {}, member(adapter, "exact")
-        # It says that it answers the same to the same, always.
         return {**scrubber.scrub_all(redact_options(known)), **({"exact": True} if exact else {})}
     except Exception as error:  # an adapter's own code must not cost the run its board
         return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}
@@ -68,9 +67,9 @@ def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
 class Engines:
     """The engines of one process's run, of its model and its judges: they share a policy, a budget and a cache.
 
-    ``spent`` is what the run has cost before; runs that share a ``budget`` spend no more together than one may.
-    ``on_wait`` is called with an engine now and then while one of its answers is waited for. ``start`` returns a helper
-    process to ask in, as in :class:`~pytest_lmeval.asking.engine.Hooks`.
+    ``spent`` is the cost of the run so far; runs that share a ``budget`` share its limit. ``on_wait`` is called with an
+    engine now and then during a wait for one of its answers. ``start`` returns a helper process to ask in, as in
+    :class:`~pytest_lmeval.asking.engine.Hooks`.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Engines:
             self._cache = Cache(settings.cache, settings.think_tags_text, settings.scrubber)
 
     def check(self, adapter: Any) -> None:
-        """Raise UsageError where the cache cannot tell what ``adapter`` is."""
+        """Raise UsageError if the cache cannot identify ``adapter``."""
         if self._cache is not None:
             self._cache.of(adapter)
 
@@ -120,46 +119,42 @@ class Engines:
     ) -> Engine:
         """Return a new engine that asks ``adapter`` about units in ``batches``, and those that ``ahead`` returns."""
         made = self.make(adapter, recall, converse)
-        # A batch that kills its process is blamed on the example at its turn: no other goes with it.
+        # A batch that kills its process is blamed on the current example: no other may be in it.
         alone = self._may_crash and not made.streams
-        made.plan(batches, _nothing if ahead is None or alone else ahead)
+        made.plan(batches, (lambda: None) if ahead is None or alone else ahead)
         return made
 
     def add(self, engine: Any, *_: Any) -> Any:
-        """Return ``engine``, which a project has made, and close it with the others."""
+        """Return a project's own ``engine``, and close it with the others."""
         self._made.append(engine)
         return engine
 
     @property
     def stopped(self) -> str:
-        """Why one of them asks nothing more; empty as long as all do."""
-        for engine in self._made:
-            if engine.stopped:
-                return str(engine.stopped)
-        return ""
+        """The reason why one of them has stopped, or ""."""
+        return next((str(engine.stopped) for engine in self._made if engine.stopped), "")
 
     def cache_facts(self) -> dict[str, Any]:
-        """Return what the manifest says of the cache; nothing without one."""
+        """Return the cache's entry in the manifest; empty without a cache."""
         return {} if self._cache is None else {"cache": self._cache.facts()}
 
     def cost_facts(self) -> dict[str, Any]:
-        """Return what the manifest says of the limit on cost: that of the whole run, and what this process spent."""
+        """Return the manifest's entry on the cost: the limit of the whole run, and this process's spending."""
         if self.budget is None:
             return {}
         return {"max_cost": {"limit": self._limit, "before": self._spent_before, "spent": self.budget.spent}}
 
     def close(self) -> None:
-        """Stop asking; what is under way is dropped."""
+        """Stop asking; drop open requests."""
         for part in (*reversed(self._made), self._cache and self._cache.store):
             if part is not None:
                 part.close()
 
 
 class Judges:
-    """The judges of a run: the one that it was given, or those that tasks name, each adapter made once.
+    """The judges of a run: its own, or those that tasks name, each adapter made once.
 
-    ``known`` is what judges wrote in the run that is completed. ``user_adapter`` plays users, None where the judge
-    does.
+    ``known`` are the judges' replies of the resumed run. ``user_adapter`` simulates users, None if the judge does.
     """
 
     def __init__(self, engines: Engines, make_adapter: Callable[[str], Any], scrubber: Scrubber, known: Known) -> None:
@@ -173,27 +168,27 @@ class Judges:
 
     @cached_property
     def user(self) -> Judge | None:
-        """The model that plays users; None where the judge does."""
+        """The model that simulates users; None if the judge does."""
         return None if self.user_adapter is None else self._judge(self.user_adapter)
 
-    def player(self, adapter: Any) -> NamedJudges:
-        """Return who plays users: the model for that, else the run's judge, behind ``adapter``."""
+    def simulated_user(self, adapter: Any) -> NamedJudges:
+        """Return the model that simulates users: the one named for that, else the run's judge, of ``adapter``."""
         return self.user or self.of(adapter)
 
     @property
     def made(self) -> list[Any]:
-        """The adapters that were made for the names of judges."""
+        """The adapters made for the judges that tasks name."""
         return [*self._adapters.values()]
 
     def adapter(self, spec: str) -> Any:
-        """Return the adapter behind the name of a judge that a task asks for."""
+        """Return the adapter of a judge that a task names."""
         if spec not in self._adapters:
             self._adapters[spec] = self._make_adapter(spec)
             self._scrubber.learn(secrets_of(self._adapters[spec]))
         return self._adapters[spec]
 
     def of(self, adapter: Any) -> NamedJudges:
-        """Return the run's judge: the one behind ``adapter`` if that is one, else those that tasks name."""
+        """Return the run's judge: that of ``adapter`` if given, else those that tasks name."""
         if self._judges is None:
             named = NamedJudges(lambda spec: self._judge(self.adapter(spec)))
             self._judges = self._judge(adapter, named.open_model) if adapter else named
@@ -206,12 +201,12 @@ class Judges:
 class ModelAnswers:
     """The answers of ``model`` to the units of ``plan``.
 
-    ``connect`` returns the engine that asks, with what it is to know of the units. ``recorded`` are the answers of an
-    earlier run; ``note`` is called with each answer that is a step to a response, and with those that wait to be
-    scored. ``player`` returns who plays users.
+    ``connect`` returns the engine that asks. ``recorded`` are the answers of an earlier run; ``note`` records each
+    answer that is a step to a response, and those that wait to be scored. ``simulated_user`` returns the model that
+    simulates users.
     """
 
-    player: Callable[[], Any]
+    simulated_user: Callable[[], Any]
 
     def __init__(
         self,
@@ -231,13 +226,13 @@ class ModelAnswers:
         self.engine = connect(None if recorded is None else recorded.responses, self._converse)
 
     def through(self, engine: Any) -> ModelAnswers:
-        """Return these answers, asked through ``engine``: an object that a conftest put instead of the engine."""
+        """Return these answers, asked through ``engine``, the replacement that a conftest gave."""
         others = copy(self)
         others.engine = engine
         return others
 
     def task(self, unit: Unit) -> Task:
-        """Return the task of a unit, as it is put to the model."""
+        """Return the task of a unit, prepared for the model."""
         return self.plan.tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
@@ -247,16 +242,16 @@ class ModelAnswers:
         return self.engine.respond(unit, partial(self._requests, render))
 
     def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
-        """Return prompt and requests of a unit, those of one repeat, once; None where nothing was rendered."""
+        """Return prompt and requests of a unit, those of one repeat, once; None if nothing was rendered."""
         return self._asked.pop(unit, None)
 
     def forget(self, unit: Unit) -> None:
-        """Let go of what was asked for a unit that nobody will take."""
+        """Drop the requests and answers of a unit that will not be scored."""
         self._asked.pop(unit, None)
         self.engine.forget(unit)
 
     def _requests(self, render: Render, unit: Unit) -> Sequence[Request]:
-        """Return what to ask about a unit, all repeats of it; nothing where it cannot be scored."""
+        """Return the requests of a unit, for all repeats; none if it cannot be scored."""
         if self.plan.lacking and self.plan.refusal(unit):
             return ()
         prompt = _as_prompt(render(unit.example))
@@ -274,21 +269,13 @@ class ModelAnswers:
         from pytest_lmeval.asking.rounds import Conversation
 
         recall = None if self._recorded is None else self._recorded.of(unit)
-        note = _not_noted if self.note is None else partial(self.note, unit.task.name, unit.example.id)
-        player = self.player() if hasattr(follow_up, "opening") else None
-        return Conversation(request, follow_up, recall, note, player)
-
-
-def _nothing() -> None:
-    """Know nothing of what will be wanted."""
-
-
-def _not_noted(_: Exchange) -> None:
-    """Keep an answer nowhere but in the result."""
+        note = partial(self.note, unit.task.name, unit.example.id) if self.note else lambda _: None
+        user = self.simulated_user() if hasattr(follow_up, "opening") else None
+        return Conversation(request, follow_up, recall, note, user)
 
 
 def _as_prompt(rendered: Any) -> Prompt:
-    """Return what a render function gave as text or messages; raise AdapterError for anything else."""
+    """Return the result of a render function as text or messages; raise AdapterError for anything else."""
     if isinstance(rendered, str):
         return rendered
     if isinstance(rendered, Sequence) and rendered:
@@ -298,7 +285,7 @@ def _as_prompt(rendered: Any) -> Prompt:
 
 
 def _repeated(request: Request, number: int) -> Request:
-    """Return ``request`` as the one for repeat ``number``; how probable a text is does not change with repeats."""
+    """Return ``request`` for repeat ``number``; log-probabilities do not change with repeats."""
     return replace(request, repeat=number) if isinstance(request, Generate) else request
 
 

@@ -1,8 +1,8 @@
-"""What can be done about answers that have arrived before their turn to be scored: ask judges, run programs."""
+"""Start scoring answers that arrive before their turn: ask judges, run programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -16,40 +16,30 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task, Tools
 
 
-class EarlyScores:
-    """Scores that were begun before they were wanted, one for each group of responses."""
-
-    def __init__(self, futures: Sequence[Future[Score]]) -> None:
-        self._futures = iter(futures)
-
-    def __call__(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the next score, as the task's own method would."""
-        return next(self._futures).result()
-
-
 class Early:
     """One process's early work, for at most twice as many examples as the sandbox runs programs at a time.
 
-    ``repeats`` is how often an example is asked that does not say so itself.
+    ``repeats`` is how often examples without repeats of their own are asked.
     """
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats
         self._seen: set[Any] = set()
-        self._scores: dict[Any, EarlyScores] = {}
+        self._scores: dict[Any, Iterator[Future[Score]]] = {}
         self._pool: ThreadPoolExecutor | None = None
 
     def look(self, answers: ModelAnswers, tools: Tools, unit: Unit) -> Callable[..., Any]:
-        """Begin what can be begun; return what scores ``unit``, whose turn it is: begun early, or its task's method."""
+        """Start all scoring that can be; return the function that scores ``unit``: begun early, or its task's own."""
         self._seen.discard(unit)
-        score = self._scores.pop(unit, None)
+        begun = self._scores.pop(unit, None)
         for other in answers.engine.arrived():
             if other.key not in self._seen and self._begin(answers, other.key, other.responses, tools):
                 self._seen.add(other.key)
-        return score or answers.task(unit).score
+        # One call for each group of responses.
+        return answers.task(unit).score if begun is None else lambda *_: next(begun).result()
 
     def close(self) -> None:
-        """Begin no more, and wait for no program that nobody asks about."""
+        """Start nothing more, and wait for no running program."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -63,13 +53,12 @@ class Early:
             if len(self._scores) >= 2 * parallel:
                 return False
             pool = self._pool = self._pool or ThreadPoolExecutor(parallel, "lmeval-score")
-            futures = [pool.submit(task.score, unit.example, group, tools) for group in groups]
-            self._scores[unit] = EarlyScores(futures)
+            self._scores[unit] = iter([pool.submit(task.score, unit.example, group, tools) for group in groups])
         return True
 
 
 def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
-    """Ask the judge what can be asked already; return False where the task asks none."""
+    """Send the requests to the judge that are known already; return False if the task asks none."""
     try:
         for group in groups:
             requests = task.judge_requests(example, group)

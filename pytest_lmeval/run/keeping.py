@@ -1,4 +1,4 @@
-"""Notes answers that wait for their turn to be scored, so that whatever ends the process does not lose them."""
+"""Record answers that wait to be scored, so that they survive the end of the process."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.5
 _LOOKS = 3
-"""How often an answer is seen before it is noted: it has waited for a second then."""
+"""The looks at an answer before it is recorded: it has waited for a second then."""
 _SLOW_MS = 1000
 
 
 class Keeper:
-    """Looks every `LOOK_S` seconds, in a thread of its own, and notes each answer once.
+    """Looks every `LOOK_S` seconds, in a thread of its own, and records each answer once.
 
-    One that took the model a second or more is noted when it is first seen, another when it has waited for a second: of
-    a model that is faster than the scoring every answer waits, but not for long, and to note them all would take a
-    tenth of the run. ``arrived`` returns the answers that are there. How probable a text is is not noted.
+    An answer that took the model a second or more is recorded when it is first seen, another when it has waited for a
+    second: if the model is faster than the scoring, every answer waits briefly, and recording them all would take a
+    tenth of the run. ``arrived`` returns the answers that wait. Log-probabilities are not recorded.
     """
 
     def __init__(self, arrived: Callable[[], Iterable[Arrived]], note: Note) -> None:
@@ -35,7 +35,7 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Look once more, as where a run is stopped before the turn of what has arrived."""
+        """Record the answers that still wait, as when a run is stopped."""
         self._ended.set()
         self._thread.join()
         for each in self._arrived():

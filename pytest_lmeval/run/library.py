@@ -1,10 +1,10 @@
-"""The whole path without pytest: tasks and an adapter in, a leaderboard out."""
+"""Run tasks without pytest: tasks and an adapter in, a leaderboard out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from pytest_lmeval.loading import default_registry
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.run.plan import check_left
+from pytest_lmeval.run.plan import check_left, check_repeats
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, timestamp, today
 from pytest_lmeval.task import Prompt, Task, complete, name_fault, render
-from pytest_lmeval.types import NO_POLICY, Example, ExampleResult
+from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()
 
@@ -37,14 +37,14 @@ class ExampleUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What a run found out: the results in order, the model's name, and what the board says of its circumstances."""
+class RunOutcome:
+    """The outcome of a run: the results in order, the model's name, and facts for the board."""
 
     results: list[ExampleResult]
-    adapter: str = ""
-    unasked: list[str] = field(default_factory=list)
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-    reasons: Sequence[str] = ()
+    adapter: str
+    unasked: list[str]
+    manifest: Mapping[str, Any]
+    reasons: Sequence[str]
 
 
 def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
@@ -73,17 +73,16 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
 ) -> Leaderboard:
     """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
 
-    A task is a :class:`~pytest_lmeval.Task`, or any object with the members that one must have.
-    ``registry`` is the one that the tasks were loaded with, if it was not the default. ``judge`` is the adapter that
-    judges answers. ``repeats`` is how often each example is asked, ``timeout`` the seconds for one request,
-    ``sandbox`` the level at which programs run. ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode
-    that :func:`decide` will be asked for: but for ``examples``, an example under its threshold is ``below``.
-    ``think_tags`` are around the thoughts at the beginning of a text; None keeps texts as they are.
-    ``baseline`` is the run whose quarantined examples are so in this one, too; without it examples say so themselves.
-    What adapter and judge hold in attributes that are named like secrets (``api_key``) is hidden in the results.
-    A batch adapter stays open; an async one is closed (``aclose``) with the event loop that it was asked in.
-    A task that lacks something, such as a package, is not asked, and the board is incomplete. Raises UsageError if each
-    task does, for no tasks, tasks that share a name, an adapter without an answering method, and options out of range.
+    A task is a :class:`~pytest_lmeval.Task`, or any object with its required members. ``registry`` is the one that the
+    tasks were loaded with, if it was not the default. ``judge`` is the adapter that judges answers. ``repeats`` is how
+    often each example is asked, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
+    ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode for :func:`decide`: in all but ``examples``,
+    an example under its threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a text; None
+    keeps texts unchanged. ``baseline`` is the run whose quarantine applies to this one; without it that of the examples
+    applies. Attributes of adapter and judge that are named like secrets (``api_key``) are hidden in the results.
+    A batch adapter stays open; an async one is closed (``aclose``) with its event loop. A task that lacks something,
+    such as a package, is not asked, and the board is incomplete. Raises UsageError if every task lacks something, for
+    no tasks, tasks that share a name, an adapter without an answering method, and options out of range.
     """
     if not tasks:
         raise UsageError("no tasks: a run of nothing has no score")
@@ -103,7 +102,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
         quarantine=Quarantine(today(), None if baseline is None else quarantined(examples_of(baseline))),
     )
     whole = [complete(task) for task in tasks]
-    found = _run(whole, adapter, settings, registry=known, judge=judge, render=render)
+    found = run_tasks(whole, adapter, settings, registry=known, judge=judge)
     infos = [info_of(task) for task in whole]
     task_of = {task.name: task for task in whole}
     aggregates, failures = aggregate(infos, found.results, lambda info: task_of[info.name])
@@ -123,43 +122,23 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     return build_board(infos, found.results, facts, aggregates)
 
 
-def evaluate_tasks(
-    tasks: Sequence[Any],
+def run_tasks(
+    tasks: Sequence[Task],
     adapter: Any,
     settings: RunSettings = _DEFAULT,
     *,
     registry: Registry | None = None,
     judge: Any = None,
     render: Callable[[Example], Prompt] = render,
-) -> list[ExampleResult]:
-    """Return the result of every example of ``tasks``, in order."""
-    whole = [complete(task) for task in tasks]
-    return _run(whole, adapter, settings, registry=registry, judge=judge, render=render).results
-
-
-def _run(
-    tasks: Sequence[Task],
-    adapter: Any,
-    settings: RunSettings,
-    *,
-    registry: Registry | None,
-    judge: Any,
-    render: Callable[[Example], Any],
-) -> _Found:
+) -> RunOutcome:
+    """Return the outcome of running ``tasks``; the arguments are those of :func:`run_leaderboard`."""
     check_adapter(adapter, adapter_name(adapter))
     _check_names(tasks)
     known = registry or default_registry()
     settings = replace(settings, scrubber=settings.scrubber or scrubber_of_objects(adapter, judge))
     run = Run(settings, known, lambda spec: resolve_adapter(spec, known, {}, Path.cwd()))
     units = [ExampleUnit(task, example) for task in tasks for example in task.examples]
-    own = []
-    for unit in units:
-        if unit.example.policy is not NO_POLICY:
-            own.append(unit)
-    if own:
-        from pytest_lmeval.run.repeats import check_repeats
-
-        check_repeats(own, settings.repeats if settings.repeats > 1 else None)
+    check_repeats(units, settings.repeats if settings.repeats > 1 else None)
     with ExitStack() as stack:
         stack.callback(run.close)
         plan = run.plan(units, adapter, judge)
@@ -175,7 +154,7 @@ def _run(
                 break
     unasked = [f"{unit.task.path}::{unit.example.id}" for unit in units[len(results) :]]
     reasons = [*plan.lacking.values(), *([reason] if reason else [])]
-    return _Found(results, run.model.name, unasked, run.facts(), reasons)
+    return RunOutcome(results, run.model.name, unasked, run.facts(), reasons)
 
 
 def _check_names(tasks: Sequence[Task]) -> None:

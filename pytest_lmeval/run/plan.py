@@ -1,4 +1,4 @@
-"""What can be known of a run before anything is asked: what is asked together, and what is missing."""
+"""Plan a run before anything is asked: make batches, and find what tasks lack."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC
 from pytest_lmeval.scoring.evaluate import runs_code
 from pytest_lmeval.text import portable_path, printable
+from pytest_lmeval.types import NO_POLICY
 
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
@@ -34,7 +35,7 @@ _Key = TypeVar("_Key")
 
 
 class Unit(Protocol):
-    """What is asked and scored at one turn: an example, with the task it is of."""
+    """The unit of asking and scoring: an example with its task."""
 
     @property
     def task(self) -> Task: ...
@@ -47,12 +48,12 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The units of a run, and what is known of them before anything is asked.
+    """The units of a run, and the facts about them before anything is asked.
 
-    ``batches`` are the units that are asked together. ``lacking`` says by a task's name what it needs and the run does
-    not have: none of its examples is asked. ``adapter`` is who is asked, None until that is known; ``tasks`` are the
-    tasks as they are put to it, by the ``id`` of the unit's own. ``runs_programs`` says that a unit runs what the model
-    wrote, ``no_programs`` why that cannot be done, and ``is_trusted`` that those programs are ours.
+    ``batches`` are the units that are asked together. ``lacking`` describes by task name what it needs and the run does
+    not have: none of its examples is asked. ``adapter`` is None until it is known; ``tasks`` are the tasks prepared for
+    it, by the ``id`` of the unit's own. ``runs_programs`` says that a unit runs code that the model wrote,
+    ``no_programs`` why that is impossible, and ``is_trusted`` that those programs are ours.
     """
 
     registry: Registry
@@ -66,16 +67,16 @@ class RunPlan:
     is_trusted: bool = False
 
     def refusal(self, unit: Unit) -> str:
-        """Return why a unit is not asked, or an empty text."""
+        """Return why a unit is not asked, or ""."""
         return self.lacking.get(unit.task.name, "")
 
 
 @dataclass(slots=True)
 class Needs:
-    """The needs of a task, of which ``unit`` is the first that was selected, besides a model that answers.
+    """The needs of a task, besides a model; ``unit`` is its first selected unit.
 
     ``judges`` are specs, the run's judge is "". ``metrics`` are the names of all metrics, ``packaged`` the metrics that
-    import a package when they score. ``programs`` says that a metric runs what the model wrote.
+    import a package when they score. ``programs`` says that a metric runs code that the model wrote.
     """
 
     unit: Any
@@ -88,7 +89,7 @@ class Needs:
 def needs_of(
     units: Iterable[Unit], registry: Registry, has_judge: Callable[[Any], bool] = lambda unit: True
 ) -> dict[str, Needs]:
-    """Return what the tasks of ``units`` need, by their names; a unit that ``has_judge`` does not need the run's."""
+    """Return the needs of the tasks of ``units``, by name; a unit that ``has_judge`` does not need the run's."""
     found: dict[str, Needs] = {}
     for unit in units:
         task, example = unit.task, unit.example
@@ -108,7 +109,7 @@ def needs_of(
 
 
 def lacking_packages(needs: Needs) -> Iterator[str]:
-    """Yield what is not installed of the packages that the metrics of a task need, and how to install it."""
+    """Yield the missing packages of a task's metrics, with the command to install each."""
     for metric in needs.packaged:
         if find_spec(metric.package) is None:
             missing = f"the metric {metric.name!r} needs {metric.package}, which is not installed"
@@ -118,10 +119,10 @@ def lacking_packages(needs: Needs) -> Iterator[str]:
 def lacking_without_model(
     needed: Mapping[str, Needs], judge_of: Callable[[str], Any], has_user: Callable[[Any], bool], no_programs: str
 ) -> dict[str, str]:
-    """Return what tasks lack whatever model is asked, by their names, each with the cure.
+    """Return what tasks lack with any model, by name, each with the cure.
 
-    ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` says whether a
-    model plays the user of a unit. ``no_programs`` is why programs cannot be run here, empty if they can.
+    ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` says if a model
+    simulates the user of a unit. ``no_programs`` is why programs cannot be run here, empty if they can.
     """
     lacking = {}
     for name, needs in needed.items():
@@ -156,21 +157,25 @@ def plan_run(
     facts: AdapterFacts,
     group_of: Callable[[Any], Any],
 ) -> RunPlan:
-    """Return the plan of a run that needs what ``needed`` says; the parameters are those of :meth:`Run.plan`."""
-    programs = any(needs.programs for needs in needed.values())
+    """Return the plan of a run with the needs ``needed``; the other parameters are those of :meth:`Run.plan`."""
+    programs, no_programs = any(needs.programs for needs in needed.values()), ""
+    if programs and not facts.trusted:
+        from pytest_lmeval.sandbox import require_level
+
+        no_programs = require_level(settings.sandbox) or ""
     grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
     return RunPlan(
         registry,
         units,
         plan_batches(grouped, settings.batch_size),
         runs_programs=programs and any(runs_code(unit.task, unit.example, registry) for unit in units),
-        no_programs=missing_sandbox(settings.sandbox) if programs and not facts.trusted else "",
+        no_programs=no_programs,
         is_trusted=facts.trusted,
     )
 
 
 def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
-    """Return the plan with its tasks as they are put to ``adapter``; those that cannot be are lacking."""
+    """Return the plan with its tasks prepared for ``adapter``; those that it cannot answer are lacking."""
     lacking, tasks = dict(plan.lacking), {}
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
@@ -186,7 +191,7 @@ def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
 
 
 def check_left(*plans: RunPlan) -> None:
-    """Raise UsageError if a run, with a plan for each of its models, has tasks and each of them lacks something."""
+    """Raise UsageError if every task of a run, with a plan for each of its models, lacks something."""
     lacking: dict[str, None] = {}
     for plan in plans:
         for unit in plan.units:
@@ -195,6 +200,31 @@ def check_left(*plans: RunPlan) -> None:
         lacking.update(dict.fromkeys(plan.lacking.values()))
     if lacking:
         raise UsageError("; ".join(lacking))
+
+
+def check_repeats(units: Iterable[Unit], given: int | None) -> None:
+    """Raise UsageError for tasks whose repeats differ from those ``given`` for the run, and for too few to pass."""
+    others: dict[str, int] = {}
+    for unit in units:
+        policy = unit.example.policy
+        if policy is NO_POLICY:
+            continue
+        repeats = given or 1 if policy.repeats is None else policy.repeats
+        passes = 1 if policy.passes is None else policy.passes
+        for name, count in (("repeats", repeats), ("passes", passes)):
+            # The reader of a file has checked its own.
+            if not isinstance(count, int) or count < 1:
+                raise UsageError(f"{unit.task.name}: {unit.example.id}: {name}: expected 1 or more, got {count!r:.60}")
+        if given is not None and repeats != given:
+            others[unit.task.name] = repeats
+        if passes > repeats:
+            raise UsageError(
+                f"{unit.task.name}: {unit.example.id}: of {repeats} repeat{'s' if repeats > 1 else ''} {passes} cannot "
+                "pass: set its repeats, or --lm-repeats"
+            )
+    if others:
+        named = ", ".join(f"{task} ({repeats})" for task, repeats in sorted(others.items()))
+        raise UsageError(f"--lm-repeats={given}: tasks have other repeats of their own: {named}; leave the option out")
 
 
 def task_name(unit: Unit) -> str:
@@ -211,7 +241,7 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
     """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)`` and a batch never mixes groups.
 
     A group is a task file: its examples share fixtures, so they can be rendered together. Keys of one group fill its
-    batches in order even where other groups come in between.
+    batches in order even if other groups come in between.
 
     >>> plan_batches([("a", 1), ("b", 2), ("a", 3), ("a", 4)], 2)
     [[1, 3], [2], [4]]
@@ -228,21 +258,21 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 
 
 def check_named(judges: Iterable[Any]) -> None:
-    """Raise UsageError if the adapter of a judge, or of who plays users, has no model: what these ask names none."""
+    """Raise UsageError if the adapter of a judge or a simulated user has no model: requests to these name none."""
     for adapter in judges:
         if adapter is not None and AdapterFacts.of(adapter).model_by_request:
             name = adapter_name(adapter)
             raise UsageError(
-                f"{name}: has no model of its own, and what a judge or a simulated user is asked names none: say "
+                f"{name}: has no model of its own, and requests to a judge or a simulated user name none: use "
                 f"{name}:MODEL with --lm-judge or --lm-user"
             )
 
 
 def check_selection(units: Sequence[Unit], adapter: Any, facts: AdapterFacts) -> None:
-    """Raise UsageError where ``adapter`` refuses ``units``, or answers nothing and any but a function needs it to."""
+    """Raise UsageError if ``adapter`` refuses ``units``, or answers nothing although a task needs answers."""
     if not facts.answers:
         _check_no_answers(units, adapter)
-    # A conftest may refuse, before anything is asked, what was selected.
+    # A conftest may refuse the selection before anything is asked.
     if (check := method(adapter, "check_selection")) is not None:
         check([(unit.task.name, unit.example.id) for unit in units])
 
@@ -252,13 +282,13 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
     if asking:
         tasks = ", ".join(f"{task} ({count})" for task, count in asking.items())
         raise UsageError(
-            f"adapter {adapter_name(adapter)} asks no model, and these examples need one: {tasks}; say which with "
+            f"adapter {adapter_name(adapter)} asks no model, and these examples need one: {tasks}; name one with "
             "--lm-adapter=SPEC, or select eval functions alone"
         )
 
 
 def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
-    """Raise UsageError where an adapter, or the way that a task is asked, leaves the cost of a request unknown."""
+    """Raise UsageError if an adapter, or a task's kind of request, does not report costs."""
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
             options = "price_input and price_output, per million tokens"
@@ -269,50 +299,43 @@ def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
             )
     for task in tasks:
         if task.needs == "loglikelihood":
-            raise UsageError(f"{_NO_COST}: {called(task)} is scored by log-probabilities, of which no cost is known")
+            raise UsageError(f"{_NO_COST}: {called(task)} is scored by log-probabilities, whose cost is unknown")
 
 
 def _tells_cost(adapter: Any) -> bool:
     facts = AdapterFacts.of(adapter)
     if facts.tells_cost is not None:
         return facts.tells_cost
-    # ``generate`` returns texts. What the others return may have a cost.
+    # ``generate`` returns texts; the responses of the others may have a cost.
     return not facts.methods.isdisjoint(("complete", "generate_requests"))
 
 
 def called(task: Task) -> str:
-    """Return how messages name a task: by its file and its name."""
+    """Return the name of a task in messages: its file and its name."""
     return printable(f"{portable_path(str(task.path))}: task {task.name!r}", keep="")
 
 
-def missing_sandbox(level: str) -> str:
-    """Return why programs cannot be run at ``level``; empty where they can."""
-    from pytest_lmeval.sandbox import require_level
-
-    return require_level(level) or ""
-
-
 def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
-    """Return the place where programs are run, and its level: a sandbox, or what becomes one when it is first used."""
+    """Return the sandbox of programs and its level; without programs, one that opens on first use."""
     wanted = settings.sandbox
     if not plan.runs_programs and wanted in _LEVELS:
         return _OnFirstUse(wanted), ""
     from pytest_lmeval.sandbox import open_sandbox, require_level
 
-    # Programs that are ours run at the best level there is.
+    # Our own programs run at the best available level.
     level = None if plan.is_trusted and require_level(wanted) else wanted
     sandbox = open_sandbox(level, workers=settings.share, packages=settings.packages)
     return sandbox, sandbox.level
 
 
 def programs_line(plan: RunPlan, settings: RunSettings) -> str:
-    """Return how the programs of a run will be run."""
+    """Return the line on how the programs of a run will be run."""
     how = f": NOT HERE: {plan.no_programs}" if plan.no_programs else ", probed"
     return f"lmeval: programs run at sandbox level {settings.sandbox}{how}"
 
 
 class _OnFirstUse:
-    """A sandbox in a run that has no programs of its own: a project's code may still run one."""
+    """A sandbox that opens on first use, for a run without programs: a project's code may run one."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted

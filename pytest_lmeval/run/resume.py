@@ -1,4 +1,4 @@
-"""What the ledger of an earlier run holds for the run that resumes it, and what that run takes over from it."""
+"""Read the ledger of an earlier run, and reuse its answers in the run that resumes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Query(NamedTuple):
-    """What a response must be an answer to, to be used again: the request's hash, the model, the number of repeats.
+    """The conditions for reusing a response: the request's hash, the model, the number of repeats.
 
     ``key`` differs between a project's own models of one name.
     """
@@ -38,13 +38,13 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldResults:
-    """The last result of every example in a ledger, by (task, id); those whose model was asked as it would be now.
+    """The last result of every example in a ledger, by (task, id), from runs with the settings of this one.
 
-    ``damaged`` counts lines that could not be read: the last one, as a rule, of a process that was killed. ``keys`` are
-    all examples that the ledger has a result of, ``started`` and ``complete`` are those of its last run, and
-    ``asked_otherwise`` says that none of its runs asked as it would be now. ``nothing`` says why there is nothing to
-    resume, where that was asked for. ``journal`` are answers to examples that may have no result yet, by the name of
-    the judge who gave them; "" is the model.
+    ``damaged`` counts unreadable lines: usually the last one of a process that was killed. ``keys`` are all examples
+    with a result in the ledger, ``started`` and ``complete`` are those of its last run, and ``asked_otherwise`` says
+    that none of its runs had the settings of this one. ``nothing`` says why there is nothing to resume, if so.
+    ``journal`` are answers to examples that may have no result yet, by the name of the judge who gave them; "" is the
+    model.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -58,22 +58,22 @@ class HeldResults:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the ledger is continued; not the complete one of another adapter, other options or repeats."""
+        """True if the ledger is continued; not a complete one with another adapter, other options or repeats."""
         return not (self.complete and self.asked_otherwise)
 
     @property
     def cost(self) -> float:
-        """What its answers cost, those to examples without result among them."""
+        """The cost of its answers, including those to examples without result."""
         costs = [result.usage.get("cost", 0.0) for result in self.results.values()]
         return math.fsum([*costs, *(record.get("cost", 0.0) for record in self._unfinished())])
 
     @property
     def unfinished(self) -> int:
-        """How many answers it has to examples without result."""
+        """The number of its answers to examples without result."""
         return len(self._unfinished())
 
     def responses(self, task: str, example: str, query: Query) -> Sequence[Response] | None:
-        """Return the responses to an example if they answer what would be asked now, else None."""
+        """Return the responses to an example if they answer the current requests, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
         if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, query.key):
@@ -86,7 +86,7 @@ class HeldResults:
         if "cost" in held.usage:
             unknown = int(held.usage.get(COST_UNKNOWN, 0))
             others[unknown:] = [replace(each, cost=0.0) for each in others[unknown:]]
-        # All that the example used is with its first response, so that the sum is right again.
+        # The first response carries the usage of all, so that the sum stays right.
         counted = replace(
             first,
             prompt_tokens=_count(held, "prompt_tokens"),
@@ -97,7 +97,7 @@ class HeldResults:
         return [counted, *others]
 
     def known(self, name: str, key: str) -> KnownAnswers:
-        """Return the answers of the model with this name and ``key`` to examples that take several requests."""
+        """Return the answers of the model with this name and ``key`` to examples with several requests."""
         results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
         return KnownAnswers(results, "", self.journal, key)
 
@@ -111,7 +111,7 @@ class HeldResults:
 
 
 class Recorded:
-    """The answers of an earlier run that are used again."""
+    """The answers of an earlier run to reuse."""
 
     def __init__(self, held: HeldResults, model: Model, repeats: int, think_tags: tuple[str, str] | None) -> None:
         self._held = held
@@ -126,13 +126,13 @@ class Recorded:
         held = self._held.responses(unit.task.name, unit.example.id, query)
         if held is None:
             return self._unscored(unit, requests)
-        # A version that knew no thoughts may have recorded them as part of the text.
+        # Earlier versions recorded thoughts as part of the text.
         pairs = zip(held, cycle(requests), strict=False)
         taken = [without_thoughts(one, request, self._think_tags) for one, request in pairs]
         return [one for one in taken if not isinstance(one, LmevalError)]
 
     def _unscored(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
-        """Return the answers that had arrived, and waited to be scored, when the earlier run was ended."""
+        """Return the answers that waited to be scored when the earlier run ended."""
         if (unit.task.name, unit.example.id) not in self._held.journal.get("", ()):
             return None
         if unit.task.conversation(unit.example) is not None:
@@ -143,7 +143,7 @@ class Recorded:
         return found if len(found) == len(requests) else None
 
     def of(self, unit: Unit) -> Recall:
-        """Return the answers to an example that takes several requests."""
+        """Return the answers to an example with several requests."""
         return self._known.of(unit.task.name, unit.example.id)
 
     @cached_property
@@ -152,10 +152,9 @@ class Recorded:
 
 
 def read_held(path: Path, asking: str) -> HeldResults:
-    """Return what the ledger at ``path`` holds of runs with the fingerprint ``asking``.
+    """Return the results of runs with the fingerprint ``asking`` in the ledger at ``path``; none without the file.
 
-    A missing file holds nothing. What got no answer will be asked again. Raise UsageError for a file that could not be
-    read back once the run has gone on with it.
+    Examples without an answer will be asked again. Raise UsageError for a file that is not a ledger.
     """
     from pytest_lmeval.records.runfile import ledger_at
 
@@ -166,7 +165,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
         raise UsageError(f"{path}: not a ledger, it begins with no header; run without --lm-resume to begin a new one")
     same = [run for run in ledger.runs if run.header.get("asking") == asking]
     results = {key: result for run in same for key, result in run.results.items()}
-    # An output whose scoring failed is an answer all the same.
+    # An output whose scoring failed is an answer, too.
     answered = {key: result for key, result in results.items() if _is_answered(result)}
     last = ledger.runs[-1] if ledger.runs else None
     return HeldResults(
@@ -182,7 +181,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     from pytest_lmeval.formats.loglikelihood import log_probs_of
 
-    # How probable a text is does not change from repeat to repeat: all have the first one's numbers.
+    # Log-probabilities do not change between repeats: all have the first one's numbers.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     found = [one for _ in range(repeats) for one in log_probs_of(details)]
     times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
@@ -199,7 +198,7 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
     times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
     firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
     thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
-    # Which of several answered which repeat is not recorded: only how many answers each gave counts.
+    # The ledger does not record which server answered which repeat, only the count of each.
     counted = [name for name, count in held.served_by.items() for _ in range(count)]
     served = counted if len(counted) == repeats else [""] * repeats
     found = [

@@ -1,4 +1,4 @@
-"""What a run counts of the ledger that it goes on with."""
+"""Track which results of a resumed ledger the run uses again."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 class Resumption:
     """The results in the ledger that ``--lm-resume`` continues; none without the option.
 
-    ``reused`` counts the results of this run that the ledger holds already. ``is_own`` says that it is this run's: that
-    of a whole run stays as it is where examples are picked.
+    ``reused`` counts the results of this run that the ledger holds already. ``is_own`` says that the ledger is this
+    run's: a run of selected examples does not change that of a whole run.
     """
 
     def __init__(self, held: HeldResults | None, *, is_own: bool = True) -> None:
@@ -31,18 +31,18 @@ class Resumption:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the ledger is continued."""
+        """True if the ledger is continued."""
         return self._is_own and (self._held is None or self._held.goes_on)
 
     def takes(self, result: ExampleResult) -> bool:
-        """Tell whether the ledger holds this very result, and count it."""
+        """Count a result if the ledger holds it; tell whether it need not be written again."""
         held = None if self._held is None else self._held.results.get((result.task, result.id))
         if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
             return False
         from pytest_lmeval.records.answers import is_of
         from pytest_lmeval.records.recording import judge_keys
 
-        # Another model or judge may have said the same: a further run has to know that it is theirs.
+        # Another model or judge may give the same answer: the ledger must record whose it is.
         if not is_of(held.adapter_key, result.adapter_key):
             return False
         if not judge_keys(held.details) <= judge_keys(result.details):
@@ -52,25 +52,25 @@ class Resumption:
         return self._is_own and held.item == result.item
 
     def stored(self, result: ExampleResult) -> StoredLine | None:
-        """Return where the texts of a result are in the ledger that holds it; None where they are in memory."""
+        """Return the place of a result's texts in the ledger that holds it; None if they are in memory."""
         assert self._held is not None
         held = self._held.results[result.task, result.id]
         is_same = all(getattr(held, name) == getattr(result, name) for name in _TEXTS)
         return getattr(held.answer, "at", None) if is_same else None
 
     def withdraw(self, result: ExampleResult | None) -> None:
-        """Note a result that is in the ledger, and not counted unless another one of its example follows."""
+        """Mark a result in the ledger as not counted, unless its example gets another."""
         if result is not None:
             self._withdrawn.add((result.task, result.id))
 
     def left_out(self, results: Iterable[ExampleResult]) -> list[tuple[str, str]]:
-        """Return task and id of the examples in the ledger that are not in ``results``, those that the run counts."""
+        """Return task and id of the examples in the ledger that are not among the run's ``results``."""
         counted = {(result.task, result.id) for result in results}
         held = self._held.keys if self._held is not None and self.goes_on else frozenset()
         return sorted((held | self._withdrawn) - counted)
 
     def remarks(self, kept: Path | None) -> list[str]:
-        """Return what to say at the end of the run; ``kept`` is the older ledger where it was not continued."""
+        """Return the remarks for the end of the run; ``kept`` is the older ledger if it was not continued."""
         if self._held is None:
             return []
         remarks = []

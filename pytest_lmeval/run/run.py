@@ -50,16 +50,16 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.keeping import Keeper
     from pytest_lmeval.run.resume import HeldResults
 
-# What in a result is text of a model, or of what it was asked; names and hashes tell results apart.
+# The parts of a result that hold text of a model or of its requests; names and hashes must stay unchanged.
 _WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by")
 
 
 class Run:
     """Plans, asks and scores units: ``plan`` returns what ``ask`` takes, and ``ask`` what ``score`` takes.
 
-    ``make_adapter`` returns the adapter behind the name of a judge that a task asks for. ``held`` are the results of
-    the run that this one completes, ``journal`` keeps answers until their example has a result. ``engines`` ask, by
-    default with the limits of ``settings``.
+    ``make_adapter`` returns the adapter for the spec of a judge that a task names. ``held`` are the results of the run
+    that this one resumes, ``journal`` keeps answers until their example has a result. ``engines`` ask, by default with
+    the limits of ``settings``.
     """
 
     def __init__(
@@ -76,13 +76,12 @@ class Run:
         self.engines = engines = engines or Engines(settings)
         known = {} if held is None else known_answers(held.results.values())
         self.judges = Judges(engines, make_adapter, settings.scrubber, known)
-        # Known by its name alone until it is asked.
+        # Only the name is known before the first request.
         self.model = Model(name=settings.adapter)
-        # What used an example whose result had been reported.
+        # Uses of an example after its result was reported.
         self.late: list[str] = []
-        # Says which requests of applications' clients belonged to no running example.
+        # Returns the requests of applications' clients that belong to no running example.
         self.strays: Callable[[], Sequence[str]] = tuple
-        # Of tasks that are not asked, as of the plan that is asked.
         self.lacking: Mapping[str, str] = {}
         self._registry = registry
         self._held = held
@@ -104,11 +103,11 @@ class Run:
         has_own_judge: Callable[[Any], bool] = lambda unit: False,
         group_of: Callable[[Any], Any] = task_name,
     ) -> RunPlan:
-        """Return what is known of ``units`` before anything is asked; raise UsageError if the run cannot be.
+        """Return the plan for ``units``; raise UsageError if the run is impossible.
 
-        ``adapter`` is None where every unit has one of its own, ``judge`` where the run has no judge; a unit may have
-        one of its own. Units of one group are asked together; those of the group None are not asked by the plan. A task
-        that lacks something is refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
+        ``adapter`` is None if every unit has one of its own, ``judge`` if the run has no judge; a unit may have one of
+        its own. Units of one group are asked together; the plan does not ask those of the group None. A task that lacks
+        something is refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
         """
         facts = AdapterFacts.of(adapter)
         if adapter is not None:
@@ -128,7 +127,7 @@ class Run:
         return plan if adapter is None else put_to(plan, adapter, facts)
 
     def sandbox(self, plan: RunPlan) -> Any:
-        """Return the place where programs are run, a context manager."""
+        """Return the sandbox of programs, a context manager."""
         sandbox, self._sandbox_level = opened_sandbox(plan, self.settings)
         return sandbox
 
@@ -137,8 +136,8 @@ class Run:
     ) -> ModelAnswers:
         """Return the answers of ``adapter`` to the units of ``plan``.
 
-        ``ahead`` returns the unit that will be wanted next. ``engine`` is what asks, where a project has one of its
-        own. ``judge`` is the adapter of the run's judge, which plays users where nobody else does.
+        ``ahead`` returns the next unit. ``engine`` is a project's own engine, if it has one. ``judge`` is the adapter
+        of the run's judge, which simulates users unless another model does.
         """
         self.model = model = model_of(adapter)
         if plan.adapter is not adapter:
@@ -154,16 +153,16 @@ class Run:
         if engine is not None:
             connect = partial(self.engines.add, engine)
         self._answers = ModelAnswers(plan, model, self.settings.repeats, connect, recorded, note)
-        self._answers.player = partial(self.judges.player, judge)
+        self._answers.simulated_user = partial(self.judges.simulated_user, judge)
         return self._answers
 
     def score(
         self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None, item: str = ""
     ) -> ExampleResult:
-        """Return the result of a unit; what cannot be asked or scored has the status ``error`` or ``timeout``.
+        """Return the result of a unit, without secrets; ``error`` or ``timeout`` if it cannot be asked or scored.
 
-        ``judge`` is the adapter of the run's judge, false without one. Secrets that the run knows are hidden in it.
-        ``item`` is the name of the unit's test item where that is known not to follow from the example's id.
+        ``judge`` is the adapter of the run's judge, false without one. ``item`` is the name of the unit's test item if
+        it does not follow from the example's id.
         """
         rules = self.rules(sandbox, judge)
         task, example = answers.task(unit), unit.example
@@ -182,8 +181,8 @@ class Run:
         return scrubbed(evaluate(task, example, question, responses, rules, score), self.settings.scrubber)
 
     def unscored(self, unit: Any, reason: str) -> ExampleResult:
-        """Return the result of a unit that never got as far as being asked."""
-        # What failed before the model was asked is a fault of the test, which no quarantine is for.
+        """Return the result of a unit that was not asked."""
+        # A failure before the request is a fault of the test, which quarantine does not excuse.
         rules = replace(self.rules(), quarantine=Quarantine(listed={}))
         prompt = default_render(unit.example)
         task = unit.task if self._answers is None else self._answers.task(unit)
@@ -192,11 +191,11 @@ class Run:
         return scrubbed(failed, self.settings.scrubber)
 
     def rules(self, sandbox: Any = None, judge: Any = None) -> ScoringRules:
-        """Return what turns responses into results, made once for each sandbox and adapter of a judge."""
+        """Return the scoring rules, cached per sandbox and judge."""
         key = (id(sandbox), id(judge))
         if key not in self._rules:
             gate = self.settings.gate
-            # Without a sandbox nothing is scored, and no judge asked.
+            # Without a sandbox nothing is scored.
             judges = None if sandbox is None else self.judges.of(judge)
             self._rules[key] = ScoringRules(
                 self._thresholds,
@@ -212,7 +211,7 @@ class Run:
 
     @property
     def stopped(self) -> str:
-        """Why no further unit should be asked, if there is a reason: the model's, or that of a judge."""
+        """The reason of the model or a judge to ask no further unit, or ""."""
         if not self._stopped and (reason := self.engines.stopped):
             self.stop(reason)
         return self._stopped
@@ -222,7 +221,7 @@ class Run:
         self._stopped = self.settings.scrubber.scrub(reason)
 
     def facts(self) -> dict[str, Any]:
-        """Return what only a process that ran examples knows: the model, how it was read, the level of programs."""
+        """Return the facts of a process that ran examples: the model, its think tags, the sandbox level, costs."""
         late = [*self.late, *self.strays()]
         return {
             "model": model_facts(self.model.adapter, self.settings.scrubber),
@@ -235,7 +234,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Stop asking, the judges too; what is under way is dropped, what has arrived is noted."""
+        """Stop asking, the judges too; drop open requests, and record the answers that have arrived."""
         if self._answers is not None and self._answers.engine.jobs:
             self._keep()
         for part in (self._early, self._keeper, self.engines, self.journal):
@@ -243,7 +242,7 @@ class Run:
                 part.close()
 
     def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any]:
-        """Return what scores ``unit``: what was begun early, or its task's method."""
+        """Return the function that scores ``unit``: begun early, or its task's own."""
         if self._early is None:
             from pytest_lmeval.run.early import Early
 
@@ -252,7 +251,7 @@ class Run:
         return self._early.look(answers, tools, unit)
 
     def _keep(self, on_wait: OnWait | None = None, engine: Any = None) -> None:
-        """Note answers from now on that wait for their turn: something takes its time."""
+        """Start to record answers that wait for their turn."""
         if on_wait is not None:
             on_wait(engine)
         answers = self._answers
@@ -263,7 +262,7 @@ class Run:
 
 
 def scrubbed(result: ExampleResult, scrubber: Scrubber) -> ExampleResult:
-    """Return a result with the secrets hidden that ``scrubber`` knows."""
+    """Return a result without the secrets that ``scrubber`` knows."""
     if not scrubber:
         return result
     texts = {name: scrubber.scrub_answer(getattr(result, name)) for name in _WRITTEN}

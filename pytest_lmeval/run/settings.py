@@ -1,4 +1,4 @@
-"""How a run asks and scores: the same settings for every front end."""
+"""Settings of a run, the same for every front end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def timestamp() -> str:
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
-    """Return a hash of what decides a model's answers besides the request; secrets in it stay secret."""
+    """Return a hash of the settings that decide a model's answers; it reveals no secrets."""
     content = json.dumps([adapter, options, repeats], sort_keys=True, default=str)
     return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()
 
@@ -41,14 +41,14 @@ def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
 class RunSettings:
     """The settings of a run; the defaults are those of the command line.
 
-    ``thresholds`` override what an example asks for, ``default_thresholds`` come after every one of them. ``gate`` is
-    the gate's mode: it decides whether an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a
-    level. ``concurrency`` and ``max_cost`` are those of the whole run, of which each of ``share`` processes takes its
-    part. ``passthrough`` are exceptions that stop the run. ``may_crash`` says that the death of this process is blamed
-    on the example at its turn: no batch but that example's is asked. ``reuses`` says that answers of an earlier ledger
-    are used again. ``adapter`` is what the model is called until it is there. ``scrubber`` hides the secrets of the
-    adapters' options in results. ``think_tags`` are around the thoughts at the beginning of a model's text; None leaves
-    texts as they are. ``cache`` says where answers are kept. ``quarantine`` lists the examples that decide nothing.
+    ``thresholds`` override those of examples, and precede ``default_thresholds``, which do, too. ``gate`` is the gate's
+    mode: it decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a level.
+    ``concurrency`` and ``max_cost`` are those of the whole run, shared by ``share`` processes. ``passthrough`` are
+    exceptions that stop the run. ``may_crash`` says that the current example is blamed if this process dies: only its
+    batch is asked. ``reuses`` says that answers of an earlier ledger are used again. ``adapter`` is the model's name
+    until it is created. ``scrubber`` hides the secrets of the adapters' options in results. ``think_tags`` enclose the
+    thoughts at the beginning of a model's text; None keeps texts unchanged. ``cache`` stores answers. ``quarantine``
+    lists the examples that decide nothing.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE

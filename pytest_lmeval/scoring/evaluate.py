@@ -1,4 +1,4 @@
-"""From the responses to one example to its result."""
+"""Score the responses to one example, and make its result."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _MIXED = "some of its responses have a score and others have none; say score_fie
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The score an example must reach: by the task's name, its metric's, the example's own word, or the metric.
+    """The score an example must reach: overridden by task or metric, the example's own, or the metric's default.
 
-    ``defaults`` are overrides too, but every one of ``overrides`` goes before them.
+    ``overrides`` precede ``defaults``, which override, too.
     """
 
     registry: Registry
@@ -69,12 +69,11 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class ScoringRules:
-    """What turns responses into results, the same for every example of a run.
+    """Scoring rules shared by all examples of a run.
 
-    ``gated`` is whether an example under its threshold fails, or is only counted as ``below``; one that must pass
-    fails unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often an
-    example was asked that does not say so itself: the responses come in as many groups, and the score is the mean of
-    theirs.
+    If ``gated``, an example under its threshold fails, else it counts as ``below``; one that must pass fails unless
+    ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often examples without
+    repeats of their own were asked: their responses form as many groups, whose mean is the score.
     """
 
     thresholds: Thresholds
@@ -97,8 +96,7 @@ def evaluate(
 ) -> ExampleResult:
     """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
 
-    ``question`` is what :func:`question_of` makes of it. ``score`` is called instead of the task's own
-    method, if scoring has begun already.
+    ``question`` is that of :func:`question_of`. ``score`` replaces the task's own method if scoring has begun already.
     """
     threshold = rules.thresholds.of(task, example)
     score = score or task.score
@@ -107,9 +105,7 @@ def evaluate(
     try:
         repeats = example.policy.repeats or rules.repeats
         groups = [responses] if repeats == 1 else answer_groups(responses, repeats)
-        scores = [
-            _checked(_with_what_is_known(score(example, group, rules.tools), group), example.metric) for group in groups
-        ]
+        scores = [_checked(_with_facts(score(example, group, rules.tools), group), example.metric) for group in groups]
     except LmevalError as error:
         status, problem = _status_of(error), str(error)
     except Exception as error:
@@ -126,7 +122,7 @@ def evaluate(
 
 
 def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
-    """Return how many repeats pass: each reaches the threshold, and those of its further scores."""
+    """Return how many repeats reach the threshold, and the thresholds of their further scores."""
     return sum(is_at_least(each.value, threshold) and not missed(each.metrics, each.thresholds) for each in scores)
 
 
@@ -143,7 +139,7 @@ def failed_result(
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
-    """Tell whether to score the example is to run what the model wrote."""
+    """Tell whether scoring the example runs code that the model wrote."""
     for name in (task.metric_name(example), *task.further_metrics(example)):
         if (metric := registry.metrics.get(name)) is not None and metric.needs_sandbox:
             return True
@@ -153,7 +149,7 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
     """Return the content hash of an example and its scoring hash.
 
-    The first is over everything but the model that decides the score, the second over all of that but the prompt.
+    The first covers everything but the model that decides the score, the second all of that but the prompt.
     """
     parts = (example.targets, task.metric_name(example), example.post_process)
     asked = prompt if isinstance(prompt, str) else rendered(prompt)
@@ -193,9 +189,9 @@ def _outcome(
 def question_of(
     task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None, item: str = ""
 ) -> ExampleQuestion:
-    """Return which example was asked, and what; ``requests`` are those of one response, where they are known.
+    """Return the question of an example; ``requests`` are those of one response, if they are known.
 
-    ``item`` is the name of its test item where that does not follow from its id.
+    ``item`` is the name of its test item if that does not follow from its id.
     """
     content, scored = hashes(task, example, prompt)
     asked = task.requests(example, prompt) if requests is None else requests
@@ -227,21 +223,24 @@ def _answer(
     known: tuple[str, ...] = (),
 ) -> ExampleAnswer:
     if not (responses or asked_before):
-        # As of an eval function, which asks by itself.
+        # An eval function asks by itself.
         return ExampleAnswer(adapter=rules.adapter, usage=_usage((), scores), adapter_key=rules.adapter_key)
     completions = [response for response in responses if isinstance(response, Completion)]
     exchanges = list(asked_before)
     for completion in completions:
         exchanges += completion.exchanges
-    # As a rule each response is one request.
-    single = [one.response for one in exchanges] + _plain(responses) if exchanges else responses
+    # Most responses are one request each.
+    single = responses
+    if exchanges:
+        plain = [one for one in responses if not (isinstance(one, Completion) and one.exchanges)]
+        single = [*(one.response for one in exchanges), *plain]
     fresh = [response for response in single if not response.cached]
     times = [round(response.latency_ms, 3) for response in fresh if response.latency_ms is not None]
     firsts = [round(one.ttft_ms, 3) for one in fresh if isinstance(one, Completion) and one.ttft_ms is not None]
     thoughts = tuple([completion.thoughts for completion in completions])
     outputs = tuple([completion.output for completion in completions])
     return ExampleAnswer(
-        # A right answer is often the target itself: a run of many holds it once.
+        # A right answer is often the target itself: share the string in memory.
         outputs=known if outputs == known else outputs,
         cut_off=any(map(_IS_CUT_OFF, completions)),
         latency_ms=round(sum(times) / len(times), 3) if times else None,
@@ -270,7 +269,7 @@ def _example_outcome(
         status=status,
         score=score,
         threshold=threshold,
-        # What is scored is as a rule the output: a run of many holds it once.
+        # The prediction is often the output itself: share the string in memory.
         predictions=outputs if predictions == outputs else predictions,
         unparsed=any(map(_UNPARSED, scores)),
         error=error,
@@ -293,11 +292,6 @@ def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
         if name := getattr(response, "served_by", ""):
             counts[name] = counts.get(name, 0) + 1
     return counts or NOTHING
-
-
-def _plain(responses: Sequence[Response]) -> list[Response]:
-    """Return the responses that are one request each."""
-    return [one for one in responses if not (isinstance(one, Completion) and one.exchanges)]
 
 
 def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
@@ -351,12 +345,12 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> Mapping[st
     if "cost" in usage and unknown:
         usage[COST_UNKNOWN] = unknown
     if "cost" in usage:
-        usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions, which would be shown with 20 digits
+        usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions would be shown with 20 digits
     return usage or NOTHING
 
 
-def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:
-    """Return the score with what the responses themselves tell: that there is no answer, and the confidence in it."""
+def _with_facts(score: Score, group: Sequence[Response]) -> Score:
+    """Return the score with the facts of the responses: a missing answer, and the confidence in it."""
     only = group[0] if len(group) == 1 else None
     if isinstance(only, Completion) and (only.confidence is not None or only.logprobs):
         score = _with_confidence(score, only)
@@ -367,7 +361,7 @@ def _with_what_is_known(score: Score, group: Sequence[Response]) -> Score:
 
 
 def _with_confidence(score: Score, completion: Completion) -> Score:
-    """Return the score with the confidence in its only completion among the details, unless the metric gave one.
+    """Add the confidence in the only completion to the score's details, unless the metric gave one.
 
     It is the adapter's ``confidence``, else the probability of the text: e to the sum of its ``logprobs``.
     """
@@ -375,7 +369,7 @@ def _with_confidence(score: Score, completion: Completion) -> Score:
         return score
     confidence, logprobs = completion.confidence, completion.logprobs
     numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
-    # Those of a reasoning model are of its thoughts, too.
+    # The logprobs of a reasoning model cover its thoughts, too.
     if confidence is None and not completion.thoughts and 0 < len(numbers) == len(logprobs):
         confidence = math.exp(min(0.0, math.fsum(numbers)))
     return score if confidence is None else replace(score, details={**score.details, "confidence": confidence})

@@ -1,4 +1,4 @@
-"""Models that judge what another model wrote."""
+"""Models that judge the answers of another model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pytest_lmeval.records.answers import is_of
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 Known = Mapping[str, Mapping[str, str]]
-"""What judges wrote in the run that is being completed, by :func:`judge_key` and ``adapter_key``."""
+"""The judges' replies of the run that is resumed, by :func:`judge_key` and ``adapter_key``."""
 
 
 @dataclass(eq=False)
 class NamedJudges:
-    """Judges that tasks name themselves, each behind an adapter of its own; ``open_model`` makes it when first named.
+    """Judges that tasks name themselves, each with an adapter of its own; ``open_model`` makes it on first use.
 
-    A run without a judge has it as its judge: to ask it is an error that says how to name one.
+    It is the judge of a run without one: asking it raises an error that says how to name one.
     """
 
     open_model: Callable[[str], Judge] | None
@@ -39,11 +39,11 @@ class NamedJudges:
         return self._models[spec]
 
     def key(self, request: Generate) -> str:
-        """Return what names the request, and this judge, in the details of a result: :func:`judge_key`."""
+        """Return the key of the request to this judge in the details of a result: :func:`judge_key`."""
         return judge_key(self.name, request)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Return one completion per request; raise ScoringError, as nobody said whom to ask."""
+        """Raise ScoringError, as no judge was named."""
         raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
 
     def send(self, requests: Sequence[Generate]) -> None:
@@ -51,9 +51,9 @@ class NamedJudges:
 
 
 class Judge(NamedJudges):
-    """Asks a model about answers, ahead of the time where that is known.
+    """A judge that asks its model, ahead of time if it can.
 
-    A question that ``known`` holds the answer to is not asked. ``adapter_key`` differs between judges of one name.
+    A request whose reply is ``known`` is not sent. ``adapter_key`` differs between judges of one name.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
@@ -79,7 +79,7 @@ class Judge(NamedJudges):
 
     def _asked_as(self, request: Generate) -> str:
         key = self.key(request)
-        # Two recorded replies to one question may differ, if they are about two examples.
+        # Recorded replies to one request may differ between examples.
         return f"{key} {request.task} {request.id}" if self._facts.answers_by_example else key
 
     def _send(self, wanted: Mapping[str, Generate]) -> None:
@@ -95,11 +95,11 @@ class Judge(NamedJudges):
         return answer
 
     def recalled(self, request: Generate) -> str | None:
-        """Return what a simulated user said to ``request`` in an earlier run; None without any."""
+        """Return a simulated user's reply to ``request`` in an earlier run, or None."""
         return self._recalled(f"{self.key(request)} {request.task} {request.id}")
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
-        """Return what the details of a result have of what a simulated user said."""
+        """Return the entry of a simulated user's reply in the details of a result."""
         from pytest_lmeval.judging.question import usage_of
 
         usage = usage_of(reply)
@@ -116,13 +116,13 @@ class Judge(NamedJudges):
 
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
-    """Return what judges wrote, out of the details of held results."""
+    """Return the judges' replies in the details of held results."""
     from pytest_lmeval.records.recording import judge_entries
 
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for entry in judge_entries(result.details):
-            # What a user says first is asked in the same way for many examples, and answered anew for each.
+            # The first request to a simulated user is the same for many examples, and the reply is not.
             key = f"{entry['key']} {result.task} {result.id}" if "user" in entry else entry["key"]
             known.setdefault(key, {})[str(entry.get("adapter_key", ""))] = entry["output"]
     return known

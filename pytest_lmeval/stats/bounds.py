@@ -1,8 +1,8 @@
-"""What a change of scores may truly be: bounds that say the same as the test beside them.
+"""Confidence bounds of a change of scores that agree with the sign-flip test.
 
-Each bound is where a score test stops rejecting (E. B. Wilson, JASA 22, 1927): the variance is that of the value which
-is asked about, not of the value which was seen. Of a change the variance at 0 is the one that tossed signs give,
-and near 0 the bound is bent so that it reaches 0 exactly where the p of the sign-flip test reaches the level.
+Each bound is the value at which a score test stops rejecting (E. B. Wilson, JASA 22, 1927): its variance is that of the
+hypothetical value, not of the observed one. At 0 the variance of a change is that of tossed signs, and near 0 the bound
+is bent so that it reaches 0 exactly when the p of the sign-flip test reaches the level.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_lmeval.stats.intervals import Piece
+from pytest_lmeval.stats.intervals import ROUNDING, Piece
 from pytest_lmeval.stats.power import normal_quantile
 
 Interval = tuple[float, float]
 
-_NOTHING = 1e-9  # a score is in [0, 1]: a smaller difference is the rounding of a mean
-_ROUNDING = 1e-15  # of a sum whose parts cancel
-_HALVINGS = 45  # of the range that an end is looked for in: to the last digits of a float
+_CANCELLED = 1e-15  # the largest rounding error of a sum whose parts cancel
+_HALVINGS = 45  # of the search range of an end: to the last digits of a float
 _LEAST_P = 1e-16  # below, the normal point of p is not precise
-_MOST_BENT = 1.25  # what few pairs need is 1.04 to 1.23
+_MOST_BENT = 1.25  # few pairs need 1.04 to 1.23
 _HIGHEST_LEVEL = 0.499  # at one half a bound is the value itself
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What the units of a mean add up to.
+    """Sums over the units of a mean.
 
-    ``tossed`` is the variance of ``value`` that tossed signs give, ``seen`` the one about what was seen. ``weight`` is
-    the sum of the squared weights, ``unseen`` what one unit that was not seen could weigh: 1/n for n plain pairs.
+    ``tossed`` is the variance of ``value`` under tossed signs, ``seen`` the one about the observed value. ``weight`` is
+    the sum of the squared weights, ``unseen`` the weight that one unobserved unit could have: 1/n for n plain pairs.
     """
 
     value: float
@@ -40,11 +39,11 @@ class Sums:
 
 
 def sums(units: Sequence[Piece], value: float) -> Sums:
-    """Return what the units, one at least, add up to; ``value`` is the sum of their parts, worked out exactly."""
+    """Return the sums over the units, one at least; ``value`` is the exact sum of their parts."""
     tossed = math.fsum(unit.part**2 for unit in units)
     weight = math.fsum(unit.weight**2 for unit in units)
     return Sums(
-        value=value if abs(value) > _ROUNDING else 0.0,
+        value=value if abs(value) > _CANCELLED else 0.0,
         tossed=tossed,
         seen=math.fsum(unit.residual**2 for unit in units) if len(units) > 1 else tossed,
         weight=weight,
@@ -79,10 +78,10 @@ def end(start: float, limit: float, is_inside: Callable[[float], bool]) -> float
 
 
 def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interval:
-    """Return what a change in [-1, 1] may be, each end at ``level``, in (0, 0.5).
+    """Return the bounds of a change in [-1, 1], each end at ``level``, in (0, 0.5).
 
-    ``p`` is the one-sided p of the change in the direction that was seen. ``is_shown`` is the test's verdict, p <=
-    level: 0 is left out where it is true, and only there.
+    ``p`` is the one-sided p of the change in its observed direction. ``is_shown`` is the test's verdict, p <= level:
+    the bounds exclude 0 if and only if it is true.
     """
     if of.value > 0:
         low, high = change_bounds(replace(of, value=-of.value), p, level, is_shown=is_shown)
@@ -97,20 +96,20 @@ def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interv
 
 
 def _near_end(of: Sums, p: float, z: float) -> float:
-    """Return the end towards 0 of a drop that is shown: it reaches 0 where p reaches the level of ``z``."""
+    """Return the end towards 0 of a drop that is shown: it reaches 0 when p reaches the level of ``z``."""
     change = of.value
-    bent = abs(change) / math.sqrt(of.tossed) / max(normal_quantile(1 - max(p, _LEAST_P)), _NOTHING)
+    bent = abs(change) / math.sqrt(of.tossed) / max(normal_quantile(1 - max(p, _LEAST_P)), ROUNDING)
     bent = min(_MOST_BENT, bent)
 
     def is_inside(x: float) -> bool:
         point = z * (bent + max(0.0, 1 - bent) * x / change)
         return (x - change) ** 2 <= point * point * variance(of, x)
 
-    # At the level itself it is 0 but for rounding: the verdict decides.
-    return min(end(change, 0.0, is_inside), max(change, -_NOTHING))
+    # At the level itself rounding alone keeps it from 0: the verdict decides.
+    return min(end(change, 0.0, is_inside), max(change, -ROUNDING))
 
 
 def level_of(p: float, p_holm: float, share: float, tests: int) -> float:
-    """Return the level of one of so many ``tests`` that have a ``share`` of alpha: p <= level where p_holm <= share."""
+    """Return the level of one of ``tests`` with a ``share`` of alpha: p <= level if and only if p_holm <= share."""
     level = share / tests if p * tests <= share or p_holm > share else share * p / p_holm
     return min(level, _HIGHEST_LEVEL)

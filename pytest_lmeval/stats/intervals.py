@@ -1,4 +1,4 @@
-"""How sure a mean of scores is: standard error and 95 % intervals, with nothing but ``math``."""
+"""Standard errors and 95 % intervals of mean scores."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import lru_cache
 from pytest_lmeval.frozen import dataclass
 
 Values = tuple[Sequence[float], Sequence[str]]
-"""A task's scores or differences, and the cluster of each, or nothing where none has one."""
+"""A task's scores or differences, and the cluster of each; () if none has a cluster."""
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 ROUNDING = 1e-9
-"""A score is in [0, 1]: a smaller difference is the rounding of a mean."""
+"""A smaller difference of scores, which are in [0, 1], is the rounding of a mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What varies as one: its part of the mean, what of it is left about the tasks' means, and its weight."""
+    """An independent unit: its part of the mean, its residual about the tasks' means, and its weight."""
 
     part: float
     residual: float
@@ -26,10 +26,10 @@ class Piece:
 
 
 def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece]:
-    """Return the units of the unweighted mean of the tasks' means: clusters by name, whatever task they are in.
+    """Return the units of the unweighted mean of the tasks' means: clusters by name, across tasks too.
 
-    Of a task's one value nothing is left about its mean; as a difference, it is about 0. Raises ValueError where a task
-    has clusters, and not one for each value.
+    The residual of a task's only value is 0; of a difference it is the difference. Raises ValueError if a task has
+    clusters, but not one for each value.
     """
     groups: dict[str | tuple[int, int], list[Piece]] = {}
     for number, (values, clusters) in enumerate(tasks):
@@ -57,7 +57,7 @@ def _joined(members: Sequence[Piece]) -> Piece:
 
 
 def is_at_least(value: float, least: float) -> bool:
-    """Tell whether a score reaches a threshold or a floor; a mean of floats that is one of them but for rounding does.
+    """Tell whether a score reaches a threshold or a floor; a mean that only rounding keeps below it does.
 
     The mean of 0.7, 0.8 and 0.9 is 0.7999999999999999.
     """
@@ -65,7 +65,7 @@ def is_at_least(value: float, least: float) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean of a non-empty sequence, exactly rounded whatever the order of the values."""
+    """Return the arithmetic mean of a non-empty sequence, exactly rounded: the order of the values does not matter."""
     return float(values[0]) if len(values) == 1 else math.fsum(values) / len(values)
 
 
@@ -88,7 +88,7 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
     """Return the sample standard deviation over the root of n; None below two values, or two clusters.
 
     With ``clusters`` as in :func:`sum_clusters` it is the error of a mean of whole clusters (linearised ratio
-    estimator; W. G. Cochran, Sampling Techniques, 1977, section 9A.5), which does not count what they share twice.
+    estimator; W. G. Cochran, Sampling Techniques, 1977, section 9A.5).
     """
     if not values:
         return None
@@ -101,12 +101,12 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
 
 
 def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
-    """Return a 95 % interval of the mean of scores in [0, 1]; None of none.
+    """Return a 95 % interval of the mean of scores in [0, 1]; None without scores.
 
-    For scores of 0 and 1 that share no cluster it is Wilson's interval, and by the same idea for any others: what was
-    seen, plus a share that was not seen at the far end. It has a width also where all scores are alike. Where clusters
-    are shared, Student's t is taken instead of the normal distribution, with the degrees of freedom and the variance
-    of R. M. Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect instead of n.
+    Scores of 0 and 1 that share no cluster get Wilson's interval; others get one by the same idea: the observed scores,
+    plus a share of unobserved ones at the far end. It has a width even if all scores are equal. If clusters are shared,
+    Student's t replaces the normal distribution, with the degrees of freedom and the variance of R. M. Bell and
+    D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect replaces n.
     """
     if not values:
         return None
@@ -127,7 +127,7 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
     weights = [len(group) / n for group in groups]
     residuals = [math.fsum(value - centre for value in group) / n for group in groups]
     spread = math.fsum(residual**2 / (1 - weight) for residual, weight in zip(residuals, weights, strict=True))
-    # Answers that cancel out within clusters by chance are no surer than ones without clusters.
+    # Scores that cancel out within clusters by chance are no surer than scores without clusters.
     spread = max(spread, squares / n**2)
     most = math.fsum(weight**2 for weight in weights)
     unseen = min(most, max(1 / n, spread * n / squares)) if squares > ROUNDING**2 else most
@@ -136,10 +136,10 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
 
 
 def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
-    """Return a 95 % interval of the unweighted mean of the tasks' scores; None where a task, or all, have none.
+    """Return a 95 % interval of the unweighted mean of the tasks' scores; None if a task has none, or there is no task.
 
-    Of several tasks each end is the farther one of two: that of the tasks' intervals, combined, and that of all their
-    scores with the weights they have.
+    For several tasks each end is the farther of two: that of the tasks' combined intervals, and that of all their
+    scores by weight.
     """
     if len(tasks) == 1:
         return score_bounds(*tasks[0])
@@ -151,7 +151,6 @@ def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
     units = units_of(tasks, are_scores=True)
     spread = math.fsum(unit.residual**2 for unit in units)
     score = mean([mean(values) for values, _ in tasks])
-    # What one unit that was not seen could weigh.
     unseen = (math.fsum(unit.weight**2 for unit in units) + max(unit.weight for unit in units)) / 2
     pooled = _ends(score, spread, unseen)
     return max(0.0, min(low, pooled[0])), min(1.0, max(high, pooled[1]))
@@ -163,7 +162,7 @@ def _ends(centre: float, spread: float, unseen: float, z: float = Z95) -> tuple[
 
 
 def _distance(room: float, spread: float, unseen: float, z: float) -> float:
-    """Return how far the mean may be off towards an end that is ``room`` away."""
+    """Return how far the mean may be off towards an end at a distance of ``room``."""
     if room <= ROUNDING:
         return max(0.0, room)
     k = z * z
@@ -172,10 +171,10 @@ def _distance(room: float, spread: float, unseen: float, z: float) -> float:
 
 
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:
-    """Return a 95 % interval of the mean of independent estimates, each with its own 95 % interval around it.
+    """Return a 95 % interval of the mean of independent estimates, each with its own 95 % interval.
 
-    The distances to the ends are added as variances are, each side for itself (G. Y. Zou and A. Donner, Statistics in
-    Medicine 27, 2008), so that the intervals may be lopsided: none vanishes where all of a task's answers are right.
+    The distances to the ends add up as variances do, each side separately (G. Y. Zou and A. Donner, Statistics in
+    Medicine 27, 2008), so the intervals may be lopsided: none vanishes if all answers of a task are right.
     """
     n, centre = len(estimates), mean([value for value, _ in estimates])
     below = math.sqrt(math.fsum((value - low) ** 2 for value, (low, _) in estimates))
@@ -194,7 +193,7 @@ def wilson_interval(successes: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-@lru_cache(maxsize=1024)  # tasks and rounds of a simulation have the same few degrees
+@lru_cache(maxsize=1024)  # tasks and rounds of a simulation share the same few degrees
 def t_quantile(degrees: float) -> float:
     """Return the 97.5 % point of Student's t distribution with ``degrees`` >= 1 degrees of freedom, by bisection."""
     low, high = 0.0, 13.0

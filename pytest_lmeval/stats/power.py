@@ -1,4 +1,4 @@
-"""What a comparison could have shown: the smallest drop it would find, and how often it finds a given one."""
+"""Power of the paired test: the smallest drop it would detect, and how often it detects a given one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 POWER = 0.8
-"""The chance to be found that the smallest detectable drop has."""
+"""The chance that the test finds the smallest detectable drop."""
 
-_COUNTED = 20  # pairs that differ by chance alone, up to which power is counted out; beyond, it is a normal's
+_COUNTED = 20  # power is exact up to this many pairs that differ by chance alone, and a normal's beyond
 _UNDERFLOW = -600  # of a logarithm whose exponential is next to nothing
-_NEVER = 1e-7  # a chance that makes no difference
-_PRECISION = 10  # halvings of the range, from a drop to its double, that the smallest is in: to 0.1 % of it
+_NEVER = 1e-7  # a negligible chance
+_PRECISION = 10  # halvings of a range that ends at double its start: the result is right to 0.1 %
 
 
 @lru_cache(maxsize=1024)  # a simulation asks for the same few again in every round
 def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
-    """Return the smallest drop of a mean score, in (0, 1], that is found four times in five; None where none is.
+    """Return the smallest drop of a mean score, in (0, 1], that the test finds four times in five; None for none.
 
     ``spread`` is the variance that tossed signs give the change: the sum of the squared parts that the independent
     units contributed to it. ``weight`` is the sum of the squared parts that they would contribute if each went from
     right to wrong. It is the drop of 1 / ``weight`` right-or-wrong examples, of which the share ``spread / weight``
-    differs by chance alone: :func:`flip_power` where up to 20 of them do, and a normal distribution beyond.
+    differs by chance alone: by :func:`flip_power` if up to 20 of them do, by a normal distribution beyond.
     """
     n, noise = max(1, round(1 / weight)), min(1.0, spread / weight)
     if n * noise > _COUNTED:
@@ -32,10 +32,10 @@ def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
 
 
 def flip_power(n: int, drop: float, noise: float, alpha: float) -> float:
-    """Return the chance that the paired test of ``n`` independent right-or-wrong examples finds a drop, exactly.
+    """Return the exact chance that the paired test of ``n`` independent right-or-wrong examples finds a drop.
 
-    By chance alone a share ``noise`` of the examples changes between two runs, half of them for the better; a share
-    ``drop`` goes from right to wrong besides. ``noise + drop`` is at most 1.
+    By chance alone a share ``noise`` of the examples changes between two runs, half of them for the better; another
+    share ``drop`` goes from right to wrong. ``noise + drop`` is at most 1.
     """
     return _power(n, drop, noise / 2, _needed(n, noise / 2, alpha))
 
@@ -66,7 +66,7 @@ def _normally_shown(drop: float, spread: float, weight: float, alpha: float) -> 
 
 
 def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
-    """Return the chance of at least ``needed[b]`` examples getting worse where b get better, over all b."""
+    """Return the chance that at least ``needed[b]`` examples get worse while b get better, over all b."""
     worse = min(1.0, (better + drop) / (1 - better))
     return math.fsum(
         chance * (1.0 - math.fsum(_binomial(n - fixed, worse, needed[fixed])))
@@ -76,9 +76,9 @@ def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
 
 
 def _needed(n: int, better: float, alpha: float) -> list[int]:
-    """Return how many examples must get worse to be significant where 0, 1, 2 ... get better.
+    """Return how many examples must get worse to be significant if 0, 1, 2 ... get better; n + 1 if no number would do.
 
-    It stops at a number that practically never get better, and says n + 1 where no number would do.
+    The list ends at a number that practically never get better.
     """
     most = min(n, math.ceil(n * better + 5 * math.sqrt(n * better) + 5 * (better > 0)))
     needed: list[int] = []

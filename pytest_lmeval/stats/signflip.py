@@ -1,7 +1,7 @@
-"""How often chance alone makes a sum of paired differences this low: the sign-flip test, with nothing but ``math``.
+"""The sign-flip test: how often chance alone makes a sum of paired differences as low as the observed one.
 
-Where two runs are equally good, every difference is as likely to be as it is as with its sign turned. The sum over all
-ways to toss the signs is the distribution to judge the observed sum by (R. A. Fisher, The Design of Experiments, 1935).
+If two runs are equally good, every difference is as likely to have the opposite sign. The sums over all ways to toss
+the signs are the distribution of the observed sum (R. A. Fisher, The Design of Experiments, 1935).
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-_NOTHING = 1e-9  # of the largest difference: what is left where float sums should have cancelled
-_DENOMINATOR = 10_000  # of a fraction that a difference is recognised as
+_NOTHING = 1e-9  # of the largest difference: the remainder of float sums that should have cancelled
+_DENOMINATOR = 10_000  # the largest of a fraction that a difference may be
 _COMMON_DENOMINATOR = 1_000_000
-_STEPS = 2_000_000  # additions for a grid that holds every difference as it is; about 50 ms
+_STEPS = 2_000_000  # additions for a grid that holds every difference exactly; about 50 ms
 _ROUNDED_STEPS = 800_000  # additions for a grid that differences are rounded to
-_FINE = 32  # steps in the root mean square of what is rounded: the sum then is off by 1 % of its deviation
-_COUNTED = 14  # units of which all 16,384 ways to toss the signs are counted; about 5 ms
-_FINEST = 4096  # steps beyond which nothing is gained
+_FINE = 32  # steps in the root mean square of the rounded values: the sum is then off by 1 % of its deviation
+_COUNTED = 14  # units for which all 16,384 ways to toss the signs are counted; about 5 ms
+_FINEST = 4096  # steps beyond which a finer grid gains nothing
 
 
 def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
     """Return the one-sided mid-p of a sum this low, P(S < s) + P(S = s) / 2, and whether it is exact.
 
-    ``units`` are independent differences; only their ratios matter. p is 1.0 where all of them are 0, and else in
-    [0, 1]. The first of four ways that is affordable:
+    ``units`` are independent differences; only their ratios matter. p is 1.0 if all of them are 0, else in [0, 1]. It
+    comes from the first of four ways that is affordable:
 
-    - The units are whole multiples of a common measure. The distribution of their sum is built up unit by unit. It
-      takes up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses;
-      units of one size are exact in any number, theirs being the binomial distribution.
-    - All ways to toss the signs of up to 14 units are counted.
-    - They are rounded to the finest grid that 800,000 additions can handle, as long as its step is at most 1/32 of
-      their root mean square: up to about 250 graded units that differ. This is not exact.
-    - The normal distribution, with the variance that tossed signs have: the sum of the squares. Nor is this.
+    - If the units are multiples of a common measure, the distribution of their sum is built unit by unit. This takes
+      up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses; units of
+      one size are exact in any number, as they have the binomial distribution.
+    - Count all ways to toss the signs of up to 14 units.
+    - Round the units to the finest grid that 800,000 additions can handle, if its step is at most 1/32 of their root
+      mean square: up to about 250 graded units that differ. This is not exact.
+    - Use the normal distribution with the variance of tossed signs, the sum of the squares. This is not exact either.
     """
     largest = max(map(abs, units), default=0.0)
     ratios = [unit / largest for unit in units if abs(unit) > _NOTHING * largest]
@@ -55,7 +55,7 @@ def _affordable_measure(ratios: Sequence[float]) -> float | None:
     """Return the common measure of the ratios; None if they have no such measure, or its grid is too large."""
     sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
     measure = _common_measure(sizes)
-    # Units of the commonest size cost nothing: theirs is a binomial distribution.
+    # Units of the commonest size cost nothing: they have a binomial distribution.
     others = len(ratios) - max(sizes.values())
     return measure if measure and others * math.fsum(map(abs, ratios)) / measure <= 2 * _STEPS else None
 
@@ -71,7 +71,7 @@ def _p_of_all(ratios: Sequence[float]) -> float:
 
 
 def _step(ratios: Sequence[float]) -> float | None:
-    """Return the width of the grid to round to, or None where none that is fine enough is affordable."""
+    """Return the step of the grid to round to; None if no grid that is fine enough is affordable."""
     total = math.fsum(map(abs, ratios))
     root_mean_square = math.sqrt(math.fsum(ratio * ratio for ratio in ratios) / len(ratios))
     step = max(len(ratios) * total / (2 * _ROUNDED_STEPS), root_mean_square / _FINEST)
@@ -79,7 +79,7 @@ def _step(ratios: Sequence[float]) -> float | None:
 
 
 def _common_measure(sizes: Mapping[float, int]) -> float | None:
-    """Return the largest number that all ``sizes``, in (0, 1], are whole multiples of; None without one."""
+    """Return the largest number of which all ``sizes``, in (0, 1], are whole multiples; None without one."""
     denominator = 1
     for size in sizes:
         fraction = Fraction(size).limit_denominator(_DENOMINATOR)
@@ -90,14 +90,14 @@ def _common_measure(sizes: Mapping[float, int]) -> float | None:
 
 
 def _p_on_grid(units: Sequence[int]) -> float:
-    # A sum of tossed signs is twice the sum of what came out positive, less the total: count that instead.
+    # A sum of tossed signs is twice the sum of its positive units, less the total: count that sum instead.
     weights = Counter(map(abs, units))
     del weights[0]
     return _mid_p(weights, sum(unit for unit in units if unit > 0))
 
 
 def _mid_p(weights: Counter[int], x: int) -> float:
-    """Return P(X < x) + P(X = x) / 2 where X sums up the ``weights``, each of them there with a chance of one half."""
+    """Return P(X < x) + P(X = x) / 2 for the sum X of ``weights``, each included with a chance of one half."""
     total = sum(weight * count for weight, count in weights.items())
     if 2 * x > total:
         return 1.0 - _mid_p(weights, total - x)

@@ -28,7 +28,7 @@ def test_json_has_the_numbers(lmeval: Lmeval, gsm8k: Path) -> None:
     assert (0, 1319, 22) == (code, value["overall"]["examples"], value["overall"]["flips"])
     assert 5 == value["false_alarms"]["rounds"]
     assert [0.05, 0.02, 0.01] == [need["drop"] for need in value["needed"]]
-    assert "holds only if it is one model" in value["notes"][0]
+    assert "hold only if it is one model" in value["notes"][0]
 
 
 def test_one_run_twice_is_refused(lmeval: Lmeval, base: Path, worse: Path) -> None:
@@ -61,4 +61,4 @@ def test_of_several_runs_no_two_may_share_answers(lmeval: Lmeval, stub_project: 
     assert 0 == lmeval("calibrate", *ledgers[:3], "--rounds=5")[0]
     code, out, err = lmeval("calibrate", *ledgers, "--rounds=5")
     assert (2, "") == (code, out)
-    assert f"{sharing[0]} and {sharing[1]}: 20 example(s) have the same answers out of a cache" in err
+    assert f"{sharing[0]} and {sharing[1]}: 20 example(s) have the same answers from a cache" in err

@@ -197,7 +197,7 @@ def test_a_model_that_never_varies_needs_one_response_and_is_told_so() -> None:
     found = calibrate(*_runs(*_noisy(400, 0)), Criteria(), rounds=5)
     assert (0, 0.0) == (found.false_alarms.alarms, found.overall.flip_rate)
     assert 1 == found.needed[0].repeats
-    assert ("no example flipped: if the model always answers alike, strict costs nothing",) == found.notes
+    assert ("no example flipped: if the model's answers never vary, strict costs nothing",) == found.notes
 
 
 def test_the_reader_is_told_what_may_not_be_one_model() -> None:
@@ -206,8 +206,8 @@ def test_the_reader_is_told_what_may_not_be_one_model() -> None:
     notes = calibrate(one, renamed, Criteria(), rounds=5).notes
     assert [
         "other: not complete",
-        "the adapters are stub.v1 and b: what follows holds only if it is one model",
-        "1 example(s) are in one run only and are left out",
+        "the adapters are stub.v1 and b: the numbers hold only if it is one model",
+        "skipped 1 example(s) that are in one run only",
     ] == list(notes)
     options = replace(other, facts=replace(LATER, adapter_options={"seed": 1}))
     assert "the adapter options differ" in calibrate(one, options, Criteria(), rounds=5).notes[0]
@@ -216,9 +216,7 @@ def test_the_reader_is_told_what_may_not_be_one_model() -> None:
 def test_runs_that_share_answers_are_refused() -> None:
     one, other = _runs(*_noisy(20, 4))
     cached = replace(other, results=tuple(replace(each, cached=1) for each in one.results or ()))
-    with pytest.raises(
-        UsageError, match=r"20 example\(s\) have the same answers out of a cache, .* without --lm-cache"
-    ):
+    with pytest.raises(UsageError, match=r"20 example\(s\) have the same answers from a cache, .* without --lm-cache"):
         calibrate(one, cached, Criteria(), rounds=5)
 
 

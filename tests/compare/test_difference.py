@@ -83,7 +83,7 @@ def test_a_reader_is_told_what_makes_the_files_doubtful(tmp_path: Path) -> None:
     old = ledger_run(tmp_path / "old", {"sums": [1.0]}, finished=False)
     new = replace(ledger_run(tmp_path / "new", {"sums": [1.0]}), damaged=2, digest="f" * 64)
     notes = difference(old, new, GATE).notes
-    expected = ["not complete", "2 line(s) could not be read", "do not give the digest"]
+    expected = ["not complete", "2 line(s) could not be read", "do not match its digest"]
     assert [True] * 3 == [part in note for part, note in zip(expected, notes, strict=True)]
     same = ledger_run(tmp_path / "same", {"sums": [1.0]})
     assert ("both files are of one and the same run",) == difference(same, same, GATE).notes

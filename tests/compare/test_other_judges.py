@@ -44,5 +44,5 @@ def test_another_judge_or_another_question_than_the_baselines_is_doubtful_and_a_
             project.run(*judged)
     written = (project.path / "base.json").read_text()
     project.write("base.json", re.sub(r'("prompt_hash": ")', r"\1x", written))
-    asked = "doubtful: the judge of t is asked otherwise than in the baseline (rubric)"
+    asked = "doubtful: the prompt to the judge of t differs from the baseline's (rubric)"
     project.run(*judged).stdout.fnmatch_lines([asked])

@@ -38,7 +38,6 @@ from pytest_lmeval.plugin.settings.settings import (
     with_usage_errors,
 )
 from pytest_lmeval.text import portable_path, printable
-from pytest_lmeval.types import NO_POLICY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -409,10 +408,9 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
     ids = {(item.task.name, item.example.id) for item in items}
     for name, selected in Counter(name for name, _ in ids).items():
         tasks[name] = replace(tasks[name], selected=selected)
-    if own := [item for item in items if item.example.policy is not NO_POLICY]:
-        from pytest_lmeval.run.repeats import check_repeats
+    from pytest_lmeval.run.plan import check_repeats
 
-        check_repeats(own, config.option.lm_repeats)
+    check_repeats(items, config.option.lm_repeats)
     known = {item.task.name: item.task for item in items}
     collected.wanted.check_names(tasks, known, collected.registry.metrics)
     if config.option.lm_pair_by == "id" and config.option.lm_baseline:

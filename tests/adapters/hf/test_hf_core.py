@@ -19,7 +19,7 @@ from pytest_lmeval.adapters.hf.rows import RowFamily, ScoredRow, families
 from pytest_lmeval.formats.core import CoreTask, load_core
 from pytest_lmeval.formats.task import TaskSource
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.run.library import evaluate_tasks
+from pytest_lmeval.run.library import run_tasks
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.types import LogLikelihood, LogProb
 from tests import needs
@@ -115,7 +115,7 @@ def _span(model: HfAdapter, tokens: list[int], size: int) -> tuple[float, bool]:
 
 
 def check(model: HfAdapter, task: CoreTask, records: Sequence[Any], shots: int = 0) -> None:
-    results = {result.id: result for result in evaluate_tasks([task], model, RunSettings(batch_size=5))}
+    results = {result.id: result for result in run_tasks([task], model, RunSettings(batch_size=5)).results}
     for index in range(len(records)):
         value, losses = by_hand(model, task.kind, records, index, shots)
         result = results[f"ex-{index + 1}"]
@@ -142,7 +142,7 @@ def test_published_records_are_scored_as_by_a_plain_loop(llama: HfAdapter, tmp_p
 
 def test_what_it_was_taught_is_right(llama: HfAdapter, tmp_path: Path) -> None:
     (tmp_path / "chance.csv").touch()
-    results = evaluate_tasks([load(tmp_path, "language_modeling", OWN["language_modeling"])], llama)
+    results = run_tasks([load(tmp_path, "language_modeling", OWN["language_modeling"])], llama).results
     assert [1.0] * len(FACTS) == [result.score for result in results]
 
 
@@ -159,7 +159,7 @@ def test_batch_and_order_change_no_score(llama: HfAdapter, tmp_path: Path, kind:
     scores = [
         [
             (one.id, one.score, one.predictions, one.hash)
-            for one in evaluate_tasks([task], llama, RunSettings(batch_size=size))
+            for one in run_tasks([task], llama, RunSettings(batch_size=size)).results
         ]
         for size in (1, 3, 20)
     ]

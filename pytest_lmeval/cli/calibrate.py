@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_lmeval.arguments import whole
 from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
-from pytest_lmeval.compare.calibrate import Calibration, TaskNoise, calibrate
-from pytest_lmeval.compare.flipping import Flipping, flipping
+from pytest_lmeval.compare.calibrate import Calibration, Flipping, TaskNoise, calibrate, flipping
 from pytest_lmeval.records.runfile import read_run
 from pytest_lmeval.report.tables import columns, percent, score_text
 from pytest_lmeval.text import printable
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     # Two runs do not show how often an example flips.
     flips = flipping([*runs, *more]) if more else ()
     if options.format == "json":
-        show_json({**found.to_json(), "flipping": [each.to_json() for each in flips]})
+        show_json({**asdict(found), "flipping": [*map(asdict, flips)]})
     else:
         show([*_lines(found), *_flip_lines(flips)])
     return 0

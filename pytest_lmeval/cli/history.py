@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_lmeval.atomic import write_atomically
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         with writing(f"--html {options.html}"):
             write_atomically(options.html, render_history(found).encode("ascii"))
     if options.format == "json":
-        show_json(found.to_json())
+        show_json(asdict(found))
     else:
         show(_lines(found, is_markdown=options.format == "markdown"))
     return int(bool(unread))

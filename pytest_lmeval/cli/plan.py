@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_lmeval.arguments import level, share, whole
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     found = plan(suite, options.drop, measured, usual=usual, repeats=options.repeats, alpha=options.alpha)
     if options.format == "json":
         known = sorted(measured.keys() & suite.keys())
-        show_json({**found.to_json(), "spent": dict(spent(results)), "measured": known})
+        show_json({**asdict(found), "spent": dict(spent(results)), "measured": known})
     else:
         noise = _noise(found, measured, ran, options.flip)
         show([*_table(found), "", *_needed(found), *noise, *_cost(found, ran, results)])

@@ -1,27 +1,33 @@
-"""Calibration from two runs of one model: how many examples flip by chance, and how often the gate alarms then."""
+"""Calibration from runs of one model: how many examples flip by chance, which ones, and how often the gate alarms."""
 
 from __future__ import annotations
 
+import json
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from itertools import combinations
-from typing import Any
 
 from pytest_lmeval.compare.baseline import shared_answers
 from pytest_lmeval.compare.changes import TaskChange, by_task, overall_change, task_changes
 from pytest_lmeval.compare.compare import Comparison, compare
 from pytest_lmeval.compare.criteria import Criteria
 from pytest_lmeval.compare.needed import Needed, Variances, overall_level
-from pytest_lmeval.compare.pairing import Pair
+from pytest_lmeval.compare.pairing import Key, Pair
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
+from pytest_lmeval.types import ExampleResult
 
 _WORK = 300_000  # pairs to compare in total: a few seconds
 _ROUNDS = (100, 1000)  # the fewest and the most
 _NAMED = 5
+OFTEN = 0.4
+"""The flip rate at which quarantine is proposed: how often the example passes in only one of two runs."""
+_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +69,6 @@ class Calibration:
     criteria: Criteria
     notes: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the calibration as JSON values."""
-        return asdict(self)
-
 
 def calibrate(
     one: RunFile,
@@ -86,10 +88,13 @@ def calibrate(
         raise UsageError(
             f"{one.path} and {other.path} are of one and the same run; calibrate takes two runs of a model"
         )
-    for pair in combinations((one, other, *more), 2):
-        _check_answers(*pair)
-    first, second = examples_of(one), examples_of(other)
-    comparison = compare(first, second, criteria)
+    for first, second in combinations((one, other, *more), 2):
+        if shared := shared_answers(examples_of(first), examples_of(second)):
+            raise UsageError(
+                f"{first.path} and {second.path}: {shared} example(s) have the same answers from a cache, which say "
+                "nothing about chance; run without --lm-cache, or with --lm-cache-mode=refresh"
+            )
+    comparison = compare(examples_of(one), examples_of(other), criteria)
     _check_same_content(one, other, comparison)
     pairs = comparison.pairs
     repeats = max(1, *(len(pair.old.outputs) for pair in pairs))
@@ -102,14 +107,6 @@ def calibrate(
         criteria=criteria,
         notes=tuple(_notes(one, other, comparison)),
     )
-
-
-def _check_answers(one: RunFile, other: RunFile) -> None:
-    if shared := shared_answers(examples_of(one), examples_of(other)):
-        raise UsageError(
-            f"{one.path} and {other.path}: {shared} example(s) have the same answers from a cache, which say nothing "
-            "about chance; run without --lm-cache, or with --lm-cache-mode=refresh"
-        )
 
 
 def _check_same_content(one: RunFile, other: RunFile, comparison: Comparison) -> None:
@@ -205,3 +202,59 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
     if not comparison.worse and not comparison.better:
         notes.append("no example flipped: if the model's answers never vary, strict costs nothing")
     return notes
+
+
+@dataclass(frozen=True, slots=True)
+class Flipping:
+    """An example that passed in ``passed`` of ``runs``; ``rate`` is the share of the pairs of runs that differ."""
+
+    task: str
+    id: str
+    runs: int
+    passed: int
+    rate: float
+    quarantine: dict[str, str]
+
+    @property
+    def line(self) -> str:
+        """The line to show, with the value of ``quarantine`` for its extras or metadata."""
+        return (
+            f"{self.task}: {self.id}: passed in {self.passed} of {self.runs} runs, flip rate {self.rate:.2f}; "
+            f"to set it aside: {json.dumps({'quarantine': self.quarantine})}"
+        )
+
+
+def flipping(runs: Sequence[RunFile], least: float = OFTEN) -> tuple[Flipping, ...]:
+    """Return the examples with equal content in all runs that flip at a rate of ``least`` or more, the highest first.
+
+    ``quarantine`` ends 30 days after the latest run.
+    """
+    until = _until(run.timestamp for run in runs)
+    held: dict[Key, list[ExampleResult]] = {}
+    for run in runs:
+        for result in examples_of(run):
+            if result.score is not None:
+                held.setdefault((result.task, result.id), []).append(result)
+    found = [_flipping(key, results, until) for key, results in held.items() if _is_one(results, len(runs))]
+    often = [each for each in found if each.rate >= least]
+    return tuple(sorted(often, key=lambda each: (-each.rate, each.task, each.id)))
+
+
+def _is_one(results: Sequence[ExampleResult], runs: int) -> bool:
+    return len(results) == runs and len({result.hash for result in results}) == 1
+
+
+def _flipping(key: Key, results: Sequence[ExampleResult], until: str) -> Flipping:
+    count = len(results)
+    passed = sum(map(reaches, results))
+    rate = 2 * passed * (count - passed) / (count * (count - 1))
+    reason = f"passed in {passed} of {count} runs of one model"
+    return Flipping(*key, count, passed, rate, {"until": until, "reason": reason})
+
+
+def _until(timestamps: Iterable[str]) -> str:
+    latest = max(timestamps)[:10]
+    try:
+        return (date.fromisoformat(latest) + timedelta(days=_DAYS)).isoformat()
+    except ValueError:
+        return latest

@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.compare.changes import TaskChange, Verdict, overall_change, task_changes
-from pytest_lmeval.compare.coverage import coverage
 from pytest_lmeval.compare.criteria import Criteria
-from pytest_lmeval.compare.explain import explain, staleness
+from pytest_lmeval.compare.explain import coverage, explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_lmeval.compare.compare import Comparison, failing_otherwise, flip_record
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
 from pytest_lmeval.compare.remarks import quarantine_of
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.records.runfile import RunFile, board_of
 
 Scores = tuple[float | None, float | None]
@@ -62,25 +63,20 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """Return the difference as JSON values."""
+        gate = None if self.decision is None else self.decision.to_json()
+        comparison = None if gate is None else gate.pop("comparison", None)
+        failing = [] if self.comparison is None else failing_otherwise(self.comparison)
         return {
             "old": _side(self.old),
             "new": _side(self.new),
             "scores": {name: {"old": old, "new": new} for name, (old, new) in self.scores.items()},
             "overall": {"old": self.overall[0], "new": self.overall[1]},
-            "gate": None if self.decision is None else self._gate(),
-            "comparison": None if self.comparison is None else self.comparison.to_json(),
-            **self._failing(),
+            "gate": gate,
+            "comparison": comparison,
+            **({"failing_otherwise": [flip_record(pair) for pair in failing]} if failing else {}),
             "changed_tasks": [asdict(task) for task in self.changed_tasks],
             "notes": list(self.notes),
         }
-
-    def _failing(self) -> dict[str, Any]:
-        found = [] if self.comparison is None else failing_otherwise(self.comparison)
-        return {"failing_otherwise": [flip_record(pair) for pair in found]} if found else {}
-
-    def _gate(self) -> dict[str, Any]:
-        assert self.decision is not None
-        return {name: value for name, value in self.decision.to_json().items() if name != "comparison"}
 
 
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
@@ -148,7 +144,7 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float | None
 
 
 def _number(score: Any) -> float | None:
-    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+    return float(score) if is_number(score) else None
 
 
 def _side(run: RunFile) -> dict[str, Any]:

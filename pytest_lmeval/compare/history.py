@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.records.runfile import RunFile, board_of
@@ -34,10 +34,6 @@ class History:
 
     series: Mapping[str, tuple[HistoryPoint, ...]]
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the history as JSON values."""
-        return asdict(self)
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pytest_lmeval.compare.needed import Needed, Variances, overall_level
 from pytest_lmeval.types import OVERALL, ExampleResult
@@ -42,10 +41,6 @@ class SuitePlan:
     needed: Needed
     repeats: int
     alpha: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values."""
-        return asdict(self)
 
 
 def plan(

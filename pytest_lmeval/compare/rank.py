@@ -146,7 +146,7 @@ def rank(
     shared = sorted(asked.scored.intersection(*(entrant.scores for entrant in ranked)))
     tasks = {entrant.name: _by_task(entrant, shared or sorted(entrant.scores)) for entrant in ranked}
     ranked.sort(key=lambda entrant: (-_score(tasks[entrant.name]), entrant.name))
-    pairs = _pairs(ranked, asked, (shared, tasks), alpha)
+    pairs = _pairs(ranked, asked, alpha)
     total = len(asked.scored) + len(asked.failed)
     is_enough = len(shared) >= ENOUGH * total
     return Ranking(
@@ -181,11 +181,9 @@ def _score(tasks: Scores) -> float:
     return mean([mean(scores) for scores, _ in tasks.values()])
 
 
-def _pairs(
-    ranked: Sequence[Entrant], asked: AskedExamples, shared: tuple[Sequence[Key], Mapping[str, Scores]], alpha: float
-) -> tuple[Versus, ...]:
-    """Compare every model with each one before it; ``shared`` are the sorted shared examples and their scores."""
-    tests = {(one.name, other.name): _test(other, one, asked, shared) for one, other in combinations(ranked, 2)}
+def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
+    """Compare every model with each one before it."""
+    tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())
 
@@ -199,16 +197,10 @@ def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float
     return Versus(names[1], names[0], test.n, test.change, ends, level, p_holm, is_shown)
 
 
-def _test(
-    one: Entrant, other: Entrant, asked: AskedExamples, shared: tuple[Sequence[Key], Mapping[str, Scores]]
-) -> PairedTest:
+def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
     """Test two models over the examples that both have scored."""
-    keys, tasks = shared
-    both = asked.scored.intersection(one.scores, other.scores)
-    if keys and len(both) == len(keys):
-        own, theirs = tasks[one.name], tasks[other.name]
-    else:
-        own, theirs = (_by_task(each, sorted(both)) for each in (one, other))
+    both = sorted(asked.scored.intersection(one.scores, other.scores))
+    own, theirs = _by_task(one, both), _by_task(other, both)
     return pooled_test([([*map(sub, scores, theirs[task][0])], clusters) for task, (scores, clusters) in own.items()])
 
 

@@ -28,9 +28,7 @@ from pytest_lmeval.leaderboard.details import (
     METRIC,
     Trace,
     is_function,
-    named_scores,
     notes_of,
-    servers_of_steps,
     traces,
 )
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, as_in_data, make_row
@@ -315,7 +313,7 @@ def digest(results: Iterable[ExampleResult]) -> str:
 
 
 def _scores(result: ExampleResult) -> Any:
-    return named_scores(result) if result.metric == METRIC and is_function(result) else result.score
+    return {METRIC: result.score, **result.metrics} if is_function(result) else result.score
 
 
 def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]:
@@ -353,8 +351,8 @@ def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | 
     for result in results:
         for name, count in result.answer.served_by.items():
             counts[name] += count
-    of_functions = traces(results) if of_functions is None else of_functions
-    counts.update(servers_of_steps(of_functions) if of_functions else ())
+    for _, steps in traces(results) if of_functions is None else of_functions:
+        counts.update(str(step["served_by"]) for step in steps if "served_by" in step and step.get("kind") == "request")
     return dict(counts)
 
 

@@ -44,11 +44,6 @@ def is_function(result: ExampleResult) -> bool:
     return result.metric == METRIC and FUNCTION in result.details
 
 
-def named_scores(result: ExampleResult) -> Mapping[str, float | None]:
-    """Return the scores of an eval function's example by name, with its own."""
-    return {METRIC: result.score, **result.metrics}
-
-
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
     """Yield the recorded steps of each repeat."""
     for each in _each(details):
@@ -110,14 +105,6 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
     answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]
     answered = Counter(str(step.get("name", ""))[:_LONGEST_NAME] for step in answering)
     return {"asked": dict(sorted(asked.items())), "answered": dict(sorted(answered.items()))} if asked else {}
-
-
-def servers_of_steps(of_functions: Iterable[Trace]) -> Iterator[str]:
-    """Yield the model that the server named with each answer to a request of an eval function."""
-    for _, steps in of_functions:
-        for step in steps:
-            if "served_by" in step and step.get("kind") == "request":
-                yield str(step["served_by"])
 
 
 def _decisions(result: ExampleResult) -> Sequence[str]:

@@ -232,11 +232,6 @@ def task_name(unit: Unit) -> str:
     return unit.task.name
 
 
-def tasks_of(units: Iterable[Unit]) -> list[Task]:
-    """Return the tasks of ``units``, each once."""
-    return list({unit.task.name: unit.task for unit in units}.values())
-
-
 def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list[_Key]]:
     """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)`` and a batch never mixes groups.
 

@@ -36,7 +36,6 @@ from pytest_lmeval.run.plan import (
     plan_run,
     put_to,
     task_name,
-    tasks_of,
 )
 from pytest_lmeval.run.settings import RunSettings
 from pytest_lmeval.scoring.evaluate import ScoringRules, Thresholds, evaluate, failed_result, question_of
@@ -122,7 +121,9 @@ class Run:
             needed, judges.adapter, lambda unit: bool(user) or has_own_judge(unit), plan.no_programs
         )
         if self.settings.max_cost is not None:
-            check_costs([adapter, judge, *judges.made, judges.user_adapter], tasks_of(units))
+            check_costs(
+                [adapter, judge, *judges.made, judges.user_adapter], [each.unit.task for each in needed.values()]
+            )
         plan = replace(plan, lacking=lacking)
         return plan if adapter is None else put_to(plan, adapter, facts)
 

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any
 
 from pytest_lmeval.errors import AdapterTimeout, LmevalError
@@ -376,13 +376,8 @@ def _with_confidence(score: Score, completion: Completion) -> Score:
 
 
 def _checked(score: Score, metric: str) -> Score:
-    value = 0.0 if score.measured else _share(score.value, metric)
-    metrics = {name: _share(given, name) for name, given in score.metrics.items()} if score.metrics else {}
+    value = 0.0 if score.measured else share_of(score.value, metric)
+    metrics = {name: share_of(given, name) for name, given in score.metrics.items()}
     if score.details:
         _ENCODER.encode(score.details)
-    is_plain = value is score.value and all(map(is_, metrics.values(), score.metrics.values()))
-    return score if is_plain else replace(score, value=value, metrics=metrics)
-
-
-def _share(given: Any, metric: str) -> float:
-    return given if type(given) is float and 0.0 <= given <= 1.0 else share_of(given, metric)
+    return replace(score, value=value, metrics=metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -233,6 +233,6 @@ def test_one_run_twice_and_different_content_are_refused() -> None:
 
 
 def test_json_holds_all_of_it(noisy: Calibration) -> None:
-    value = json.loads(json.dumps(noisy.to_json(), allow_nan=False))
+    value = json.loads(json.dumps(asdict(noisy), allow_nan=False))
     assert {"tasks", "overall", "false_alarms", "needed", "repeats", "criteria", "notes"} == value.keys()
     assert 0.1 == value["overall"]["flip_rate"]

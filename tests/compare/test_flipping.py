@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.compare.flipping import flipping
+from pytest_lmeval.compare.calibrate import flipping
 from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.types import ExampleResult

@@ -1,1 +1,1 @@
-"""Boards against boards: pairs, changes, warnings, and what the gate decides."""
+"""Compare boards: pairs, changes, warnings, and the decision of the gate."""

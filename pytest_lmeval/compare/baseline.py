@@ -107,7 +107,7 @@ def unfit(board: Leaderboard) -> str:
     if not board.complete:
         return "this run is not complete"
     if board.facts.selection:
-        return "this run left examples out"
+        return "this run covers a selection of the examples"
     return "" if board.counts["scored"] else "this run scored no example"
 
 

@@ -86,7 +86,7 @@ def calibrate(
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
         raise UsageError(
-            f"{one.path} and {other.path} are of one and the same run; calibrate takes two runs of a model"
+            f"{one.path} and {other.path} are of one and the same run; calibrate needs two runs of a model"
         )
     for first, second in combinations((one, other, *more), 2):
         if shared := shared_answers(examples_of(first), examples_of(second)):

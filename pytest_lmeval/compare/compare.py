@@ -148,12 +148,12 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         return found
     from pytest_lmeval.compare.models import other_models
 
-    untested, said = other_models(old, new)
+    untested, others = other_models(old, new)
     return replace(
         found,
         verdict="stale" if untested else found.verdict,
         reasons=(*untested, *found.reasons),
-        coverage=(*found.coverage, *said),
+        coverage=(*found.coverage, *others),
     )
 
 
@@ -191,17 +191,17 @@ def flip_record(flip: Flip) -> dict[str, Any]:
 
 
 def _answer_record(result: ExampleResult) -> dict[str, Any]:
-    said: dict[str, Any] = {"score": result.score, "status": result.status}
+    record: dict[str, Any] = {"score": result.score, "status": result.status}
     if reasons := reasons_of(result):
-        said["reason"] = reasons
+        record["reason"] = reasons
     if is_function(result):
         # The application's answer is the output; the function's explanation takes the place of a prediction.
-        return {"output": shown_output(result) or None, "prediction": explanation_of(result), **said}
+        return {"output": shown_output(result) or None, "prediction": explanation_of(result), **record}
     number = shown_response(result)
     return {
         "output": result.outputs[number] if result.outputs else None,
         "prediction": result.predictions[number] if result.predictions else None,
-        **said,
+        **record,
     }
 
 

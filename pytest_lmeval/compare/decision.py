@@ -24,8 +24,8 @@ def decision(comparison: Mapping[str, Any]) -> str:
         _first([best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= ROUNDING)]),
         _group([each for each in others if not each["is_worse"]], "not shown to be worse", _within),
         _group([each for each in others if each["is_worse"]], "worse", _by_at_least),
-        _said([each["name"] for each in ranking["unranked"]], "not ranked"),
-        _said(comparison.get("not_asked", ()), "not asked", ("was", "were")),
+        _clause([each["name"] for each in ranking["unranked"]], "not ranked"),
+        _clause(comparison.get("not_asked", ()), "not asked", ("was", "were")),
     ]
     return "; ".join(filter(None, parts))
 
@@ -44,11 +44,11 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _group(standings: _Standings, what: str, how_far: Callable[[_Standings], str]) -> str:
-    said = _said([each["name"] for each in standings], what)
-    return f"{said}{how_far(standings)}{_at_cost(standings)}" if said else ""
+    clause = _clause([each["name"] for each in standings], what)
+    return f"{clause}{how_far(standings)}{_at_cost(standings)}" if clause else ""
 
 
-def _said(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "are")) -> str:
+def _clause(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "are")) -> str:
     return f"{listed(names)} {verbs[len(names) > 1]} {what}" if names else ""
 
 

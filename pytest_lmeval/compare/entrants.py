@@ -110,7 +110,7 @@ def _names(runs: Sequence[RunFile]) -> list[str]:
     if twice:
         raise UsageError(f"{', '.join(twice)}: named more than once")
     if len(runs) < 2:
-        raise UsageError("a ranking takes two boards or more")
+        raise UsageError("a ranking needs two boards or more")
     adapters = Counter(run.adapter for run in runs)
     return [run.adapter if adapters[run.adapter] == 1 else f"{run.adapter} ({run.path})" for run in runs]
 
@@ -147,7 +147,7 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
     names = {name: name.rpartition("@") for name, info in run.infos.items() if info.config and "@" in name}
     configs = dict.fromkeys(config for _, _, config in names.values())
     if len(configs) < 2:
-        raise UsageError(f"{run.path}: no variants of a task; --by config takes a run of several configs or prompts")
+        raise UsageError(f"{run.path}: no variants of a task; --by config needs a run of several configs or prompts")
     found = []
     for config in configs:
         tasks = {name: task for name, (task, _, own) in names.items() if own == config}

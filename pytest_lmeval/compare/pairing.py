@@ -145,7 +145,7 @@ class Pairing:
     def reworded(self) -> int:
         """The number of changed examples that differ in the prompt alone: pairs by id would compare them."""
         return sum(
-            pair.old.scoring_hash == pair.new.scoring_hash != "" and not _scored_otherwise(pair.old, pair.new)
+            pair.old.scoring_hash == pair.new.scoring_hash != "" and not _differ_in_score_field(pair.old, pair.new)
             for pair in self.changed_pairs
         )
 
@@ -236,7 +236,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
         return "removed"
     if new.status == "quarantined":
         return "quarantined"
-    if content_of(old, by) != content_of(new, by) or _scored_otherwise(old, new):
+    if content_of(old, by) != content_of(new, by) or _differ_in_score_field(old, new):
         return "changed"
     if old.status == new.status == "measured":
         return "measured"
@@ -245,7 +245,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
     return "pair" if new.score is not None else "unscored"
 
 
-def _scored_otherwise(old: ExampleResult, new: ExampleResult) -> bool:
+def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
     """Tell whether another field of the task's scorers is the score, or only one result has such a field."""
     if not (old.is_scored and new.is_scored):
         return False

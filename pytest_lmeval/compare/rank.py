@@ -164,7 +164,7 @@ def rank(
 def _too_few(shared: int, total: int) -> str:
     return (
         f"all ranked models have a score for {shared} of {total} examples; at least {ENOUGH:.0%} are needed to name "
-        "the best, so that only pairs are compared"
+        "the best, so only pairs are compared"
     )
 
 

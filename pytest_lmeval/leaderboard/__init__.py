@@ -1,1 +1,1 @@
-"""From results to rows, and from rows to the board."""
+"""Aggregate results into rows, and rows into the board."""

@@ -57,7 +57,7 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
     if len(found) < 2:
         return ""
     names = ", ".join(f"{name or 'asserts alone'} ({count})" for name, count in found.most_common())
-    return f"its examples are decided by different scores: {names}; say score=NAME in eval_task"
+    return f"its examples are decided by different scores: {names}; set score=NAME in eval_task"
 
 
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
         return []
     asked = [step for step in found if step.get("kind") != "http"]
     kept = Counter(str(step["client"]["kept"]) for step in found if step["client"].get("kept"))
-    lines = [f"requests that counted for the example at its turn: {_listed(kept)}"] if kept else []
+    lines = [f"requests counted for the current example: {_listed(kept)}"] if kept else []
     others = [step for step in asked if step["client"].get("model") != step.get("name")]
     named = _models(step["client"] for step in asked if step["client"].get("model") == step.get("name"))
     lines += [f"models asked by name: {_listed(named)}"] if named.keys() - {adapter} else []
@@ -162,7 +162,7 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     if forwarded := _models(step["client"] for step in found if step.get("kind") == "http"):
         lines.append(f"clients asked the server of {adapter} for other models: {_listed(forwarded)}")
     if dropped := Counter(str(name) for step in asked for name in _names(step["client"].get("dropped"))):
-        lines.append(f"not passed on between clients and {adapter}: {_listed(dropped)}")
+        lines.append(f"dropped between clients and {adapter}: {_listed(dropped)}")
     return lines
 
 

@@ -181,10 +181,10 @@ class TaskRow(_RowFields):
         if scored:
             return (
                 f"{self.measured['examples']} example(s) are measured and {scored} have a score: they are not scored "
-                "in the same way; say score_field"
+                "in the same way; set score_field"
             )
         name = self.measured["score_metric"]
-        return f"no score: its metric {name!r} was not worked out" if name and self.score is None else ""
+        return f"no score: its metric {name!r} was not computed" if name and self.score is None else ""
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
         """Return the row as in the leaderboard file."""

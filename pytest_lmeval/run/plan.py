@@ -1,4 +1,4 @@
-"""Plan a run before anything is asked: make batches, and find what tasks lack."""
+"""Plan a run before anything is asked: make batches, and find unmet needs of tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEVELS = ("confined", "process", "container")
 _NO_JUDGE = "asks a judge, and the run has no judge: name a model with --lm-judge SPEC (in Python: judge=ADAPTER)"
 _NO_USER = (
     "talks with a simulated user, and the run has no model for it: name one with --lm-user SPEC, or a judge with "
-    "--lm-judge SPEC, which plays it, too"
+    "--lm-judge SPEC, which simulates it, too"
 )
 _NO_COST = "--lm-max-cost needs to know what requests cost"
 _Key = TypeVar("_Key")
@@ -119,7 +119,7 @@ def lacking_packages(needs: Needs) -> Iterator[str]:
 def lacking_without_model(
     needed: Mapping[str, Needs], judge_of: Callable[[str], Any], has_user: Callable[[Any], bool], no_programs: str
 ) -> dict[str, str]:
-    """Return what tasks lack with any model, by name, each with the cure.
+    """Return the needs of tasks that the run does not meet with any model, by name, each with the cure.
 
     ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` says if a model
     simulates the user of a unit. ``no_programs`` is why programs cannot be run here, empty if they can.
@@ -183,7 +183,7 @@ def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
                 raise UsageError(f"adapter {adapter_name(adapter)} has no {task.needs}, which this task is scored by")
             if facts.model_by_request and task.metric != METRIC and task.asks_model:
                 name = adapter_name(adapter)
-                raise UsageError(f"it names no model, and {name}: has none of its own: say --lm-adapter={name}:MODEL")
+                raise UsageError(f"it names no model, and {name}: has none of its own: set --lm-adapter={name}:MODEL")
             tasks[key] = task.prepared(adapter)
         except UsageError as error:
             lacking.setdefault(task.name, f"{called(task)}: {error}")

@@ -41,8 +41,8 @@ class HeldResults:
     """The last result of every example in a ledger, by (task, id), from runs with the settings of this one.
 
     ``damaged`` counts unreadable lines: usually the last one of a process that was killed. ``keys`` are all examples
-    with a result in the ledger, ``started`` and ``complete`` are those of its last run, and ``asked_otherwise`` says
-    that none of its runs had the settings of this one. ``nothing`` says why there is nothing to resume, if so.
+    with a result in the ledger, ``started`` and ``complete`` are those of its last run, and ``has_other_settings``
+    says that none of its runs had the settings of this one. ``nothing`` says why there is nothing to resume, if so.
     ``journal`` are answers to examples that may have no result yet, by the name of the judge who gave them; "" is the
     model.
     """
@@ -52,14 +52,14 @@ class HeldResults:
     keys: frozenset[tuple[str, str]] = frozenset()
     started: str = ""
     complete: bool = False
-    asked_otherwise: bool = False
+    has_other_settings: bool = False
     nothing: str = ""
     journal: Mapping[str, AnswersByExample] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:
         """True if the ledger is continued; not a complete one with another adapter, other options or repeats."""
-        return not (self.complete and self.asked_otherwise)
+        return not (self.complete and self.has_other_settings)
 
     @property
     def cost(self) -> float:
@@ -162,7 +162,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
         return HeldResults(nothing=f"there is no {path.parent.name}/{path.name}")
     ledger = ledger_at(path)
     if ledger is None:
-        raise UsageError(f"{path}: not a ledger, it begins with no header; run without --lm-resume to begin a new one")
+        raise UsageError(f"{path}: not a ledger, it has no header; run without --lm-resume to start a new one")
     same = [run for run in ledger.runs if run.header.get("asking") == asking]
     results = {key: result for run in same for key, result in run.results.items()}
     # An output whose scoring failed is an answer, too.
@@ -174,7 +174,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
         frozenset(key for run in ledger.runs for key in run.results),
         started=str(last.header.get("timestamp", "")) if last else "",
         complete=last is not None and last.is_complete,
-        asked_otherwise=not same,
+        has_other_settings=not same,
     )
 
 

@@ -78,16 +78,16 @@ class Resumption:
             remarks.append(f"--lm-resume: nothing to resume, {self._held.nothing}; every example was asked")
         elif self.reused:
             of = f"the run of {self._held.started}" if self._held.complete else "the ledger"
-            remarks.append(f"resumed: {self.reused} answer(s) out of {of} were used again")
+            remarks.append(f"resumed: reused {self.reused} answer(s) of {of}")
         elif self._held.keys:
             other = "another adapter, other adapter options or another --lm-repeats"
             own = "other examples or prompts, or of an adapter with other code, attributes or fingerprint"
-            why = other if self._held.asked_otherwise else own
+            why = other if self._held.has_other_settings else own
             remarks.append(f"resumed nothing: the {len(self._held.keys)} result(s) in the ledger are of {why}")
             if kept is not None:
                 remarks.append(f"the older ledger is kept as {kept}")
         if further := self._held.unfinished:
-            remarks.append(f"resumed: {further} answer(s) of examples that had no result yet were at hand")
+            remarks.append(f"resumed: reused {further} answer(s) of examples without a result")
         if self._held.damaged:
             remarks.append(f"{self._held.damaged} line(s) of the ledger could not be read")
         return remarks

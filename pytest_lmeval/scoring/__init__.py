@@ -1,1 +1,1 @@
-"""From the answers to one example to its result: scores, thresholds, judges, quarantine."""
+"""Score the answers to an example: thresholds, judges, quarantine."""

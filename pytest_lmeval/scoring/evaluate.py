@@ -42,7 +42,7 @@ _PREDICTION, _UNPARSED, _VALUE = map(attrgetter, ("prediction", "unparsed", "val
 _IS_CUT_OFF = attrgetter("is_cut_off")
 # ``json.dumps`` would make one for each score.
 _ENCODER = json.JSONEncoder(allow_nan=False)
-_MIXED = "some of its responses have a score and others have none; say score_field"
+_MIXED = "some of its responses have a score and others have none; set score_field"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _answer(
     known: tuple[str, ...] = (),
 ) -> ExampleAnswer:
     if not (responses or asked_before):
-        # An eval function asks by itself.
+        # Eval functions send their own requests.
         return ExampleAnswer(adapter=rules.adapter, usage=_usage((), scores), adapter_key=rules.adapter_key)
     completions = [response for response in responses if isinstance(response, Completion)]
     exchanges = list(asked_before)
@@ -287,11 +287,7 @@ def _result(
 
 
 def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
-    counts: dict[str, int] = {}
-    for response in responses:
-        if name := getattr(response, "served_by", ""):
-            counts[name] = counts.get(name, 0) + 1
-    return counts or NOTHING
+    return dict(Counter(name for each in responses if (name := getattr(each, "served_by", "")))) or NOTHING
 
 
 def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
@@ -354,10 +350,8 @@ def _with_facts(score: Score, group: Sequence[Response]) -> Score:
     only = group[0] if len(group) == 1 else None
     if isinstance(only, Completion) and (only.confidence is not None or only.logprobs):
         score = _with_confidence(score, only)
-    for one in group:
-        if isinstance(one, Completion) and one.has_no_answer:
-            return replace(score, unparsed=True)
-    return score
+    is_unanswered = any(isinstance(one, Completion) and one.has_no_answer for one in group)
+    return replace(score, unparsed=True) if is_unanswered else score
 
 
 def _with_confidence(score: Score, completion: Completion) -> Score:

@@ -322,8 +322,8 @@ else:
         "reported",
         ids=("a", "b"),
     ),
-    _kept("kept_for_all", "assert 200 == ask(KEPT[0])", "the example at its turn: kept client of a"),
-    _kept("kept_in_a_thread", "assert 200 == later(lambda: KEPT[0])", "the example at its turn: kept client of a"),
+    _kept("kept_for_all", "assert 200 == ask(KEPT[0])", "the current example: kept client of a"),
+    _kept("kept_in_a_thread", "assert 200 == later(lambda: KEPT[0])", "the current example: kept client of a"),
     _kept("fresh_in_a_thread", "assert 200 == later(lambda: os.environ['OPENAI_BASE_URL'])", fate="used"),
     _kept(
         "kept_beside_own",

@@ -185,7 +185,7 @@ BORDER = Border(
         Row(
             kind="earlier run", never="a process has the variables that it was started with, and none of an earlier run"
         ),
-        child("a child process asks alone", "the example at its turn: kept client of a (1)", 0, asks=False),
+        child("a child process asks alone", "the current example: kept client of a (1)", 0, asks=False),
         child(
             "a child process asks beside",
             "1 request(s) to lm.base_url after their example had ended (child: a)",

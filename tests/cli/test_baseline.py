@@ -70,7 +70,7 @@ def test_what_cannot_be_a_baseline_is_refused_and_nothing_is_written(
     target = tmp_path / "new.json"
     for path, reason in (
         (shards[0], "one shard of a run"),
-        (part / "ledger.jsonl", "this run left examples out"),
+        (part / "ledger.jsonl", "this run covers a selection of the examples"),
         (cut, "did not finish"),
         (tmp_path / "none.jsonl", "cannot be read"),
     ):

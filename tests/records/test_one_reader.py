@@ -247,9 +247,7 @@ def test_a_file_that_begins_with_a_result_is_a_recording(tmp_path: Path, lines: 
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(lines.a + lines.header + lines.b)
     assert ": a recording, which has outputs and no scores" in _refusal(lambda: read_run(path))
-    assert ": not a ledger, it begins with no header; run without --lm-resume" in _refusal(
-        lambda: read_held(path, ASKING)
-    )
+    assert ": not a ledger, it has no header; run without --lm-resume" in _refusal(lambda: read_held(path, ASKING))
     assert ":2: expected" in _refusal(lambda: list(read_recording(path)))
     assert is_task_file(path, REGISTRY)
 

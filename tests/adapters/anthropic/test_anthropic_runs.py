@@ -141,7 +141,7 @@ def test_a_client_of_another_interface_is_answered_and_what_does_not_pass_is_rep
     project.write("test_client.py", CLIENT)
     result = project.run_pytest("--lm-adapter=anthropic:m", "--lm-gate=none")
     assert 0 == result.ret
-    result.stdout.fnmatch_lines(["*not passed on between clients and m: seed (1)*"])
+    result.stdout.fnmatch_lines(["*dropped between clients and m: seed (1)*"])
     body, other = [seen.json for seen in server.requests]
     assert "other" == other["model"]
     assert {"model": "m", "max_tokens": 9, "system": "be short", "temperature": 0.5} == {

@@ -108,7 +108,7 @@ def test_what_a_killed_process_had_been_answered_is_not_asked_again(talking: Pro
     die.unlink()
     asked = len(talking.calls())
     result = talking.run_pytest("--lm-adapter=talker:Batch", "--lm-resume", processes, "--max-worker-restart=0")
-    result.stdout.fnmatch_lines(["*resumed: 6 answer(s) of examples that had no result yet were at hand*"])
+    result.stdout.fnmatch_lines(["*resumed: reused 6 answer(s) of examples without a result*"])
     assert ["say: five", "say: three"] == sorted(each for call in talking.calls()[asked:] for each in call)
     assert (digest, 7.0) == (talking.board()["digest"], talking.board()["usage"]["cost"])
     assert not underway.exists()

@@ -200,7 +200,7 @@ async def test_x(row, lm):
     )
     result = project.run("tests")
     assert 3 == result.ret
-    assert "decided by different scores: first (1), second (1); say score=NAME in eval_task" in result.stdout.str()
+    assert "decided by different scores: first (1), second (1); set score=NAME in eval_task" in result.stdout.str()
 
 
 def test_the_score_that_is_named_decides_and_one_that_is_not_recorded_is_an_error(project: Project) -> None:

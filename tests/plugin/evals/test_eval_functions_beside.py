@@ -352,7 +352,7 @@ def test_the_options_of_a_client_that_a_model_does_not_take_are_said(project: Pr
     )
     result = project.run("tests")
     assert 0 == result.ret, result.stdout.str()
-    assert "not passed on between clients and stub.v1: seed (1), top_p (1)" in result.outlines
+    assert "dropped between clients and stub.v1: seed (1), top_p (1)" in result.outlines
     project.write("tests/test_x.py", f"{HEAD}@eval_task('x')\nasync def test_x(lm):\n"
                   "    assert await lm.ask('say: 1', temperature=0.5)\n")  # fmt: skip
     result = project.run("tests", "--lm-include-per-example")

@@ -145,7 +145,7 @@ def test_options_reach_the_server_and_its_refusals_the_client(project: Project) 
         [
             "*refused could not be scored (error): HTTP 400 from /v1/chat/completions: *too long*",
             "clients asked for gpt-4o (4); tiny was asked instead",
-            "not passed on between clients and tiny: choices[[]].logprobs (1)",
+            "dropped between clients and tiny: choices[[]].logprobs (1)",
         ]
     )
     # What was asked with other options is another request, also where answers are read back.

@@ -43,7 +43,7 @@ def test_requests_of_a_client_that_is_kept_are_those_of_the_example_at_its_turn(
     own = [id.removeprefix("support:") for id, said in kept.items() if said == [""]]
     if processes == "-n0":
         assert ["q0"] == own
-        result.stdout.fnmatch_lines(["requests that counted for the example at its turn: kept client of q0 (5)"])
+        result.stdout.fnmatch_lines(["requests counted for the current example: kept client of q0 (5)"])
     assert len(own) in (1, 2)
     assert {(f"kept client of {id}",) for id in own} == {(*said,) for said in kept.values() if said != [""]}
 
@@ -56,7 +56,7 @@ def test_what_a_kept_client_asked_is_found_by_resume_replay_and_cache(project: P
         result = tried(project, SUPPORT, found, *(["--lm-report-dir=other"] if found != "--lm-resume" else []))
         assert (0, calls) == (result.ret, len(project.calls())), result.stdout.str()
         assert digest == project.board("reports" if found == "--lm-resume" else "other")["digest"]
-        result.stdout.fnmatch_lines(["*requests that counted for the example at its turn: kept client of q0 (5)*"])
+        result.stdout.fnmatch_lines(["*requests counted for the current example: kept client of q0 (5)*"])
     # A recording of clients that were made anew answers a client that is kept.
     tried(project, SUPPORT, "--lm-report-dir=anew", changed=("@functools.cache\n", ""))
     result = tried(project, SUPPORT, "--lm-adapter=replay:anew/ledger.jsonl", "--lm-report-dir=other")
@@ -80,7 +80,7 @@ def test_second(row, lm_env, lm):
 def test_each_request_says_of_which_example_its_client_is(project: Project) -> None:
     result = tried(project, SEVERAL)
     assert 0 == result.ret, result.stdout.str()
-    said = "requests that counted for the example at its turn: kept client of a (2), kept client of b (2)"
+    said = "requests counted for the current example: kept client of a (2), kept client of b (2)"
     assert said in result.stdout.str()
     steps = project.ledger()["second:c"]["details"]["steps"]
     assert ["kept client of a", "kept client of b"] == [step["client"]["kept"] for step in steps]
@@ -161,4 +161,4 @@ def test_a_kept_client_may_speak_any_interface_and_stream(
         source = f"PATHS = {paths}\n{INTERFACES}"
         result = tried(project, source, *given)
     assert 0 == result.ret, result.stdout.str()
-    assert f"the example at its turn: kept client of a ({len(paths) + 1})" in result.stdout.str()
+    assert f"the current example: kept client of a ({len(paths) + 1})" in result.stdout.str()

@@ -190,7 +190,7 @@ def test_a_list_of_configs_is_ranked_as_variants_of_a_task(project: Project) -> 
     assert 0 == project.run("--lm-config=one.yaml", "--lm-gate=none").ret
     alone = project.lmeval("rank", "reports/ledger.jsonl", "--by=config")
     assert 2 == alone.ret
-    alone.stderr.fnmatch_lines(["*no variants of a task; --by config takes a run of several configs or prompts"])
+    alone.stderr.fnmatch_lines(["*no variants of a task; --by config needs a run of several configs or prompts"])
 
 
 CLASS = """

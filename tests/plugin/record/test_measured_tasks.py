@@ -162,7 +162,7 @@ def test_rows_that_are_scored_in_different_ways_make_the_run_incomplete(tasks: P
     )
     result = tasks.run("tasks")
     assert (3, None) == (result.ret, tasks.board()["overall_score"])
-    result.stdout.fnmatch_lines(["*2 example(s) are measured and 2 have a score: *; say score_field*"])
+    result.stdout.fnmatch_lines(["*2 example(s) are measured and 2 have a score: *; set score_field*"])
 
 
 def test_measured_examples_are_not_asked_again_by_a_resumed_run(tasks: Project) -> None:
@@ -174,7 +174,7 @@ def test_measured_examples_are_not_asked_again_by_a_resumed_run(tasks: Project) 
     tasks.write("calls.txt", "")
     result = tasks.run("tasks", "--lm-resume", "--lm-batch-size=1", "--lm-repeats=2")
     assert 0 == result.ret
-    result.stdout.fnmatch_lines(["resumed: 2 answer(s) out of the ledger were used again"])
+    result.stdout.fnmatch_lines(["resumed: reused 2 answer(s) of the ledger"])
     assert (4, whole["digest"]) == (
         len((tasks.path / "calls.txt").read_text().split("\n")) - 1,
         tasks.board()["digest"],
@@ -227,7 +227,7 @@ def test_shards_of_a_task_whose_score_is_a_metric_have_it_when_merged_where_the_
     assert (3, None) == (merged.ret, tasks.board("m")["overall_score"])
     merged.stdout.fnmatch_lines(
         [
-            "*binary: no score: its metric 'recall' was not worked out*",
+            "*binary: no score: its metric 'recall' was not computed*",
             "its own metrics were not computed: binary: tasks/binary.yaml: differs from the file that the shards ran*",
         ]
     )

@@ -315,7 +315,7 @@ def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(
     result = complete.run("--lm-resume", processes)
     assert 0 == result.ret
     assert not asked_in(complete)
-    result.stdout.fnmatch_lines([f"resumed: 8 answer(s) out of the run of {before['timestamp']} were used again"])
+    result.stdout.fnmatch_lines([f"resumed: reused 8 answer(s) of the run of {before['timestamp']}"])
     result.stdout.no_fnmatch_line("*could not be read*")
     assert (True, before["digest"]) == (complete.board()["complete"], complete.board()["digest"])
     assert all((complete.path / "reports" / name).exists() for name in ("leaderboard.md", "report.html"))

@@ -74,4 +74,4 @@ def test_a_run_that_was_not_completed_says_how_to_go_on_and_what_was_used_again(
     project.write("failing", "none")
     result = project.run("--lm-batch-size=1", "--lm-resume")
     assert 0 == result.ret
-    result.stdout.fnmatch_lines(["resumed: 1 answer(s) out of the ledger were used again"])
+    result.stdout.fnmatch_lines(["resumed: reused 1 answer(s) of the ledger"])

@@ -68,7 +68,7 @@ def test_an_interrupted_selection_is_completed_where_it_is(project: Project) -> 
     for _ in range(2):
         ran = project.run("-k", "arith", "--lm-resume")
         assert 3 == project.board("reports/selection")["counts"]["collected"]
-    ran.stdout.fnmatch_lines(["resumed: 3 answer(s) out of the run of * were used again"])
+    ran.stdout.fnmatch_lines(["resumed: reused 3 answer(s) of the run of *"])
 
 
 def test_reports_go_below_the_root_wherever_the_command_is_given(

@@ -148,7 +148,7 @@ def test_an_interrupted_run_of_several_models_is_completed(several: Project) -> 
     several.run_pytest(*TWO, "--lm-report-dir=whole")
     several.run_pytest(*TWO, "-x")
     ran = several.run_pytest(*TWO, "--lm-resume")
-    ran.stdout.fnmatch_lines(["resumed: * answer(s) out of the ledger were used again"])
+    ran.stdout.fnmatch_lines(["resumed: reused * answer(s) of the ledger"])
     for label in "AB":
         assert several.board(f"whole/{label}")["digest"] == several.board(f"reports/{label}")["digest"]
 

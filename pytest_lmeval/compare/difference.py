@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_lmeval.compare.compare import Comparison, failing_otherwise, flip_record
 from pytest_lmeval.compare.gate import Decision, GateSettings, decide
+from pytest_lmeval.compare.history import board_json
 from pytest_lmeval.compare.remarks import quarantine_of
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.records.runfile import RunFile, board_of
@@ -129,10 +130,8 @@ def _notes(old: RunFile, new: RunFile) -> list[str]:
 
 
 def _scores(run: RunFile) -> tuple[dict[str, float | None], float | None]:
-    if run.board is not None:
-        return dict(_rows(run.board["tasks"])), _number(run.board.get("overall_score"))
-    board = board_of(run)
-    return dict(_rows(row.to_json() for row in board.tasks)), board.overall_score
+    board = board_json(run)
+    return dict(_rows(board["tasks"])), _number(board.get("overall_score"))
 
 
 def _rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float | None]]:

@@ -100,10 +100,6 @@ def _has_floors(board: Leaderboard, settings: GateSettings) -> bool:
     return any(score["min_score"] for row in board.tasks for score in row.scores.values())
 
 
-def _has_limits(board: Leaderboard, settings: GateSettings) -> bool:
-    return _names_any(limited_names(settings.limits), board)
-
-
 def _has_must_pass(board: Leaderboard, settings: GateSettings) -> bool:
     results = (result for row in board.tasks for result in row.per_example)
     return any(result.must_pass and result.status != "quarantined" for result in results)
@@ -254,7 +250,7 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
 RULES = (
     Rule("thresholds", "examples", lambda board, settings: settings.mode == "examples", _under_threshold),
     Rule("floors", "floor", _has_floors, _under_floor),
-    Rule("limits", "limit", _has_limits, _over_limits),
+    Rule("limits", "limit", lambda board, settings: _names_any(limited_names(settings.limits), board), _over_limits),
     Rule("must_pass", "must_pass", _has_must_pass, _must_pass),
 )
 """The rules that may fail a complete run, besides the comparison with a baseline."""

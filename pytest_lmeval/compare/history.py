@@ -47,13 +47,14 @@ def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
         first = once.setdefault((run.digest or str(run.path), run.timestamp, run.adapter), run)
         if first is not run:
             notes.append(f"{run.path}: the same run as {first.path}")
-    boards = [(run, _board(run)) for run in sorted(once.values(), key=lambda run: (run.timestamp, str(run.path)))]
+    boards = [(run, board_json(run)) for run in sorted(once.values(), key=lambda run: (run.timestamp, str(run.path)))]
     named = dict.fromkeys(row["task"] for _, board in boards for row in board["tasks"])
     wanted = tasks or [OVERALL, *sorted(named)]
     return History({task: tuple(_points(task, boards)) for task in wanted}, tuple(notes))
 
 
-def _board(run: RunFile) -> Mapping[str, Any]:
+def board_json(run: RunFile) -> Mapping[str, Any]:
+    """Return the board of a run as JSON values: that of its file, or of its results."""
     return run.board if run.board is not None else board_of(run).to_json()
 
 

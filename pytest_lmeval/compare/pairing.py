@@ -35,12 +35,12 @@ class Pair:
     @property
     def old_score(self) -> float:
         """The score of the old run, of an example that has one."""
-        return _scored(self.old)
+        return self._score(self.old)
 
     @property
     def new_score(self) -> float:
         """The score of the new run, of an example that has one."""
-        return _scored(self.new)
+        return self._score(self.new)
 
     @property
     def cluster(self) -> str:
@@ -60,23 +60,21 @@ class Pair:
     @property
     def worse(self) -> bool:
         """True if it passed and now does not."""
-        return _passed(self.old) and not _passed(self.new)
+        return self._passes(self.old) and not self._passes(self.new)
 
     @property
     def better(self) -> bool:
         """True if it did not pass and now does."""
-        return _passed(self.new) and not _passed(self.old)
+        return self._passes(self.new) and not self._passes(self.old)
 
+    def _score(self, result: ExampleResult) -> float:
+        if result.score is None:
+            raise ValueError(f"{result.task}: {result.id} has no score: it is no part of a pair")
+        return result.score
 
-def _passed(result: ExampleResult) -> bool:
-    # An example that left quarantine counts as it was scored.
-    return result.status == "passed" or (result.status == "quarantined" and reaches(result))
-
-
-def _scored(result: ExampleResult) -> float:
-    if result.score is None:
-        raise ValueError(f"{result.task}: {result.id} has no score: it is no part of a pair")
-    return result.score
+    def _passes(self, result: ExampleResult) -> bool:
+        # An example that left quarantine counts as it was scored.
+        return result.status == "passed" or (result.status == "quarantined" and reaches(result))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pytest_lmeval.leaderboard.details import BY_NAME
 from pytest_lmeval.leaderboard.scores import split
 from pytest_lmeval.numbers import beside
 from pytest_lmeval.stats.intervals import is_at_least
+from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
@@ -33,25 +34,11 @@ class ScorePair(Pair):
         """The name of the pair's sub-row."""
         return f"{self.new.task}.{self.name}"
 
-    @property
-    def old_score(self) -> float:
-        """The score of the old run."""
-        return self.old.metrics[self.name]
+    def _score(self, result: ExampleResult) -> float:
+        return result.metrics[self.name]
 
-    @property
-    def new_score(self) -> float:
-        """The score of the new run."""
-        return self.new.metrics[self.name]
-
-    @property
-    def worse(self) -> bool:
-        """True if it passed and now does not."""
-        return is_at_least(self.old_score, self.threshold) and not is_at_least(self.new_score, self.threshold)
-
-    @property
-    def better(self) -> bool:
-        """True if it did not pass and now does."""
-        return is_at_least(self.new_score, self.threshold) and not is_at_least(self.old_score, self.threshold)
+    def _passes(self, result: ExampleResult) -> bool:
+        return is_at_least(self._score(result), self.threshold)
 
 
 def compared_scores(board: Leaderboard) -> Named:

@@ -50,11 +50,11 @@ class RunFacts:
     """The facts of a run besides its results.
 
     ``missing`` are the examples that were collected and never reported. ``selection`` describes the selected examples,
-    and is empty if all were. ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` those on
-    their spending. ``interruptions`` say why the run did not finish, apart from lost examples. ``failures`` are tests
-    of examples that failed regardless of the score. ``reruns`` counts repeated attempts. ``mode`` is the gate's mode
-    that decided which examples are ``failed`` and which ``below``, empty if unknown. ``remarks`` are sentences about
-    wrong usage that no single example is to blame for.
+    and is empty if all were. ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` the most
+    that they may spend. ``interruptions`` say why the run did not finish, apart from lost examples. ``failures`` are
+    tests of examples that failed regardless of the score. ``reruns`` counts repeated attempts. ``mode`` is the gate's
+    mode that decided which examples are ``failed`` and which ``below``, empty if unknown. ``remarks`` are sentences
+    about wrong usage that no single example is to blame for.
     """
 
     timestamp: str

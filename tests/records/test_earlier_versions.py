@@ -70,7 +70,7 @@ def test_a_ledger_of_an_earlier_version_is_resumed(old: Project) -> None:
     # As if it had been killed after two examples.
     (old.path / "reports/ledger.jsonl").write_text("".join(lines[:3]))
     ran = old.run_pytest("--lm-adapter=say:Model", "--lm-gate=none", "--lm-resume")
-    ran.stdout.fnmatch_lines(["resumed: 2 answer(s) out of the ledger *"])
+    ran.stdout.fnmatch_lines(["resumed: reused 2 answer(s) of the ledger*"])
     assert read_run(DATA / "version-0.1.0" / "leaderboard.json").digest == old.board()["digest"]
 
 

@@ -252,7 +252,7 @@ def test_a_resumed_run_takes_no_answer_of_another_model(
         monkeypatch.setenv("MODEL", model)
         assert expected == score(words, *options)[0]
     ran = words.run_pytest("--lm-gate=none", *options)
-    ran.stdout.fnmatch_lines(["resumed: 5 answer(s) out of *"])
+    ran.stdout.fnmatch_lines(["resumed: reused 5 answer(s) of *"])
 
 
 def test_a_resumed_run_asks_an_edited_adapter_again(words: Project) -> None:
@@ -269,9 +269,9 @@ def test_a_resumed_run_asks_a_built_in_adapter_of_another_fingerprint_anew(words
     patch = "from pytest_lmeval.adapters.toy import ToyAdapter\nToyAdapter.fingerprint = {!r}\n"
     for mark, said in (
         ("weights.1", "*nothing to resume*"),
-        ("weights.1", "*resumed: 4 answer(s) out of the run of *"),
+        ("weights.1", "*resumed: reused 4 answer(s) of the run of *"),
         ("weights.2", "*resumed nothing: the 4 result(s) in the ledger are of *fingerprint*"),
-        ("weights.2", "*resumed: 4 answer(s) out of the run of *"),
+        ("weights.2", "*resumed: reused 4 answer(s) of the run of *"),
     ):
         words.write("conftest.py", patch.format(mark))
         words.run_pytest("--lm-adapter=toy", "--lm-gate=none", "--lm-resume").stdout.fnmatch_lines([said])

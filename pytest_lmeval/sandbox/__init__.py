@@ -1,13 +1,13 @@
-"""Runs programs that nobody trusts, and returns values, never verdicts.
+"""Run untrusted programs and return their values, never a verdict.
 
-A program gets a process of its own, started afresh, without the user's environment, with an empty private working
-folder and limits on CPU time, memory, files and processes. It is sent one request at a time and answers with plain
-data on a dedicated pipe. What it should have answered is not in that process: the caller compares. Its exit status
-and what it prints mean nothing. A ``check(candidate)`` runs in a second process that the program shares nothing with.
+Each program runs in a process of its own, without the user's environment, in an empty private working folder, with
+limits on CPU time, memory, files and processes. It receives one request at a time and answers with plain data on a
+dedicated pipe. The expected answers never enter that process: the caller compares. The exit status and the output
+decide nothing. A ``check(candidate)`` runs in a second process that shares nothing with the program.
 
-At the level ``confined`` the kernel keeps the program from every file but the standard library and its working
-folder, from the network, from other processes and from starting any. The other levels have the design above and
-limits, no more. ``docs/sandbox.md`` says what each does not stop.
+At the level ``confined`` the kernel also denies the program every file but the standard library and its working
+folder, the network, other processes, and starting any. The other levels have the process and the limits alone.
+``docs/sandbox.md`` lists what each level does not stop.
 """
 
 from __future__ import annotations
@@ -32,4 +32,4 @@ __all__ = [
 ]
 
 Run = ProgramRun
-"""Its name in version 0.1.1."""
+"""The name of ``ProgramRun`` in version 0.1.1."""

@@ -1,4 +1,4 @@
-"""How an interpreter of the sandbox is started: which files it gets, and which environment."""
+"""Build the command and the environment that start an interpreter of the sandbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_lmeval.sandbox.inside import wire
 
-# The folder `inside` becomes a package of its own, so that the child imports nothing else of this one.
+# The folder `inside` becomes a package of its own, so that the child imports nothing else from this one.
 BOOT = """\
 import sys
 package = type(sys)("_lmeval_inside")
@@ -19,26 +19,25 @@ from _lmeval_inside.{module} import main
 main(*map(int, sys.argv[2:]))
 """
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
-# Needed to start an interpreter that is not where its libraries are.
+# A relocated interpreter finds its libraries by these.
 KEPT = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH")
 
 
 def command(module: str, *descriptors: int) -> list[str]:
     """Return the command that runs ``main`` of a module of `inside` with open descriptors as its arguments."""
-    # Not -I, which would ignore PYTHONHASHSEED; -P keeps the folder it is started in out of sys.path.
+    # Not -I, which would ignore PYTHONHASHSEED; -P keeps the current folder out of sys.path.
     flags = ["-s", "-S", "-P", "-c", BOOT.format(module=module), INSIDE]
     return [sys.executable, *flags, *map(str, descriptors)]
 
 
 def environment(folder: str) -> dict[str, str]:
-    """Return all that the child has in its environment: nothing of the user's, and the same on every machine."""
+    """Return the child's whole environment: the same on every machine, and nothing of the user's."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     return kept | {
         "HOME": folder,
         "LANG": "C.UTF-8",
-        # Each further arena takes 64 MiB of address space, which is limited.
+        # Each arena takes 64 MiB of the limited address space, and each thread a stack and a buffer.
         "MALLOC_ARENA_MAX": "2",
-        # One thread, because each takes room for a stack and a buffer.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "PATH": os.defpath,
@@ -51,5 +50,5 @@ def environment(folder: str) -> dict[str, str]:
 
 
 def frame(message: Any) -> bytes:
-    """Return a message to the child, ready to be sent."""
+    """Return a message to the child as bytes to send."""
     return wire.frame(marshal.dumps(message))

@@ -1,4 +1,4 @@
-"""The sandbox: what can be asked of a program that nobody trusts."""
+"""Call, evaluate, run and test an untrusted program."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pytest_lmeval.sandbox.values import tagged
 NO_KEYWORDS: Mapping[str, Any] = {"dict": []}
 NONE = Answer("none")
 LONGEST_TEXT = 600
-# More functions than that are written by a program, and not by a model.
+# A model writes fewer functions than this.
 MOST_NAMES = 10_000
-# No name of a function.
+# Not a valid name of a function.
 CHANGES = "changes to arguments"
 
 
 class Sandbox:
     """Runs programs at one level of confinement, each in a process of its own; safe to share between threads.
 
-    Every method that runs ``program`` does so once, within ``limits``, and returns a `ProgramRun`, whatever the program
-    does. Each raises `SandboxError` if there could be no process at all, twice in a row. At most ``parallel`` programs
-    run at a time; more wait for their turn. As a context manager, it is closed at the end. Whatever the limit on memory
-    is, it is at least ``memory_bytes``.
+    Every method that takes a ``program`` runs it once, within ``limits``, and always returns a `ProgramRun`. It raises
+    `SandboxError` if no process could be started, twice in a row. At most ``parallel`` programs run at a time; more
+    wait for their turn. A limit on memory below ``memory_bytes`` is raised to it. As a context manager, the sandbox
+    closes itself at the end.
     """
 
     def __init__(self, level: Level, launcher: Launcher, parallel: int = 1, memory_bytes: int = 0) -> None:
@@ -48,7 +48,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End the processes that are kept between programs; whatever is run later starts them again."""
+        """End the processes that are kept between programs; a later program starts them again."""
         self._launcher.close()
 
     @property
@@ -62,51 +62,46 @@ class Sandbox:
         return self._twice(lambda: self._answers(program, requests, limits))
 
     def evaluate(self, program: str, expressions: Iterable[str], limits: Limits) -> ProgramRun:
-        """Evaluate Python expressions, one after another, in the namespace of the program."""
+        """Evaluate Python expressions, one after another, in the program's namespace."""
         requests = [{"op": "evaluate", "source": source} for source in expressions]
         return self._twice(lambda: self._answers(program, requests, limits))
 
     def script(self, program: str, limits: Limits) -> ProgramRun:
-        """Run the program as ``__main__``, with an empty stdin, to its very end.
+        """Run the program as ``__main__``, with an empty stdin, to its end.
 
-        The status is ``pass`` if it got there. ``sys.exit()`` with the status 0 is an end, too, but then the one
-        answer is ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the token
-        that reports the end can report one that it did not reach.
+        The status is ``pass`` if the program reached its end. ``sys.exit()`` with the status 0 passes, too, but the one
+        answer is then ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the token
+        that reports the end can forge the report.
         """
         return self._twice(lambda: self._script(program, limits))
 
     def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         """Run ``check(candidate)`` of the source ``tests`` in a second process, against the program's ``entry_point``.
 
-        The candidate that the tests see, and each other function of the program that they name, is a call into the
-        process of the program. Arguments and values cross as plain data, changes to lists, dicts and sets that were
-        passed included; exceptions of Python's own types are raised again. So the program shares no object with the
-        tests, and can't find or change what they expect. The price: a program that returns something else, like an
-        object of a class of its own, fails. The status is ``pass`` if the tests ran to their end. The run is
-        ``forgeable`` if the tests called another function of the program than the candidate, or if the candidate
-        changed its arguments, because what they then make of the candidate's values is up to the program.
+        The candidate, and each other function of the program that the tests name, is a call into the program's
+        process. Arguments and values cross as plain data, including changes to lists, dicts and sets that were passed;
+        exceptions of built-in types are raised again. The program thus shares no object with the tests, and cannot
+        find or change what they expect. A program that returns anything but plain data fails. The status is ``pass``
+        if the tests ran to their end. The run is ``forgeable`` if the tests called a function of the program besides
+        the candidate, or if the candidate changed its arguments: the program then influences its own tests.
         """
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 
     def probe(self) -> tuple[str, ...]:
-        """Return the names of the level's layers that do not hold on this machine, by trying what they forbid."""
+        """Return the level's layers that do not hold on this machine, found by trying what they forbid."""
         try:
-            return tuple(layer.name for layer in self.confinement.layers if not self._holds(layer.probe))
+            runs = {layer.name: self.call(layer.probe, "f", [[]], Limits()) for layer in self.confinement.layers}
         except MissingLayersError as error:
             return tuple(name for name, _ in error.layers)
-
-    def _holds(self, probe: str) -> bool:
-        run = self.call(probe, "f", [[]], Limits())
-        return run.status == "pass" and run.answers[0].value is True
+        return tuple(name for name, run in runs.items() if run.status != "pass" or run.answers[0].value is not True)
 
     def _twice(self, run: Callable[[], ProgramRun]) -> ProgramRun:
         with self._turns:
             try:
                 return run()
-            except MissingLayersError:
-                # The kernel will not have changed.
-                raise
-            except SandboxError:
+            except SandboxError as error:
+                if isinstance(error, MissingLayersError):  # the kernel stays the same
+                    raise
                 return run()
 
     def _session(self, limits: Limits) -> Session:
@@ -124,8 +119,9 @@ class Sandbox:
             except ProgramEndError as ended:
                 status, reason = ended.status, str(ended)
         answers += [NONE] * (len(requests) - len(answers))
-        if status == "pass":
-            status, reason = _worst(answers)
+        raised = [answer.text for answer in answers if answer.kind == "raised"]
+        if status == "pass" and raised:
+            status, reason = "error", raised[0]
         return _run(session, status, reason, answers)
 
     def _script(self, program: str, limits: Limits) -> ProgramRun:
@@ -179,11 +175,6 @@ def _answer(message: Sequence[Any]) -> Answer:
     return Answer("raised" if kind == "raised" else "unfit", text=_text(parts))
 
 
-def _worst(answers: Sequence[Answer]) -> tuple[CodeStatus, str]:
-    first = next((answer for answer in answers if answer.kind == "raised"), None)
-    return ("error", first.text) if first else ("pass", "")
-
-
 def _ending(kind: str, parts: list[Any], token: str) -> tuple[CodeStatus, str, Answer]:
     if kind == "syntax":
         return "syntax_error", _text(parts), Answer("raised", text=_text(parts))
@@ -196,9 +187,9 @@ def _ending(kind: str, parts: list[Any], token: str) -> tuple[CodeStatus, str, A
 
 
 def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied: set[str]) -> tuple[CodeStatus, str]:
-    """Carry calls from the tests to the program and values back, until the tests are done.
+    """Pass calls from the tests to the program and values back, until the tests end.
 
-    Note what they ``relied`` on besides the values: the names they called, and changes made to their own data.
+    Add to ``relied`` the names that the tests called, and `CHANGES` if a call changed their data.
     """
     try:
         message = judge.ask(question)
@@ -216,7 +207,7 @@ def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied
 
 
 def _text(parts: Sequence[Any]) -> str:
-    """Return the description in a message, which is its last part, or as much of it as a reader would want."""
+    """Return the start of the description in a message, which is its last part."""
     return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 
@@ -229,7 +220,7 @@ def _run(session: Session, status: CodeStatus, reason: str, answers: Sequence[An
         answers=tuple(answers),
         stdout=stdout.text,
         stderr=stderr.text,
-        # A lone surrogate in a message would break whoever writes it out as UTF-8.
+        # A lone surrogate could not be written as UTF-8.
         reason=reason.encode("utf-8", "backslashreplace").decode("utf-8"),
         stdout_whole=stdout.total <= stdout.limit,
     )

@@ -1,4 +1,4 @@
-"""Programs forked from one interpreter that was started for this purpose, confined, by the kernel, each on its own."""
+"""Fork programs from one server process; the kernel confines each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import scratch
@@ -28,13 +28,13 @@ START_S = 60.0
 END_S = 5.0
 LARGEST_MESSAGE = 1 << 16
 PACKAGES = "packages"
-# A file that no program may reach, for the probes.
+# A file that no program may reach: the probes try.
 CANARY = "canary"
 LOST = -1
 
 
 class MissingLayersError(SandboxError):
-    """The kernel does not let the server confine itself; ``layers`` are names and reasons."""
+    """The server could not confine itself; ``layers`` has the name of each missing layer and the reason."""
 
     def __init__(self, layers: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"layer {name}: {why}" for name, why in layers))
@@ -42,7 +42,7 @@ class MissingLayersError(SandboxError):
 
 
 class ForkLauncher:
-    """Keeps one server, from the first program on, and starts another when it has died."""
+    """Starts a server with the first program and keeps it; replaces one that died."""
 
     def __init__(self, packages: Sequence[Package] = ()) -> None:
         self._packages = packages
@@ -50,23 +50,22 @@ class ForkLauncher:
         self._server: _Server | None = None
 
     def launch(self, limits: Limits, ends: Ends) -> _ForkedChild:
-        """Start a process for one program; raise `SandboxError` if there can be none."""
+        """Start a process for one program; raise `SandboxError` if that fails."""
         return self._living().start(limits, ends)
 
     def _living(self) -> _Server:
         with self._lock:
-            # A process that was forked from the one with the server may not end it, so it has its own.
             if self._server is None or not self._server.usable():
-                self._give_up()
+                self._close_server()
                 self._server = _Server(self._packages)
             return self._server
 
     def close(self) -> None:
-        """End the server and what is left of its programs; another `launch` starts a new one."""
+        """End the server and its programs; the next `launch` starts a new one."""
         with self._lock:
-            self._give_up()
+            self._close_server()
 
-    def _give_up(self) -> None:
+    def _close_server(self) -> None:
         if self._server is not None:
             self._server.close()
         self._server = None
@@ -94,50 +93,44 @@ class _Server:
             raise
 
     def _begin(self, packages: Sequence[Package]) -> None:
-        """Hand over what the server has to know, and wait until it is confined."""
+        """Send the server its setup, and wait until it is confined."""
         links = os.path.join(self._root.path, PACKAGES)
         paths = [package.path for package in packages]
         setup = {"root": self._root.path, "links": links, "packages": paths, "path": [links] if packages else []}
         try:
             self._control.settimeout(START_S)
             self._control.send(marshal.dumps(setup))
-            answer = self._control.recv(LARGEST_MESSAGE)
-        except OSError as error:
-            raise SandboxError(f"the sandbox's server did not start: {self._complaint()}") from error
-        if not answer:
-            raise SandboxError(f"the sandbox's server did not start: {self._complaint()}")
-        missing = marshal.loads(answer)
+            missing = marshal.loads(self._control.recv(LARGEST_MESSAGE))
+        except (EOFError, OSError) as error:
+            raise SandboxError(f"the sandbox's server did not start: {self._exit_report()}") from error
         if missing:
             raise MissingLayersError(missing)
 
-    def _complaint(self) -> str:
+    def _exit_report(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(END_S)
         with open(os.path.join(self._root.path, "stderr"), encoding="utf-8", errors="replace") as file:
             return f"exit status {self._process.returncode}; {file.read()[-500:]}"
 
     def usable(self) -> bool:
+        # A fork must not end its parent's server, so it starts its own.
         return self._owner == os.getpid() and self._process.poll() is None
 
     def start(self, limits: Limits, ends: Ends) -> _ForkedChild:
         folder = os.path.join(self._root.path, str(next(self._numbers)))
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        setup = marshal.dumps({"limits": asdict(limits), "folder": folder})
         try:
             os.mkdir(folder, 0o700)
         except OSError as error:
-            ours.close()
-            theirs.close()
             raise SandboxError(f"no scratch folder in {self._root.path!r}: {error}") from error
-        handed = [ends.request, ends.result, ends.stdout, ends.stderr, theirs.fileno()]
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = _ForkedChild(ours, folder)
-        try:
-            socket.send_fds(self._control, [setup], handed)
-        except OSError as error:
-            child.close()
-            raise SandboxError(f"the sandbox's server is gone: {error}") from error
-        finally:
-            theirs.close()
+        setup = marshal.dumps({"limits": asdict(limits), "folder": folder})
+        with theirs:
+            try:
+                socket.send_fds(self._control, [setup], [*astuple(ends), theirs.fileno()])
+            except OSError as error:
+                child.close()
+                raise SandboxError(f"the sandbox's server is gone: {error}") from error
         return child
 
 
@@ -172,10 +165,10 @@ def _start(root: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch.Scratch, owner: int) -> None:
-    """End a server, whose programs end with it; in a process forked from its owner, leave it alone."""
+    """End a server and, with it, its programs; in a fork of its owner, leave it alone."""
     control.close()
     if os.getpid() != owner:
-        # Not this process's child: it can't be waited for, and need not be.
+        # Not a child of this process, so waiting for it would fail.
         process.returncode = 0
         return
     try:
@@ -187,7 +180,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch
 
 
 class _ForkedChild:
-    """A program as its status socket reports it; the server ends the program when the socket is closed."""
+    """A program, known by its status socket; closing the socket makes the server end the program."""
 
     preamble = b""
     denies = True
@@ -212,7 +205,7 @@ class _ForkedChild:
         return self.returncode
 
     def _read(self) -> None:
-        """Take the number of the process, which comes first, or how it ended, which is one byte."""
+        """Read the process id, which comes first, or the exit status, which is one byte."""
         try:
             message = self._status.recv(wire.PID_SIZE)
         except OSError:
@@ -223,7 +216,7 @@ class _ForkedChild:
             self.returncode = next(iter(message), LOST)
 
     def stop(self) -> None:
-        # Not by a message: left unread, it would make the server's answer an error.
+        # Not by a message: if unread, it would turn the server's answer into an error.
         with contextlib.suppress(OSError):
             self._status.shutdown(socket.SHUT_WR)
 

@@ -1,4 +1,4 @@
-"""Programs in interpreters started for them alone, each below a supervisor that ends whatever they start."""
+"""Run each program in an interpreter of its own, below a supervisor that ends every process it starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import asdict
 
 from pytest_lmeval.errors import SandboxError
@@ -27,15 +26,10 @@ class FreshLauncher:
 
     def __init__(self, level: Level) -> None:
         self._level = level
-        self._lock = threading.Lock()
-        self._swept = False
+        scratch.sweep()
 
     def launch(self, limits: Limits, ends: Ends) -> _FreshChild:
-        """Start a process for one program; raise `SandboxError` if there can be none."""
-        with self._lock:
-            if not self._swept:
-                scratch.sweep()
-            self._swept = True
+        """Start a process for one program; raise `SandboxError` if that fails."""
         return _FreshChild(self._level, limits, ends)
 
     def close(self) -> None:
@@ -90,7 +84,7 @@ class _FreshChild:
     def stop(self) -> None:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, b".")
-        # A program may have stopped it, as both have one user.
+        # The program runs as the same user and may have stopped the supervisor.
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
@@ -104,10 +98,10 @@ class _FreshChild:
 
 
 def kill(run: str, folder: str) -> None:
-    """Kill every process that outlived its supervisor and is of ``run``, where ``/proc`` says so.
+    """Kill the processes of ``run`` that outlived their supervisor, as far as ``/proc`` shows them.
 
-    That is one with the mark of the run in its environment, and one that has its working folder, its program or an open
-    file in the run's private ``folder``: who starts another program may give it any environment.
+    They have the run's mark in their environment. A program may start others without it: those have their working
+    folder, their executable or an open file in the run's private ``folder``.
     """
     mark, below = f"{COOKIE}={run}".encode(), os.path.realpath(folder)
     for _ in range(ROUNDS):
@@ -130,7 +124,7 @@ def _is_in(folder: str, pid: int) -> bool:
     links = [f"/proc/{pid}/{name}" for name in ("cwd", "exe")]
     with contextlib.suppress(OSError):
         links += [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
-    # Not the folder itself as an open file: its lock is the parent's, and so of what that forked in the meantime.
+    # Not the folder itself as an open file: the parent holds it open as a lock, and so do the parent's forks.
     return _target(links[0]) == folder or any(_target(link).startswith((f"{folder}/", f"{folder} (")) for link in links)
 
 

@@ -1,8 +1,7 @@
-"""The levels of confinement, each a name and the layers that its child puts on before it is given a program.
+"""The levels of confinement: each is a name and the layers that a child applies before it receives a program.
 
-A layer is a function in `inside.layers` and, here, a probe: a program whose ``f()`` is True where the layer holds.
-The probe tests behaviour, because a kernel may accept a call and not act on it. A level has to provide a `Launcher`:
-what starts a process for one program, and has the means to end it.
+Each layer has a probe: a program whose ``f()`` is True if the layer holds. It tests behaviour, because a kernel may
+accept a call and ignore it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pytest_lmeval.sandbox.results import Limits
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One kind of confinement: its name in `inside.layers`, and the source of a program that tests it."""
+    """One kind of confinement: its name, and the source of a program that tests it."""
 
     name: str
     probe: str
@@ -24,7 +23,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A named set of layers, in the order in which the child puts them on."""
+    """A named set of layers, in the order in which the child applies them."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -148,7 +147,7 @@ LEVELS: Mapping[str, Level] = {
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The program's ends of its four pipes, which stay the caller's to close."""
+    """The program's ends of its four pipes; the caller closes them."""
 
     request: int
     result: int
@@ -159,36 +158,36 @@ class Ends:
 class ChildProcess(Protocol):
     """The process of one program."""
 
-    # What the child has to read before the first request.
+    # The child reads this before the first request.
     preamble: bytes
-    # Whether some of what the user may do is denied to it.
+    # True if the level denies the program something that the user may do.
     denies: bool
 
     @property
     def returncode(self) -> int | None:
-        """What `poll` returned last."""
+        """The last return value of `poll`."""
 
     def processes(self) -> list[int]:
-        """Return the numbers of the program's processes; none where they are not known."""
+        """Return the ids of the program's processes, as far as they are known."""
 
     def poll(self) -> int | None:
-        """Return how the program ended, a number of `inside.wire` or below; None while it runs."""
+        """Return the exit status, one of `inside.wire` or the program's own; None while it runs."""
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait at most that long for the end; return what `poll` would."""
 
     def stop(self) -> None:
-        """Ask for the end of the program and of all that it started, without waiting."""
+        """Ask the program and all processes that it started to end; do not wait."""
 
     def close(self) -> None:
-        """Make sure that nothing runs any more, and remove what the program left; call it once, after `stop`."""
+        """Kill what still runs and remove what the program left; call it once, after `stop`."""
 
 
 class Launcher(Protocol):
-    """The way in which a level starts programs; safe to share between threads."""
+    """Starts programs at one level; safe to share between threads."""
 
     def launch(self, limits: Limits, ends: Ends) -> ChildProcess:
-        """Start a process for one program; raise `SandboxError` if there can be none."""
+        """Start a process for one program; raise `SandboxError` if that fails."""
 
     def close(self) -> None:
-        """Give up what is kept between programs; another `launch` gets it anew."""
+        """Release what is kept between programs; the next `launch` recreates it."""

@@ -1,8 +1,7 @@
-"""Which level of confinement there is on this machine, a sandbox of it, and a program run in it in one call."""
+"""Find the best level of confinement here, open a sandbox, and run a program in one call."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
@@ -14,38 +13,37 @@ from pytest_lmeval.sandbox.forkserver import ForkLauncher
 from pytest_lmeval.sandbox.fresh import FreshLauncher
 from pytest_lmeval.sandbox.levels import LEVELS, Level
 from pytest_lmeval.sandbox.packages import find
-from pytest_lmeval.sandbox.results import ExecutionResult, Limits, ProgramRun
+from pytest_lmeval.sandbox.results import ExecutionResult, Limits
 
 RESERVED = "isolated"
-# numpy's linear algebra alone asks for more than the usual limit, without using it.
+# numpy's linear algebra alone reserves more than the usual limit, without using it.
 PACKAGES_MEMORY = 4 * 1024**3
 OPT_OUT = (
-    "--lm-sandbox process runs programs with limits on what they use but nothing between them and your files and "
-    "network; --lm-sandbox container states that the whole run is inside a container that may be thrown away"
+    "--lm-sandbox process limits what programs use but leaves your files and network open to them; "
+    "--lm-sandbox container states that the whole run is inside a disposable container"
 )
 
-# What the probe started and the next sandbox goes on with: to start one takes as long as dozens of programs.
+# The next sandbox takes over the probe's launcher: to start one takes as long as dozens of programs.
 _probed: list[ForkLauncher] = []
 
 
 def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequence[str] = ()) -> Sandbox:
-    """Return a sandbox of the named level, by default the best there is; it starts nothing before its first program.
+    """Return a sandbox of the named level, by default the best available; its first program starts it.
 
-    ``workers`` is how many processes of this run have a sandbox of their own, so that they share the CPUs out.
-    ``packages`` are installed distributions that programs may import at the level ``confined``, with what they need;
-    the limit on memory is then 4 GiB at least. Raises `UsageError` for a level or a package that does not exist.
+    ``workers`` is the number of processes of this run that have a sandbox of their own and share the CPUs.
+    ``packages`` are installed distributions that programs may import at the level ``confined``, with their
+    dependencies; the limit on memory is then 4 GiB or more. Raises `UsageError` for an unknown level or package.
     """
     found = _level(best_level() if level is None else level)
     if found.name != "confined":
         return Sandbox(found, FreshLauncher(found), _parallel(workers))
-    launcher = _started() if not packages else ForkLauncher(find(packages))
-    return Sandbox(found, launcher, _parallel(workers), PACKAGES_MEMORY if packages else 0)
-
-
-def _started() -> ForkLauncher:
-    with contextlib.suppress(IndexError):
-        return _probed.pop()
-    return ForkLauncher()
+    if packages:
+        return Sandbox(found, ForkLauncher(find(packages)), _parallel(workers), PACKAGES_MEMORY)
+    try:
+        launcher = _probed.pop()
+    except IndexError:
+        launcher = ForkLauncher()
+    return Sandbox(found, launcher, _parallel(workers))
 
 
 def _level(name: str) -> Level:
@@ -60,17 +58,17 @@ def _level(name: str) -> Level:
 
 
 def _parallel(workers: int) -> int:
-    """Return how many programs a process should run at a time: one more than its CPUs, since some programs wait."""
+    """Return how many programs to run at a time: one more than this process has CPUs, since some programs wait."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cpus // max(1, workers)) + 1
 
 
 @functools.cache
 def probe_level(level: str) -> tuple[str, ...]:
-    """Return the names of the level's layers that do not hold here, found by trying what they forbid.
+    """Return the level's layers that do not hold on this machine, found by trying what they forbid.
 
-    Tried once per process, in a server that the next sandbox without packages goes on with. A sandbox that can't be
-    started at all lacks every layer. Raises `UsageError` as `open_sandbox` does.
+    The result is cached per process. A sandbox that cannot start lacks every layer. Raises `UsageError` as
+    `open_sandbox` does.
     """
     layers = tuple(layer.name for layer in _level(level).layers)
     if level == "confined" and sys.platform != "linux":
@@ -92,15 +90,15 @@ def probe_level(level: str) -> tuple[str, ...]:
 
 @functools.cache
 def best_level() -> str:
-    """Return ``confined`` where all of its layers hold, else ``process``."""
+    """Return ``confined`` if all of its layers hold, else ``process``."""
     return "process" if probe_level("confined") else "confined"
 
 
 def require_level(level: str) -> str | None:
-    """Return None if programs may run at this level here, else one sentence that says what is missing.
+    """Return None if programs may run at this level here, else one sentence that names the missing layers.
 
-    Only ``confined`` can be missing: the others promise no more than any POSIX system has, and name themselves what
-    they leave open. Raises `UsageError` as `open_sandbox` does.
+    Only ``confined`` can lack any: the other levels need no more than a POSIX system. Raises `UsageError` as
+    `open_sandbox` does.
     """
     missing = probe_level(level) if _level(level).name == "confined" else ()
     if not missing:
@@ -115,22 +113,25 @@ def execute_code(
     *,
     sandbox: Sandbox | None = None,
 ) -> ExecutionResult:
-    """Run ``code`` as a script in ``sandbox``, by default at the best level there is, and tell how it ended.
+    """Run ``code`` as a script in ``sandbox``, by default at the best level available, and return how it ended.
 
-    ``timeout`` is in seconds of CPU time; a program that only waits is ended two seconds later, one that works a
-    little in between after three times as long and two seconds. ``maximum_memory_bytes`` limits the address space; None
-    does not. Success can't be forged by printing or by leaving early, but a program that searches its own process for
-    the token of the harness could report it: where that matters, ask for values, as the ``code_exec`` metric does.
-    Raises `SandboxError` if nothing could be run at all.
+    ``timeout`` is in seconds of CPU time. A program that only waits is ended two seconds after that; one that works a
+    little in between, after three times ``timeout`` and two seconds. ``maximum_memory_bytes`` limits the address space;
+    None sets no limit. Printing or leaving early cannot forge success, but a program that searches its own process for
+    the harness's token could report it; if that matters, ask for values, as the ``code_exec`` metric does. Raises
+    `SandboxError` if the code could not be run.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)
     memory_exceeded = run.reason.startswith("MemoryError")
+    error = run.reason or run.answers[0].text or None
+    if memory_exceeded:
+        error = f"Memory limit exceeded: {error} (limit: {maximum_memory_bytes} bytes)"
     return ExecutionResult(
         success=run.status == "pass" and run.answers[0].kind == "value",
         stdout=run.stdout,
         stderr=run.stderr,
-        error=_error(run, maximum_memory_bytes),
+        error="Execution timed out" if run.status == "timeout" else error,
         timeout=run.status == "timeout",
         memory_exceeded=memory_exceeded,
     )
@@ -140,11 +141,3 @@ def execute_code(
 def _shared() -> Sandbox:
     """Return the sandbox of this process, which ends when the process does."""
     return open_sandbox()
-
-
-def _error(run: ProgramRun, memory: int | None) -> str | None:
-    if run.status == "timeout":
-        return "Execution timed out"
-    if run.reason.startswith("MemoryError"):
-        return f"Memory limit exceeded: {run.reason} (limit: {memory} bytes)"
-    return run.reason or run.answers[0].text or None

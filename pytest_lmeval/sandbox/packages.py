@@ -1,4 +1,4 @@
-"""Where installed packages are, for programs that may import them."""
+"""Find installed packages that programs may import."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pytest_lmeval.errors import UsageError, nearest
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A file or folder that programs may read, and the name under which they import it."""
+    """A file or folder that programs may read, and the name that they import it by."""
 
     name: str
     path: str
 
 
 def find(names: Sequence[str]) -> tuple[Package, ...]:
-    """Return what belongs to the named distributions and to those that they need; raise `UsageError` for others.
+    """Return the packages of the named distributions and of their dependencies; raise `UsageError` for unknown names.
 
-    A name may also be one that is imported, like ``yaml``.
+    A name may also be one to import, such as ``yaml``.
     """
     waiting = [found for name in names for found in _distributions(name)]
     seen: dict[str, metadata.Distribution] = {}
@@ -53,7 +53,7 @@ def _needed(distribution: metadata.Distribution) -> Iterator[metadata.Distributi
         try:
             yield metadata.distribution(name[0])
         except metadata.PackageNotFoundError:
-            # For another platform or another Python, or else importing will tell.
+            # It is for another platform or Python; if not, the import fails and says so.
             continue
 
 

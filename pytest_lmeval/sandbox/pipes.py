@@ -1,8 +1,7 @@
-"""The parent's ends of a child's pipes: nothing that the child writes can block the parent or fill it up."""
+"""The parent's ends of a child's pipes; the child can neither block the parent nor fill its memory."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import time
@@ -11,7 +10,7 @@ CHUNK = 1 << 16
 
 
 class Output:
-    """The end of a stream, at most ``limit`` bytes of it, and how long the whole was."""
+    """The last bytes of a stream, at most ``limit``, and the length of the whole."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -19,7 +18,7 @@ class Output:
         self._kept = bytearray()
 
     def add(self, data: bytes) -> None:
-        """Append what was read."""
+        """Append bytes that were read."""
         self.total += len(data)
         self._kept += data
         if len(self._kept) > 2 * self.limit + CHUNK:
@@ -27,7 +26,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The end of the stream as text, with replacements for what is not UTF-8."""
+        """The end of the stream as text; bytes that are not UTF-8 are replaced."""
         return self._kept[-self.limit :].decode("utf-8", "replace")
 
 
@@ -40,27 +39,23 @@ class Pipes:
         self.results = bytearray()
         self.stdout = Output(limit)
         self.stderr = Output(limit)
-        self.ended = False  # whether no more results can come
+        self.ended = False  # no more results are read
         self._outputs = {stdout: self.stdout, stderr: self.stderr}
         for fd in (request, result, stdout, stderr):
             os.set_blocking(fd, False)
 
     @property
     def drained(self) -> bool:
-        """Whether stdout and stderr have both ended."""
+        """True if stdout and stderr have both ended."""
         return not self._outputs
 
     @property
     def received(self) -> int:
-        """How many bytes of output and of unread results have come."""
+        """The number of bytes of output and of unread results so far."""
         return len(self.results) + self.stdout.total + self.stderr.total
 
-    def ignore_results(self) -> None:
-        """Read no more results, whatever comes."""
-        self.ended = True
-
     def step(self, deadline: float, outgoing: bytes | bytearray = b"", longest_s: float = 0.1) -> int:
-        """Wait until something can be read or written, and do so once; return how much of ``outgoing`` was written."""
+        """Wait until a pipe is ready, and read or write once; return the number of bytes of ``outgoing`` written."""
         poll = select.poll()
         for fd in self._outputs:
             poll.register(fd, select.POLLIN)
@@ -83,22 +78,18 @@ class Pipes:
         except BlockingIOError:
             return 0
         except BrokenPipeError:
-            # Nobody is left to read it; the end of the results says the rest.
+            # The reader is gone; the end of the results reports that.
             return len(outgoing)
 
     def _read(self, fd: int) -> None:
-        data = b""
-        with contextlib.suppress(BlockingIOError):
+        try:
             data = os.read(fd, CHUNK)
-            if not data:
-                self._end(fd)
+        except BlockingIOError:
+            return
         if fd == self.result:
             self.results += data
+            self.ended = not data
         elif data:
             self._outputs[fd].add(data)
-
-    def _end(self, fd: int) -> None:
-        if fd == self.result:
-            self.ended = True
         else:
             del self._outputs[fd]

@@ -1,4 +1,4 @@
-"""What a run is allowed, and what comes back from it."""
+"""The limits of a run, and its results."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ CodeStatus = Literal["pass", "assertion_fail", "syntax_error", "timeout", "error
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one program may use.
+    """The resources that one program may use.
 
-    ``cpu_s`` is CPU seconds of the program and the processes it starts, the limit that counts. ``wall_s`` only
-    guards against programs that wait for ever; by default it is ten times ``cpu_s`` and ten seconds, so that a
-    machine with too much to do does not make a program fail. A program that only sleeps is given up earlier, where
-    ``/proc`` exists: after ``cpu_s`` and two seconds at a stretch, after twice as long in all. ``memory_bytes``
-    (address space), ``file_bytes`` and ``open_files`` hold for each process; None is no memory limit. ``output_bytes``
-    is how much of the end of stdout and of stderr is kept. ``processes`` counts where a program may start any,
-    ``disk_bytes``, all its files together, at the level ``confined``.
+    ``cpu_s``, the CPU seconds of the program and the processes it starts, is the limit that decides. ``wall_s`` only
+    guards against programs that wait for ever; its default, ten times ``cpu_s`` plus ten seconds, leaves room for a
+    busy machine. If ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at
+    a stretch, or twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and
+    ``open_files`` hold for each process. ``output_bytes`` is how much of the end of stdout and of stderr is kept.
+    ``processes`` holds if a program may start any, ``disk_bytes``, all its files together, at the level ``confined``.
     """
 
     cpu_s: float = 3.0
@@ -41,26 +40,26 @@ class Limits:
 
     @property
     def idle_s(self) -> float:
-        """Wall seconds after which a run is given up in which the program used no CPU time and wanted none."""
+        """The wall seconds that a program may wait at a stretch: it uses no CPU time and wants none."""
         return self.cpu_s + 2
 
     @property
     def waits_s(self) -> float:
-        """Wall seconds that a run may sleep or wait in all, whatever it does in between."""
+        """The wall seconds that a program may sleep or wait in total."""
         return 2 * self.idle_s
 
     @property
     def hang_guard_s(self) -> float:
-        """Wall seconds after which a run is given up."""
+        """The wall seconds after which a run is ended."""
         return 10 * self.cpu_s + 10 if self.wall_s is None else self.wall_s
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request to the program brought.
+    """The answer to one request.
 
-    ``kind`` is ``value``, with the value in the tagged form of `inside.wire`; ``raised``, when the program raised;
-    ``unfit``, when the value is not plain data; or ``none``, when the program ended first. ``text`` says more.
+    ``kind`` is ``value``, with the value in the tagged form of `inside.wire`; ``raised`` if the program raised;
+    ``unfit`` if the value is not plain data; or ``none`` if the program ended first. ``text`` has details.
     """
 
     kind: Literal["value", "raised", "unfit", "none"]
@@ -70,12 +69,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """What became of one program.
+    """The outcome of one program.
 
-    ``status`` is ``pass`` where nothing went wrong that the sandbox can see; whether the values are right is for the
-    caller to say. ``answers`` has one entry per request, always. ``stdout`` and ``stderr`` are their ends, and
-    ``stdout_whole`` says whether nothing is missing from it. ``forgeable`` is true where the caller's tests took
-    the program's word for something that they then relied on.
+    ``status`` is ``pass`` if the sandbox saw no failure; the caller decides if the values are right. ``answers`` always
+    has one entry per request. ``stdout`` and ``stderr`` are the ends of the streams; ``stdout_whole`` is true if
+    ``stdout`` is complete. ``forgeable`` is true if the caller's tests relied on something that only the program
+    vouches for.
     """
 
     status: CodeStatus
@@ -89,10 +88,10 @@ class ProgramRun:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What became of a program that was run for its effect.
+    """The outcome of a script.
 
-    ``success`` is whether it ran to its end without an uncaught exception; ``sys.exit()``, whatever its status, is
-    not the end. ``error`` is one line such as ``ZeroDivisionError: division by zero``, or None.
+    ``success`` is true if it ran to its end without an uncaught exception; ``sys.exit()``, with any status, is not the
+    end. ``error`` is one line such as ``ZeroDivisionError: division by zero``, or None.
     """
 
     success: bool

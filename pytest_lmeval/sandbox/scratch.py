@@ -1,7 +1,6 @@
-"""The private working folder of one program, and the folder of folders of a server.
+"""Private working folders of programs and servers.
 
-Each is locked as long as the process that made it lives, so that what a killed one left behind is known from what
-is in use, by anyone, later.
+Each is locked as long as the process that made it lives, so a later process knows which folders a killed one left.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ TRIES = 10
 
 
 class Scratch:
-    """A new empty folder of mode 700, which is this process's until it is removed."""
+    """A new empty folder of mode 700, which this process has locked."""
 
     def __init__(self, path: str, lock: int) -> None:
         self.path = path
         self._lock = lock
 
     def remove(self) -> None:
-        """Remove the folder whatever a program did inside; raise `SandboxError` if something is left."""
+        """Remove the folder, and its lock; raise `SandboxError` if something is left."""
         try:
             remove(self.path)
         finally:
@@ -34,7 +33,7 @@ class Scratch:
 
 
 def make() -> Scratch:
-    """Return a new scratch folder; raise `SandboxError` if there can be none."""
+    """Return a new scratch folder; raise `SandboxError` if none can be made."""
     try:
         for _ in range(TRIES):
             path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
@@ -65,7 +64,7 @@ def _sweep(entry: os.DirEntry[str]) -> None:
 
 
 def _lock(path: str) -> int | None:
-    """Return a descriptor that holds the folder's lock; None if another process has it or has removed the folder."""
+    """Return a descriptor that holds the folder's lock; None if another process holds it or removed the folder."""
     import fcntl
 
     try:
@@ -83,20 +82,12 @@ def _lock(path: str) -> int | None:
 
 
 def remove(path: str) -> None:
-    """Remove the folder whatever a program did inside; raise `SandboxError` if something is left."""
-    try:
-        # Most programs leave nothing.
-        os.rmdir(path)
-    except OSError:
-        _remove_tree(path)
-    if os.path.lexists(path):
-        raise SandboxError(f"the scratch folder {path!r} could not be removed")
-
-
-def _remove_tree(path: str) -> None:
+    """Remove the folder and all that a program left in it; raise `SandboxError` if something is left."""
     try:
         shutil.rmtree(path)
     except (OSError, RecursionError):
         # Folders without permissions, or nested too deep for Python: these tools follow no link and have no such limit.
         for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*command, "--", path], check=False, capture_output=True)
+    if os.path.lexists(path):
+        raise SandboxError(f"the scratch folder {path!r} could not be removed")

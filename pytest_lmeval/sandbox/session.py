@@ -1,4 +1,4 @@
-"""One program from its start to its end, seen from the parent."""
+"""Drive one program from its start to its end, from the parent's side."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ROOM = 32 * 1024 * 1024
 
 
 class ProgramEndError(Exception):
-    """The program can answer no more: ``status`` says what to call it, the text why."""
+    """The program has ended; ``status`` is that of the run, and the text gives the reason."""
 
     def __init__(self, status: CodeStatus, reason: str) -> None:
         super().__init__(reason)
@@ -58,11 +58,6 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def denies(self) -> bool:
-        """Whether the level denies a program anything."""
-        return self._child.denies
-
     def _start(self, launcher: Launcher) -> None:
         with contextlib.ExitStack() as theirs:
             request_end, request = self._pipe(theirs, self._fds)
@@ -71,7 +66,8 @@ class Session:
             stderr, stderr_end = self._pipe(self._fds, theirs)
             self.pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
             self._child = launcher.launch(self._limits, Ends(request_end, result_end, stdout_end, stderr_end))
-        # At once: the child hears nothing else before it has this, and an empty pipe takes it whole.
+        self.denies = self._child.denies
+        # At once: the child reads nothing else first, and an empty pipe takes it whole.
         with contextlib.suppress(BrokenPipeError):
             os.write(request, self._child.preamble)
 
@@ -83,11 +79,10 @@ class Session:
         return outlet, inlet
 
     def ask(self, message: Mapping[str, Any] | list[Any], *, keep: bool = False) -> list[Any]:
-        """Send one request and return the answer to it; raise `ProgramEndError` if it gets no answer.
+        """Send one request and return the answer; raise `ProgramEndError` if the program ends first.
 
-        The answer is a list whose first item is its kind. One that is not what a program in good faith sends has
-        the kind ``unfit``, and so has one that would take too much memory here, with all that the caller is to
-        ``keep``.
+        The answer is a list that begins with its kind. A malformed answer has the kind ``unfit``, and so does one that
+        would take too much memory here, together with the answers that the caller chose to ``keep``.
         """
         self._outgoing += frame(message)
         if not self._ready:
@@ -142,13 +137,13 @@ class Session:
         return len(self.pipes.results) > before
 
     def _end(self) -> ProgramEndError:
-        # The pipe ends a moment before the process does, and only the supervisor can tell how that was.
+        # The pipe ends a moment before the process does, and only the supervisor knows the reason.
         self._child.wait(NOTICE_S)
         self.close()
         return ProgramEndError(*_ending(self._child.returncode, self._limits))
 
     def close(self) -> None:
-        """End everything that belongs to this run; what it wrote stays readable."""
+        """End all processes of this run; its output stays readable."""
         if self._closed:
             return
         self._closed = True
@@ -157,22 +152,19 @@ class Session:
                 self._stop()
             finally:
                 self._child.close()
-            while self._more_output():
-                pass
+            seen = -1
+            while seen < self.pipes.received:
+                seen = self.pipes.received
+                self.pipes.step(time.monotonic(), longest_s=0.0)
 
     def _stop(self) -> None:
-        """Tell the supervisor to end, and see what is written until it has."""
+        """Stop the program, and read its output until it has ended."""
         self._child.stop()
-        self.pipes.ignore_results()
+        self.pipes.ended = True
         give_up = time.monotonic() + GRACE_S
         while not self.pipes.drained and self._child.poll() is None and time.monotonic() < give_up:
             self.pipes.step(give_up)
         self._child.wait(max(0.0, give_up - time.monotonic()))
-
-    def _more_output(self) -> bool:
-        before = self.pipes.stdout.total + self.pipes.stderr.total
-        self.pipes.step(time.monotonic(), longest_s=0.0)
-        return self.pipes.stdout.total + self.pipes.stderr.total > before
 
 
 def _ending(code: int | None, limits: Limits) -> tuple[CodeStatus, str]:
@@ -201,7 +193,7 @@ def _signal_text(number: int) -> str:
         name = signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-    # The filter on system calls answers most with an error; only what is no call of this architecture ends it.
+    # The filter answers most calls with an error; only calls of another architecture end the program.
     return f"signal {number}, {name}" + (" (a denied system call)" if name == "SIGSYS" else "")
 
 

@@ -1,8 +1,8 @@
-"""Values from the child, in their tagged form, and how the parent compares them.
+"""Parse the tagged values that a child sends, and compare them.
 
 ``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals nothing; sets and
-the keys of dicts have no order. No value of a program is ever hashed here, since a program could choose values whose
-hashes collide; a canonical text is compared instead.
+the keys of dicts have no order. A program could choose values whose hashes collide, so no value is hashed here:
+canonical texts are compared instead.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# No canonical text of anything else has a control character in it.
+# No other canonical text has a control character in it.
 NAN = "\0"
 LONGEST_SHOWN = 80
 LARGE = 1 << 63
 LARGEST_FLOAT = int(sys.float_info.max)
-# An object of Python's and the place that refers to it; an empty container and what it grows to.
+# Bytes: an object and the reference to it; a container with its spare room; a key beside an object's tag.
 ROOM_OF_ITEM = 60
 ROOM_OF_CONTAINER = 200
-# Of an object that has more keys than its tag: the key, its entry, and those in the parser's own table.
 ROOM_OF_KEY = 300
 KEY_ENDS = (b'":', b'" ', b'"\t', b'"\n', b'"\r')
 CLEARLY_SMALL = 1 << 20
 MOST_QUOTES = 10_000
-# Half of a character beyond the first 65,536, and any beyond the first 256, as JSON escapes them.
+# JSON escapes of characters that Python stores in four bytes, and in two.
 ASTRAL = re.compile(rb"\\u[dD][89abAB]")
 WIDE = re.compile(rb"\\u(?!00)")
 SPECIAL = ("inf", "-inf", "nan")
@@ -47,9 +46,9 @@ def tagged(value: Any) -> Any:
 
 
 def parse(payload: bytes) -> list[Any]:
-    """Return the message in a frame from the child; raise ValueError if it is anything but a sound one."""
+    """Return the message in a frame from the child; raise ValueError if it is malformed."""
     try:
-        # Decoded here, because the parser would take UTF-16, too, whose structure `room` does not see.
+        # Decoded here, because the parser also takes UTF-16, whose structure `room` does not see.
         message = json.loads(payload.decode("ascii"), parse_int=_integer, parse_constant=_constant)
         _check(message, MAX_DEPTH + 1)
     except RecursionError:
@@ -60,11 +59,11 @@ def parse(payload: bytes) -> list[Any]:
 
 
 def room(payload: bytes) -> int:
-    """Return about how much memory the message in a frame takes once it is parsed, in bytes."""
+    """Return roughly how many bytes of memory the parsed message takes."""
     found = _room(payload)
     if found <= CLEARLY_SMALL:
         return found
-    # What looks like structure may be text, of few and long strings: then it is worth the time to tell.
+    # Text may look like structure; in a frame of few, long strings it is cheap to tell them apart.
     bare = payload.replace(rb"\\", b"").replace(rb"\"", b"")
     if bare.count(b'"') > MOST_QUOTES:
         return found
@@ -73,10 +72,10 @@ def room(payload: bytes) -> int:
 
 
 def _room_of_text(payload: bytes) -> int:
-    """Return how much the texts take if the widest of all characters is in each: Python makes all of a text as wide."""
+    """Return the bytes that the texts take if each has the widest character: Python stores all at its width."""
     if rb"\u" not in payload:
         return len(payload)
-    # A backslash that is itself escaped begins nothing.
+    # An escaped backslash begins no escape.
     bare = payload.replace(rb"\\", b"_")
     width = 4 if ASTRAL.search(bare) else 2 if WIDE.search(bare) else 1
     return width * (len(bare) - 5 * bare.count(rb"\u"))
@@ -85,7 +84,7 @@ def _room_of_text(payload: bytes) -> int:
 def _room(payload: bytes) -> int:
     objects = payload.count(b"{")
     containers = payload.count(b"[") + objects
-    # In a sound message, each object has one key.
+    # In a well-formed message, each object has one key.
     keys = max(0, sum(map(payload.count, KEY_ENDS)) - objects)
     items = payload.count(b",") * ROOM_OF_ITEM + containers * ROOM_OF_CONTAINER + keys * ROOM_OF_KEY
     return max(len(payload), _room_of_text(payload)) + items
@@ -129,12 +128,11 @@ def _check_tag(item: dict[str, Any], room: int) -> None:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two tagged values are equal."""
+    """Return True if two tagged values are equal."""
     ours, theirs = _sequence(left), _sequence(right)
+    # The text of a large value takes much more memory than the value: make it only if needed.
     if ours is not None and theirs is not None:
-        # Item by item, because the text of a long list takes much more room than the list.
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
-    # The text of a large value takes much more room than the value: not where it cannot be the same.
     if ours is not None or theirs is not None or _shape(left) != _shape(right):
         return False
     text = _canonical(left)
@@ -148,7 +146,7 @@ def _sequence(item: Any) -> list[Any] | None:
 
 
 def _shape(item: Any) -> tuple[object, int]:
-    """Return what two values that are the same have in common: their kind, and how many parts they have."""
+    """Return the kind and the number of parts, which equal values share."""
     if isinstance(item, dict):
         [(tag, body)] = item.items()
         return tag, len(body)
@@ -159,7 +157,7 @@ def _canonical(item: Any) -> str:
     if item is None or isinstance(item, (bool, str)):
         return json.dumps(item)
     if isinstance(item, (int, float)):
-        # Through int, because 2**53 + 1 and 2.0**53 would otherwise be equal; of a large float that is 309 digits long.
+        # By int, because 2**53 + 1 and 2.0**53 must differ; a large float stays short.
         whole = int(item)
         if abs(whole) < LARGE:
             return repr(whole) if item == whole else repr(item)
@@ -170,15 +168,11 @@ def _canonical(item: Any) -> str:
     return CANONICAL[tag](body)
 
 
-def _canonical_dict(pairs: list[Any]) -> str:
-    return "{" + ",".join(sorted(f"{_canonical(key)}:{_canonical(value)}" for key, value in pairs)) + "}"
-
-
 CANONICAL: Mapping[str, Callable[[Any], str]] = {
     "bytes": lambda body: f"b{body}",
-    "dict": _canonical_dict,
+    "dict": lambda pairs: f"{{{','.join(sorted(':'.join(map(_canonical, pair)) for pair in pairs))}}}",
     "float": lambda body: NAN if body == "nan" else body,
-    # Of what is shown alone: all its digits.
+    # Only `show` makes these.
     "int": lambda body: body,
     "set": lambda body: f"<{','.join(sorted(map(_canonical, body)))}>",
     "tuple": lambda body: _canonical(body),
@@ -186,7 +180,7 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
 
 
 def contains(container: Any, item: Any) -> bool:
-    """Whether ``item in container``, both tagged; False where Python would raise."""
+    """Return True if ``item in container``, both tagged; False if Python would raise."""
     if isinstance(container, str):
         return isinstance(item, str) and item in container
     if isinstance(container, dict):
@@ -196,7 +190,7 @@ def contains(container: Any, item: Any) -> bool:
 
 
 def ordered(symbol: str, left: Any, right: Any) -> bool:
-    """Whether ``left symbol right`` for one of `ORDER` and two tagged values; False where they have no order."""
+    """Return ``left symbol right`` for one of `ORDER` and two tagged values; False if they have no order."""
     try:
         return bool(ORDER[symbol](_orderable(left), _orderable(right)))
     except TypeError:
@@ -206,17 +200,15 @@ def ordered(symbol: str, left: Any, right: Any) -> bool:
 def _orderable(item: Any) -> Any:
     if isinstance(item, dict) and "float" in item:
         return float(item["float"])
-    if isinstance(item, dict) and "tuple" in item:
-        item = item["tuple"]
-    if isinstance(item, list):
-        return [_orderable(part) for part in item]
+    if (parts := _sequence(item)) is not None:
+        return [_orderable(part) for part in parts]
     if item is None or isinstance(item, (bool, dict)):
         raise TypeError(f"{item!r} has no order here")
     return item
 
 
 def near(symbol: str, item: Any, centre: float | int, literal: Any) -> bool:
-    """Whether ``abs(item - centre) symbol literal`` for a tagged number ``item``; False for anything else."""
+    """Return ``abs(item - centre) symbol literal`` for a tagged number ``item``; False for other values."""
     if isinstance(item, bool) or not isinstance(item, (int, float)):
         return False
     try:
@@ -226,13 +218,13 @@ def near(symbol: str, item: Any, centre: float | int, literal: Any) -> bool:
 
 
 def show(item: Any) -> str:
-    """Return a tagged value as a reader would write it, more or less, and not too long."""
+    """Return a tagged value as a short text for a message."""
     text = _canonical(_start(item)).replace(NAN, "nan")
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _start(item: Any) -> Any:
-    """Return as much of a tagged value as can be seen of it."""
+    """Return the part of a tagged value that `show` has room for."""
     if isinstance(item, dict):
         return {tag: body if isinstance(body, str) else _start(body) for tag, body in item.items()}
     if isinstance(item, list):
@@ -243,7 +235,7 @@ def _start(item: Any) -> Any:
 
 
 def truth(item: Any) -> bool:
-    """Whether a tagged value is true in Python's sense."""
+    """Return Python's truth of a tagged value."""
     if isinstance(item, dict):
         [(tag, body)] = item.items()
         return tag == "float" or bool(body)

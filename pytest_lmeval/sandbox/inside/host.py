@@ -1,7 +1,7 @@
-"""The process that holds the program: it runs what it is asked to, one request at a time, and returns values.
+"""Hold the program in this process: answer one request at a time with values.
 
-Whatever a program finds in here, by frames or by the garbage collector, belongs to it anyway: no expected value and
-no verdict ever is in this process. The one exception is the token that says a script came to its end (`Host.script`).
+A program may find anything in here, by frames or by the garbage collector, so no expected value and no verdict ever
+enters this process. The one secret is the token that reports the end of a script (`Host.script`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
-# A plain interpreter stops at 1000, of which this host uses some; programs that recurse to 2000 are common.
+# Python's own limit is 1000, and programs that recurse to 2000 are common.
 RECURSION = 2500
 LONGEST_TEXT = 500
 MODULE = "program"
@@ -27,7 +27,7 @@ ENDS_OF_LOOPS = ("StopAsyncIteration", "StopIteration")
 
 
 def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoReturn:
-    """Answer requests until the pipe ends, in a process that is confined, unless a layer is ``missing``."""
+    """Answer requests until the pipe ends; if a layer is ``missing``, report it and exit."""
     if missing:
         wire.reply(result, "missing", *missing)
         _exit(1)
@@ -36,7 +36,7 @@ def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoRetur
     sys.path.insert(0, "")
     sys.setrecursionlimit(RECURSION)
     sys.dont_write_bytecode = True
-    # Those that `-S` leaves out.
+    # `-S` leaves these out.
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
     Host(request, result).run()
 
@@ -53,7 +53,7 @@ class Host:
         self.builtins = frozenset(vars(builtins))
 
     def run(self) -> NoReturn:
-        """Answer requests until there are no more."""
+        """Answer requests until the pipe ends."""
         pid = getpid()
         while True:
             try:
@@ -62,7 +62,7 @@ class Host:
                 _exit(0)
             answer = self._answer(message)
             self._flush()
-            # A program that forked comes back here twice; only the first process may answer.
+            # A program that forked returns here twice; only the first process may answer.
             if getpid() != pid:
                 _exit(0)
             self._reply(answer)
@@ -79,7 +79,7 @@ class Host:
         try:
             wire.reply(self.result, *answer)
         except BaseException as error:
-            # Also MemoryError and RecursionError, from the size of the value.
+            # The size of the value may raise MemoryError or RecursionError.
             wire.reply(self.result, "unfit", _describe(error)[1])
 
     def _flush(self) -> None:
@@ -87,7 +87,7 @@ class Host:
             try:
                 stream.flush()
             except BaseException:
-                # The program closed it, or whatever it is: its own output is all that is lost.
+                # The program closed or replaced it; only its own output is lost.
                 continue
 
     def load(self, source: str) -> tuple[Any, ...]:
@@ -114,7 +114,7 @@ class Host:
         return "value", eval(compile(source, "<target>", "eval", dont_inherit=True), self.namespace), None
 
     def script(self, source: str, token: str) -> tuple[Any, ...]:
-        """Run the program as ``__main__`` to its very end, threads and exit handlers included."""
+        """Run the program as ``__main__`` to its end, including threads and exit handlers."""
         code = _compile(source)
         if isinstance(code, str):
             return "syntax", code
@@ -129,15 +129,15 @@ class Host:
             return _describe(error) if error.code not in (None, 0) else ("SystemExit", "SystemExit: 0")
         except BaseException as error:
             trace = error.__traceback__
-            # Without this frame: the user reads where the program failed.
+            # Without this frame, so that the trace begins in the program.
             own = error.with_traceback(trace.tb_next if trace else None)
             self.excepthook(type(own), own, own.__traceback__)
             return _describe(error)
         return "", ""
 
     def tests(self, source: str, entry_point: str, names: list[str]) -> tuple[Any, ...]:
-        """Run ``check(candidate)`` here, where the candidate and its neighbours are calls into another process."""
-        # A program that has its own `abs` must not lend it to the tests.
+        """Run ``check(candidate)`` here; the program's functions are calls into its own process."""
+        # The program's own `abs` must not replace that of the tests.
         lent = {name for name in names if name.isidentifier() and name not in self.builtins and name[:2] != "__"}
         proxies = {name: Proxy(name, self.request, self.result) for name in lent | {entry_point}}
         module = _module("tests").__dict__
@@ -151,7 +151,7 @@ def _compile(source: str) -> CodeType | str:
     try:
         return compile(source, "<program>", "exec", dont_inherit=True)
     except Exception as error:
-        # Not only SyntaxError: NUL bytes, lone surrogates and too deep nesting raise others.
+        # NUL bytes, lone surrogates and deep nesting raise others than SyntaxError.
         return _describe(error)[1]
 
 
@@ -175,12 +175,12 @@ def _finish() -> None:
             threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
-        # Python ignores these at its own exit, too.
+        # Python's own exit ignores these, too.
         return
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    """Return the name of the exception's type, and that with its text."""
+    """Return the exception's type, and its type with its text."""
     name = type.__dict__["__name__"].__get__(type(error))
     try:
         text = str.__str__(str(error))
@@ -190,18 +190,18 @@ def _describe(error: BaseException) -> tuple[str, str]:
 
 
 class CandidateError(Exception):
-    """The program raised an exception of its own making, or returned what is not plain data."""
+    """The program raised an exception of its own, or returned a value that is not plain data."""
 
 
 class Proxy:
-    """A function of the program as the tests' process sees it: it asks the parent, and that the program's process."""
+    """Stands in for a function of the program in the tests' process; the parent forwards its calls."""
 
     def __init__(self, name: str, request: int, result: int) -> None:
         self.__name__ = self.__qualname__ = name
         self._pipes = request, result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the program's function returns; raise what it raises; repeat what it does to its arguments."""
+        """Return or raise as the program's function does, and repeat its changes to the arguments."""
         request, result = self._pipes
         wire.reply(result, "call", self.__name__, list(args), kwargs)
         kind, *parts = wire.receive(request)
@@ -217,9 +217,9 @@ def _exception(kind: str, name: str, text: str = "") -> Exception:
     if kind != "raised":
         return CandidateError(name)
     builtin = getattr(builtins, name, None)
-    # One that ends a loop would end the tests' own, and with it what they have yet to ask.
+    # One that ends a loop would end the tests' own loop, and skip their remaining checks.
     if isinstance(builtin, type) and issubclass(builtin, Exception) and name not in ENDS_OF_LOOPS:
-        # Without a text of their own, some of these take other arguments than one string.
+        # By __new__, because some of these do not take one string.
         made = builtin.__new__(builtin)
         made.args = (text.removeprefix(f"{name}: "),)
         return made

@@ -1,4 +1,4 @@
-"""Calls into the kernel that Python has no function for, and the powers of root, given up for good by them."""
+"""Make system calls that Python has no function for, and drop the powers of root permanently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
-# All seven, always: a pointer that is passed as an int would lose its upper half.
+# Undeclared, a pointer that is passed as an int would lose its upper half.
 _syscall.argtypes = [ctypes.c_long] * 7
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
@@ -45,7 +45,7 @@ def _fail(what: str) -> None:
 
 
 def drop_capabilities() -> None:
-    """Drop every capability, from the bounding set too where that is allowed; forbid to gain any."""
+    """Drop every capability, also from the bounding set if that is allowed; forbid gaining any."""
     machine = os.uname().machine
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
@@ -53,17 +53,12 @@ def drop_capabilities() -> None:
     # Effective, permitted and inheritable, 32 bits at a time.
     sets = (ctypes.c_uint32 * 6)()
     syscall(CAPGET[machine], ctypes.addressof(header), ctypes.addressof(sets))
-    if sets[0] >> CAP_SETPCAP & 1:
-        _empty_bounding_set()
-    ctypes.memset(sets, 0, ctypes.sizeof(sets))
-    syscall(CAPSET[machine], ctypes.addressof(header), ctypes.addressof(sets))
-
-
-def _empty_bounding_set() -> None:
-    for capability in range(MOST):
+    for capability in range(MOST if sets[0] >> CAP_SETPCAP & 1 else 0):
         try:
             prctl(PR_CAPBSET_READ, capability)
         except OSError:
-            # Beyond the last that this kernel has.
-            return
+            # This kernel has no more of them.
+            break
         prctl(PR_CAPBSET_DROP, capability)
+    ctypes.memset(sets, 0, ctypes.sizeof(sets))
+    syscall(CAPSET[machine], ctypes.addressof(header), ctypes.addressof(sets))

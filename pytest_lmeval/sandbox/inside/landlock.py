@@ -1,7 +1,7 @@
-"""The files that a process may reach, by the kernel's Landlock; all others are closed to it.
+"""Limit the files that a process may reach, by the kernel's Landlock.
 
-Landlock leaves alone: whether a file exists and what ``stat`` says of it, the working folder, and changes to modes,
-owners, times and attributes, which the filter on system calls denies.
+Landlock does not hide if a file exists or what ``stat`` returns, and does not deny changing the working folder. The
+filter on system calls denies changes to modes, owners, times and attributes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 GET_VERSION = 1
 PATH_BENEATH = 1
-# Without this, every denial would end up in the audit log of the machine.
+# Keeps denials out of the machine's audit log.
 QUIET = 1
 
 WRITE_FILE, READ_FILE, LIST, TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
 REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG, MAKE_FIFO, MAKE_SYM, REFER = (1 << n for n in (4, 5, 7, 8, 10, 12, 13))
-# What a rule on something that is no folder may grant: also to run it, and ioctl on a device.
+# The rights that a rule on a file may grant; the first is to execute it, the last ioctl on a device.
 OF_FILES = 1 << 0 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
 
 READ = READ_FILE | LIST
 DEVICE = READ_FILE | WRITE_FILE | TRUNCATE
 WORK = READ | DEVICE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_FIFO | MAKE_SYM | REFER
 
-# By version of the kernel's interface: how many rights on files there are.
+# The number of rights on files, by version of the kernel's interface.
 RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 NEWEST_RIGHTS = 16
 BIND_AND_CONNECT = 3
@@ -46,7 +46,7 @@ def abi() -> int:
 
 
 def rule(path: str, rights: int) -> Rule | None:
-    """Return a rule that grants ``rights`` at and below ``path``; None if that does not exist or can't be reached."""
+    """Return a rule that grants ``rights`` at and below ``path``; None if that cannot be opened."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -55,12 +55,12 @@ def rule(path: str, rights: int) -> Rule | None:
 
 
 def restrict(version: int, rules: Iterable[Rule]) -> None:
-    """Deny this process everything that no rule grants, and what it forks; raise OSError if that fails.
+    """Deny this process, and its forks, everything that no rule grants; raise OSError if that fails.
 
-    Where the kernel can, also TCP, and abstract sockets and signals to processes that are not restricted like this.
+    If the kernel can, also deny TCP, and abstract sockets and signals to processes outside the restriction.
     """
     handled = (1 << RIGHTS.get(version, NEWEST_RIGHTS)) - 1
-    # A kernel that knows less of this takes zeros for the rest.
+    # An older kernel accepts zeros in the fields that it does not know.
     attributes = _buffer("QQQ", handled, BIND_AND_CONNECT * (version >= 4), SIGNALS_AND_SOCKETS * (version >= 6))
     ruleset = kernel.syscall(CREATE_RULESET, ctypes.addressof(attributes), len(attributes), 0)
     try:

@@ -1,4 +1,4 @@
-"""What the child does to itself before it is given a program: one function per layer of a sandbox level."""
+"""The layers that a child applies to itself before it receives a program."""
 
 from __future__ import annotations
 
@@ -17,30 +17,38 @@ SIGKILL = 9
 MOST_SIGNALS = 256
 
 
-def prepare(names: Sequence[str], limits: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Apply the layers in order; return the first that could not be, and why."""
-    for name in names:
-        try:
-            LAYERS[name](limits)
-        except (KeyError, OSError, ValueError) as error:
-            return name, f"{type(error).__name__}: {error}"
+def attempt(name: str, step: Callable[..., object], *arguments: Any) -> tuple[str, str] | None:
+    """Apply the layer ``name``; if that fails, return its name and the reason."""
+    try:
+        step(*arguments)
+    except (KeyError, OSError, ValueError) as error:
+        return name, f"{type(error).__name__}: {error}"
     return None
 
 
+def prepare(names: Sequence[str], limits: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Apply the named layers in order; return the first that failed, and why."""
+    return next(filter(None, (attempt(name, _apply, name, limits) for name in names)), None)
+
+
+def _apply(name: str, limits: Mapping[str, Any]) -> None:
+    LAYERS[name](limits)
+
+
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, also of one that left the session."""
+    """Become the parent of every descendant whose own parent dies, even in another session."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _limits(limits: Mapping[str, Any]) -> None:
-    """Set the resource limits of the process; each process that it starts inherits them."""
-    # The supervisor's own clock is finer; this one still runs when the program has stopped the supervisor.
+    """Set the resource limits of this process and of those that it will start."""
+    # The supervisor's clock is finer, but the program can stop the supervisor.
     _cap(resource.RLIMIT_CPU, math.ceil(limits["cpu_s"]) + 1)
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_FSIZE, limits["file_bytes"])
     _cap(resource.RLIMIT_NOFILE, limits["open_files"])
     if sys.platform == "linux":
-        # The queue is the user's: it counts for all processes, so programs that fill it would take it from others.
+        # All processes of a user share one queue: a program that fills it would take it from the others.
         _cap(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
     if limits["memory_bytes"] is not None:
         _cap(resource.RLIMIT_AS, limits["memory_bytes"])
@@ -53,7 +61,7 @@ def _cap(which: int, value: int) -> None:
 
 
 def _tree(_: Mapping[str, Any]) -> None:
-    """Die with the supervisor, which would otherwise have no one to do its killing."""
+    """Die with the supervisor, which is to kill this process."""
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
 
 

@@ -1,7 +1,7 @@
-"""What programs do out of habit and may not do here, made harmless in their own folder instead of failing.
+"""Ignore denied calls that honest programs make out of habit in their own folder.
 
-The kernel cannot tell whose file a change of mode or times is meant for, so it denies all of them. It can't limit
-memory that is shared without a file either; here, where no process shares anything, private memory is the same.
+The filter cannot see which file a change of mode or times is for, so it denies all of them. It also denies memory that
+is shared without a file, which has no limit; a process that shares with no other can use private memory instead.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ ABILITIES = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.s
 
 
 def forgive(folder: str) -> None:
-    """Ignore changes of modes and times below ``folder``; copy files without attributes; make memory private."""
+    """Ignore changes of modes and times below ``folder``, copy files without attributes, and make memory private."""
     for name in ("chmod", "utime"):
         setattr(os, name, _forgiving(getattr(os, name), folder))
-    mmap.mmap = PrivateMemory  # type: ignore[misc]  # programs find the class under its usual name
-    shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # private, and named nowhere
+    mmap.mmap = PrivateMemory  # type: ignore[misc]  # under its usual name
+    shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # private
 
 
 def _forgiving(function: Callable[..., None], folder: str) -> Callable[..., None]:
@@ -44,7 +44,7 @@ def _forgiving(function: Callable[..., None], folder: str) -> Callable[..., None
 
 
 class PrivateMemory(mmap.mmap):
-    """Python's ``mmap``, but private where there is no file."""
+    """Python's ``mmap``, but private memory if there is no file."""
 
     def __new__(
         cls,
@@ -56,7 +56,7 @@ class PrivateMemory(mmap.mmap):
         *rest: Any,
         **more: Any,
     ) -> PrivateMemory:
-        """Take what ``mmap`` takes, wrong combinations included."""
+        """Take the arguments of ``mmap``, including wrong combinations."""
         shared = (flags, prot) == (mmap.MAP_SHARED, READ_AND_WRITE) if access else flags & mmap.MAP_SHARED
         if fileno == -1 and shared and access != mmap.ACCESS_COPY:
             prot = mmap.PROT_READ if access == mmap.ACCESS_READ else prot
@@ -64,6 +64,6 @@ class PrivateMemory(mmap.mmap):
         return super().__new__(cls, fileno, length, flags, prot, access, *rest, **more)
 
 
-# What a program sees of it is its name.
+# Programs see the usual name.
 PrivateMemory.__name__ = PrivateMemory.__qualname__ = "mmap"
 PrivateMemory.__module__ = "mmap"

@@ -1,7 +1,7 @@
-"""The filter on system calls: what is not named is denied.
+"""Filter system calls: every call that is not named is denied.
 
-A filter is a program of the kernel's classic packet filter. Numbers fall into regions with one action each, which a
-binary search finds: the kernel runs the program for every number once, to know which it need not ask about again.
+A filter is a program of the kernel's classic packet filter. A binary search finds the region of the call's number, and
+each region has one action.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import struct
 
 from . import kernel
-from .syscalls import FREE, machine
+from .syscalls import machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ ABSENT = 0x00050000 | errno.ENOSYS
 
 LOAD, AND, RETURN, JUMP, IF_EQUAL, IF_AT_LEAST = 0x20, 0x54, 0x06, 0x05, 0x15, 0x35
 NUMBER, ARCHITECTURE = 0, 4
-# By this bit a 64-bit process asks for the calls of the x32 interface.
+# This bit selects the x32 interface of a 64-bit kernel.
 X32 = 0x40000000
 WHOLE = 0xFFFFFFFF
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
@@ -40,44 +40,40 @@ PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 SELF, GROUP = "self", "group"
 
 
-def _low(argument: int) -> int:
-    return 16 + 8 * argument
-
-
-def _argument(number: int, *values: int | str, mask: int = WHOLE) -> tuple[Test, ...]:
-    return ((_low(number), mask, values),)
+def _argument(number: int, *values: int | str, mask: int = WHOLE, half: int = 0) -> tuple[Test, ...]:
+    return ((16 + 8 * number + 4 * half, mask, values),)
 
 
 THREAD = 0x3D0F00
 DETACHED, NONBLOCK, CLOEXEC = 0x400000, 0x800, 0x80000
 CHECKED: Mapping[str, Action] = {
-    # Threads alone: all of these flags and no other. Some C libraries add one without a meaning.
+    # Threads only: all of these flags and no other. Some C libraries add one without a meaning.
     "clone": _argument(0, THREAD, mask=WHOLE ^ DETACHED),
-    # Not the flag that gives a thread descriptors of its own, which nobody would count.
+    # Not the flag that gives a thread its own descriptors, which no limit would count.
     "close_range": _argument(2, 0, 4),
-    # Its flags are in memory, where no filter sees them; without it, C libraries use the older call.
+    # Its flags are in memory, which a filter cannot read; without it, C libraries use the older call.
     "clone3": ABSENT,
-    # Not the owner of a file, who gets signals when something happens to it.
+    # Not the owner of a file, who receives signals about it.
     "fcntl": _argument(1, 0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032),
-    # Is it a terminal, its size, how much is there to read, non-blocking, close-on-exec.
+    # Is it a terminal, its size, bytes to read, non-blocking, close-on-exec.
     "ioctl": _argument(1, 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451),
     "kill": _argument(0, SELF, 0, GROUP),
-    # Not shared without a file: what is unmapped of that stays allocated, while the limit on memory forgets it.
+    # Not shared without a file: unmapped parts stay allocated, and the limit on memory no longer counts them.
     "mmap": _argument(3, 0, 1, 0x20, mask=0x21),
-    # The thread's name, whether it may gain privileges, which capabilities it could, names of memory areas.
+    # The thread's name, may it gain privileges, which capabilities could it have, names of memory areas.
     "prctl": _argument(0, 15, 16, 23, 39, 0x53564D41),
     "prlimit64": _argument(0, 0, SELF),
     "rt_sigqueueinfo": _argument(0, SELF),
     "rt_tgsigqueueinfo": _argument(0, SELF),
-    # Without an address: a datagram could be sent to any socket that has a path.
-    "sendto": (*_argument(4, 0), (_low(4) + 4, WHOLE, (0,))),
+    # Without an address: with one, a datagram could reach any socket that has a path.
+    "sendto": _argument(4, 0) + _argument(4, 0, half=1),
     # Unix streams only.
     "socketpair": _argument(0, 1) + _argument(1, 1, mask=WHOLE ^ NONBLOCK ^ CLOEXEC),
     "tgkill": _argument(0, SELF),
     "tkill": _argument(0, SELF),
 }
-# What the server does besides: it forks, ends and watches its children and confines them. As its filter stays on
-# them, it also leaves to theirs whatever depends on the number of the process.
+# The server also forks, ends, watches and confines its children. Its filter stays on them, so it leaves to theirs
+# the calls that depend on the number of the process.
 SERVER = """
 clone kill landlock_add_rule landlock_create_ruleset landlock_restrict_self pidfd_open prctl prlimit64 recvmsg
 rt_sigqueueinfo rt_tgsigqueueinfo setsid tgkill tkill
@@ -85,12 +81,12 @@ rt_sigqueueinfo rt_tgsigqueueinfo setsid tgkill tkill
 
 
 class Filter:
-    """A filter that is built once and put on by any number of processes, each with its own number in it."""
+    """A filter that is built once and applied by any number of processes, each with its own number in it."""
 
     def __init__(self, more: str = "", here: Machine | None = None) -> None:
         here = here or machine()
-        policy: dict[str, Action] = {**dict.fromkeys(FREE.split(), ALLOW), **CHECKED}
-        policy |= dict.fromkeys(more.split(), ALLOW)
+        policy: dict[str, Action] = {name: ALLOW for name in here.numbers if name not in SERVER.split()}
+        policy |= {**CHECKED, **dict.fromkeys(more.split(), ALLOW)}
         program: list[Instruction] = [
             (LOAD, 0, 0, ARCHITECTURE),
             (IF_EQUAL, 1, 0, here.token),
@@ -104,14 +100,14 @@ class Filter:
         )
 
     def code(self, pid: int) -> bytes:
-        """Return the filter's program for the process of that number."""
+        """Return the filter's program for the process ``pid``."""
         code = bytearray(self._code)
         for offset, number in self._holes:
             struct.pack_into("I", code, offset, pid if number == SELF else -pid & WHOLE)
         return bytes(code)
 
     def put_on(self) -> None:
-        """Filter this process from now on, and what it forks; raise OSError if that fails."""
+        """Filter this process and its forks from now on; raise OSError if that fails."""
         code = self.code(os.getpid())
         kept = ctypes.create_string_buffer(code, len(code))
         program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(kept)))
@@ -119,7 +115,7 @@ class Filter:
 
 
 def _regions(here: Machine, policy: Mapping[str, Action]) -> list[tuple[int, Action]]:
-    """Return where each run of numbers with one action starts, from 0 to the highest number."""
+    """Return the first number and the action of each run of numbers with one action."""
     named = {here.numbers[name]: action for name, action in policy.items() if name in here.numbers}
     found: list[tuple[int, Action]] = []
     for number in range(here.ranges[-1][1] + 2):
@@ -131,19 +127,14 @@ def _regions(here: Machine, policy: Mapping[str, Action]) -> list[tuple[int, Act
 
 
 def _search(regions: Sequence[tuple[int, Action]]) -> list[Instruction]:
-    """Return the code that finds the region of the number and does what it says."""
+    """Return the code that finds the region of the number and applies its action."""
     if len(regions) == 1:
-        return _leaf(regions[0][1])
+        action = regions[0][1]
+        return [(RETURN, 0, 0, action)] if isinstance(action, int) else [*_tests(action), (RETURN, 0, 0, ALLOW)]
     half = len(regions) // 2
     low, high = _search(regions[:half]), _search(regions[half:])
-    # A jump of any length, because a conditional one reaches no further than 255.
+    # A conditional jump reaches no further than 255.
     return [(IF_AT_LEAST, 0, 1, regions[half][0]), (JUMP, 0, 0, len(low)), *low, *high]
-
-
-def _leaf(action: Action) -> list[Instruction]:
-    if isinstance(action, int):
-        return [(RETURN, 0, 0, action)]
-    return [*_tests(action), (RETURN, 0, 0, ALLOW)]
 
 
 def _tests(tests: Iterable[Test]) -> Iterable[Instruction]:

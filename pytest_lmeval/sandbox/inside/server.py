@@ -1,8 +1,8 @@
-"""The process that forks one confined child per program, watches them all, and ends them.
+"""Fork one confined child per program, watch them all, and end them.
 
-It is started afresh, imports what programs commonly need, confines itself, and then knows nothing of any program but
-its limits and its working folder: what is asked and answered goes through pipes that it hands on unread. It lives no
-longer than the process that started it, and its programs live no longer than it does.
+This process starts fresh, imports what programs commonly need, and confines itself. It knows only the limits and the
+working folder of each program: requests and answers pass through pipes that it hands on unread. It ends with the
+process that started it, and its programs end with it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import _socket
 import array
 import gc
+import importlib
 import marshal
 import os
 import select
+import shutil
 import sys
 import time
 
@@ -20,14 +22,14 @@ from . import host
 from .cage import ENDS, Cage
 from .manners import forgive
 from .watch import excess, fills_disk, over_cpu
-from .wire import NOT_STARTED, OVER_CPU, OVER_DISK, PID_SIZE, SIGNALLED, STOPPED
+from .wire import NOT_STARTED, OVER_CPU, OVER_DISK, PID_SIZE, STOPPED, exit_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-# Each takes a while to import, and few of them much room: a fork copies the tables of all memory there is.
+# Imported once, because each takes a while; few are large, because a fork copies the page tables.
 COMMON = """
 abc base64 bisect calendar cmath collections collections.abc contextlib copy csv dataclasses datetime decimal enum
 fractions functools hashlib heapq inspect io itertools json math numbers operator os pickle random re shutil stat
@@ -36,16 +38,16 @@ statistics string struct tempfile textwrap threading time traceback types typing
 TICK_MS = 20
 IDLE_MS = 1000
 LOOK_S = 0.1
-# A look may take a fifth of the time at most, however many files there are.
+# Looking at the files takes at most a fifth of the time, however many there are.
 REST = 5
 SIGKILL = 9
 LARGEST_MESSAGE = 1 << 16
-# Requests, results, stdout, stderr, and the socket on which the end is reported.
+# Requests, results, stdout, stderr, and the status socket.
 HANDED = 5
 
 
 class Child:
-    """A program that runs."""
+    """A running program."""
 
     def __init__(self, pid: int, status: int, setup: Mapping[str, Any]) -> None:
         self.pid = pid
@@ -70,21 +72,20 @@ class Child:
             self.kill()
 
     def stop(self) -> None:
-        """End the program because the parent wants no more of it."""
+        """End the program at the parent's request."""
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             self.verdict = self.verdict or STOPPED
             self.kill()
 
     def kill(self) -> None:
-        """Kill the program, which has not been waited for: nothing else has its number."""
+        """Kill the program; it has not been reaped, so no other process has its number."""
         os.kill(self.pid, SIGKILL)
 
     def end(self) -> None:
-        """Wait for the program, which has ended or is about to, and tell how it ended."""
+        """Wait for the program, which has ended or is about to, and report its status."""
         used_up = over_cpu(self.pid, self.limits)
-        ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        code = SIGNALLED - ended if ended < 0 else min(ended, SIGNALLED - 1)
-        _tell(self.status, OVER_CPU if used_up else self.verdict or code)
+        code = exit_code(os.waitpid(self.pid, 0)[1])
+        _report(self.status, OVER_CPU if used_up else self.verdict or code)
         os.close(self.pidfd)
 
 
@@ -100,7 +101,7 @@ class Server:
         self.by_pidfd: dict[int, Child] = {}
 
     def run(self) -> None:
-        """Serve until the parent is gone, and leave no program."""
+        """Serve until the parent is gone, then end all programs."""
         owner = os.getppid()
         while os.getppid() == owner:
             for fd, _ in self.poll.poll(TICK_MS if self.by_pidfd else IDLE_MS):
@@ -116,7 +117,7 @@ class Server:
         if fd in self.by_pidfd:
             self._reap(self.by_pidfd[fd])
         elif fd in self.by_status:
-            # The parent has closed its end, or said that it wants no more of this.
+            # The parent closed its end of the socket, or shut it down.
             self.poll.unregister(fd)
             self.by_status.pop(fd).stop()
         return True
@@ -126,7 +127,7 @@ class Server:
         if not message:
             return False
         if len(fds) != HANDED:
-            # No room for these in the table of open files; the parent sees its ends closed.
+            # The table of open files is full; the parent sees its ends closed.
             for fd in fds:
                 os.close(fd)
             return True
@@ -145,7 +146,7 @@ class Server:
         for fd in pipes:
             os.close(fd)
         if pid < 0:
-            return _tell(status, NOT_STARTED)
+            return _report(status, NOT_STARTED)
         _send(status, pid.to_bytes(PID_SIZE, sys.byteorder))
         child = Child(pid, status, setup)
         self.by_pidfd[child.pidfd] = self.by_status[status] = child
@@ -168,11 +169,12 @@ class Server:
 
 
 def main(control: int) -> NoReturn:
-    """Confine this process, say so, and serve programs until the parent is gone."""
+    """Confine this process, report that, and serve programs until the parent is gone."""
     _occupy_low_descriptors()
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
     setup = marshal.loads(_receive(sock)[0])
-    _import_common()
+    for name in COMMON.split():
+        importlib.import_module(name)
     sys.path += setup["path"]
     cage = Cage(setup["root"], setup["links"], setup["packages"])
     missing = cage.close_server()
@@ -181,22 +183,16 @@ def main(control: int) -> NoReturn:
         gc.collect()
         gc.freeze()
         Server(sock, cage).run()
-        _remove(setup["root"])
+        # The parent normally does this.
+        shutil.rmtree(setup["root"], ignore_errors=True)
     os._exit(0)
 
 
 def _occupy_low_descriptors() -> None:
-    """Open what a program will have there, so that nothing of the server's own ever gets such a number."""
+    """Take the numbers that a program's ends will have, so that no descriptor of the server gets one."""
     while (fd := os.open(os.devnull, os.O_RDWR)) < ENDS:
         pass
     os.close(fd)
-
-
-def _import_common() -> None:
-    import importlib
-
-    for name in COMMON.split():
-        importlib.import_module(name)
 
 
 def _receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
@@ -208,7 +204,7 @@ def _receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
     return message, list(fds)
 
 
-def _tell(status: int, code: int) -> None:
+def _report(status: int, code: int) -> None:
     _send(status, bytes([code]))
     os.close(status)
 
@@ -217,7 +213,7 @@ def _send(status: int, message: bytes) -> None:
     try:
         os.write(status, message)
     except OSError:
-        # Nobody is left to hear it.
+        # The parent has closed the socket.
         return
 
 
@@ -225,9 +221,9 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
     try:
         os.setsid()
         request, result, stdout, stderr = pipes
-        # Its own, because locks and modes of the server's would be shared with all other programs.
+        # A description of its own: the server's would share locks and modes with other programs.
         stdin = os.open(os.devnull, os.O_RDWR)
-        # The received ones are above all of these.
+        # The received descriptors are above all of these.
         for target, fd in enumerate((stdin, stdout, stderr, request, result)):
             os.dup2(fd, target, inheritable=False)
         folder = setup["folder"]
@@ -238,10 +234,3 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
         host.serve(3, 4, missing)
     finally:
         os._exit(NOT_STARTED)
-
-
-def _remove(folder: str) -> None:
-    """Remove what the parent did not live to remove."""
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,8 @@
-"""The process between the parent and the program: it watches the program, and ends it with all that it started.
+"""Watch one program, and end it with all processes that it started.
 
-It is the program's ``getppid()``, it adopts what leaves the program's session, and it lives no longer than the
-parent does: its control pipe then ends. The program may well kill it, as both have one user; then the program dies
-with it and the run is an error. Its exit status says to the parent why the program ended, for the reader alone: no
-score is taken from it.
+This process is the program's parent and adopts descendants that leave the program's session. It ends with its own
+parent, because its control pipe then ends. The program may kill it, since both run as one user; the program then dies
+with it, and the run is an error. Its exit status gives the reason for the end, as information only: no score uses it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import select
 
 from . import host, layers, tree, wire
-from .wire import OVER_CPU, OVER_PROCESSES, SIGNALLED, STOPPED
+from .wire import OVER_CPU, OVER_PROCESSES, STOPPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +34,9 @@ def main(request: int, result: int, control: int) -> NoReturn:
         os.close(fd)
     code = _watch(pid, control, owner, setup["limits"])
     if _is_alone(owner, control):
-        _remove_scratch()
+        import shutil  # most runs need none
+
+        shutil.rmtree(os.getcwd(), ignore_errors=True)
     os._exit(code)
 
 
@@ -57,18 +58,14 @@ def _watch(pid: int, control: int, owner: int, limits: Mapping[str, Any]) -> int
         if code is None and is_stopped:
             code = STOPPED
     if not tree.end_all(pid):
-        # The parent takes a killed supervisor for an error of the run, and looks for what it left.
+        # If the supervisor is killed, the parent reports an error and looks for processes that are left.
         os.kill(os.getpid(), tree.SIGKILL)
     return OVER_CPU if tree.cpu_seconds([]) >= limits["cpu_s"] else code
 
 
 def _ended(pid: int) -> int | None:
-    """Return how the program ended by itself: its exit status, below 128, or 128 and the signal."""
     ended, status = os.waitpid(pid, os.WNOHANG)
-    if not ended:
-        return None
-    code = os.waitstatus_to_exitcode(status)
-    return SIGNALLED - code if code < 0 else min(code, SIGNALLED - 1)
+    return wire.exit_code(status) if ended else None
 
 
 def _excess(limits: Mapping[str, Any]) -> int | None:
@@ -79,14 +76,7 @@ def _excess(limits: Mapping[str, Any]) -> int | None:
 
 
 def _is_alone(owner: int, control: int) -> bool:
-    # A process that dies lets go of its pipes before its children get another parent: either is a sign.
+    # A process that dies closes its pipes before its children get another parent: check for both.
     poll = select.poll()
     poll.register(control, 0)
     return bool(poll.poll(0)) or os.getppid() != owner
-
-
-def _remove_scratch() -> None:
-    """Remove the working folder, which the parent did not live to do."""
-    import shutil
-
-    shutil.rmtree(os.getcwd(), ignore_errors=True)

@@ -1,6 +1,7 @@
-"""The numbers of the system calls that the filter knows by name, one table per architecture.
+"""The system calls that programs may make, by name and number, one table per architecture.
 
-Those of x86-64 are the kernel's own; those of aarch64 are its generic numbers, which it uses, and have not been run.
+A program may make each of them with any arguments, but for those that `seccomp.CHECKED` or `seccomp.SERVER` names.
+Landlock decides about calls that name a file. The numbers of aarch64 are the kernel's generic ones; no test runs them.
 """
 
 from __future__ import annotations
@@ -11,23 +12,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-# Allowed whatever the arguments. Those that name a file are left to Landlock.
-FREE = """
-access alarm brk capget chdir clock_getres clock_gettime clock_nanosleep close copy_file_range creat dup
-dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 exit exit_group
-faccessat faccessat2 fadvise64 fchdir fdatasync flock fstat fstatfs fsync ftruncate futex futex_waitv getcpu getcwd
-getdents getdents64 getegid geteuid getgid getgroups getitimer getpeername getpgid getpgrp getpid getppid
-getpriority getrandom getresgid getresuid getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday
-getuid link linkat lseek lstat madvise membarrier mkdir mkdirat mknod mknodat mprotect mremap msync munmap
-nanosleep newfstatat open openat openat2 pause pipe pipe2 poll ppoll pread64 preadv preadv2 pselect6 pwrite64
-pwritev pwritev2 read readlink readlinkat readv recvfrom rename renameat renameat2 restart_syscall rmdir rseq
-rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait sched_get_priority_max
-sched_get_priority_min sched_getaffinity sched_getparam sched_getscheduler sched_rr_get_interval sched_yield select
-sendfile set_robust_list set_tid_address setitimer setrlimit shutdown sigaltstack signalfd signalfd4 stat statfs
-statx symlink symlinkat sysinfo time timerfd_create timerfd_gettime timerfd_settime times truncate umask uname
-unlink unlinkat wait4 waitid write writev
-"""
 
 X86_64 = """
 read=0 write=1 open=2 close=3 stat=4 fstat=5 lstat=6 poll=7 lseek=8 mmap=9 mprotect=10 munmap=11 brk=12
@@ -73,12 +57,12 @@ renameat2=276 getrandom=278 membarrier=283 copy_file_range=285 preadv2=286 pwrit
 rseq=293 pidfd_open=434 clone3=435 close_range=436 openat2=437 faccessat2=439 epoll_pwait2=441
 landlock_create_ruleset=444 landlock_add_rule=445 landlock_restrict_self=446 futex_waitv=449
 """
-# Everything that a kernel of 2025 has; what is outside, or newer, is not there for programs.
+# The newest call of a kernel of 2025; for programs, newer ones do not exist.
 NEWEST = 469
 
 
 class Machine:
-    """What a filter has to know of an architecture: the audit token, the numbers by name, the ranges in use."""
+    """An architecture: its audit token, its system calls by name, and the ranges of numbers in use."""
 
     def __init__(self, token: int, table: str, ranges: tuple[tuple[int, int], ...]) -> None:
         self.token = token
@@ -89,7 +73,7 @@ class Machine:
 
 
 def machine(name: str = "") -> Machine:
-    """Return what this process runs on, or the named machine; raise OSError for one without a table."""
+    """Return the named machine, by default this one; raise OSError for one without a table."""
     name = name or os.uname().machine
     if sys.maxsize < 1 << 32:
         raise OSError(f"no table of system calls for 32-bit processes on {name}")

@@ -1,4 +1,4 @@
-"""Every process below this one: what they use, and how they end."""
+"""Find, measure and end every process below this one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int = 0) -> list[int]:
-    """Return the processes below that one, by default this; none where the kernel does not list them."""
+    """Return the processes below ``pid``, by default this one; none if the kernel does not list them."""
     found: list[int] = []
     waiting = [pid or os.getpid()]
     while waiting:
@@ -31,34 +31,37 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as listing:
                 below += map(int, listing.read().split())
     except OSError:
-        # It ended between two looks at it.
+        # It ended in between.
         return below
     return below
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """Return the CPU seconds of the living ``pids`` and of every descendant that has been waited for."""
+    """Return the CPU seconds of the living ``pids`` and of every reaped descendant."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ended.ru_utime + ended.ru_stime + sum(map(_cpu_of, pids))
-
-
-def _cpu_of(pid: int) -> float:
-    try:
-        # utime, stime, cutime and cstime are fields 14 to 17.
-        return sum(map(int, stat_fields(f"/proc/{pid}")[11:15])) / TICKS
-    except OSError:
-        return 0.0
+    used = ended.ru_utime + ended.ru_stime
+    for pid in pids:
+        try:
+            used += cpu_of(stat_fields(f"/proc/{pid}"))
+        except OSError:
+            continue
+    return used
 
 
 def stat_fields(place: str) -> list[bytes]:
-    """Return what the kernel says of the process or thread at ``place``: field 3, its state, and all that follow."""
+    """Return the kernel's ``stat`` of the process or thread at ``place``, from field 3, its state, on."""
     with open(f"{place}/stat", "rb") as stat:
-        # The name, which is field 2 and in parentheses, may hold anything.
+        # The name, which is field 2 and in parentheses, may hold any character.
         return stat.read().rpartition(b")")[2].split()
 
 
+def cpu_of(fields: list[bytes]) -> float:
+    """Return the CPU seconds of a process and its reaped children: utime to cstime, fields 14 to 17."""
+    return sum(map(int, fields[11:15])) / TICKS
+
+
 def end_all(leader: int) -> bool:
-    """Kill the process group of ``leader`` and everything below this process; return whether all of it is gone."""
+    """Kill the process group of ``leader`` and everything below this process; return True if all of it is gone."""
     give_up = time.monotonic() + GIVE_UP_S
     _signal(-leader, SIGKILL)
     _signal(leader, SIGKILL)
@@ -78,12 +81,12 @@ def _signal(pid: int, signal: int) -> None:
     try:
         os.kill(pid, signal)
     except OSError:
-        # It is gone, which is all that was wanted.
+        # It is gone already.
         return
 
 
 def _reap() -> bool:
-    """Wait for whatever has ended; return whether anything is left to wait for."""
+    """Wait for the children that have ended; return True if any is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,4 +1,4 @@
-"""What a confined program uses, seen from the server: CPU time, threads, room on the disk."""
+"""Measure a confined program from the server: CPU time, threads, disk space."""
 
 from __future__ import annotations
 
@@ -16,38 +16,34 @@ if TYPE_CHECKING:
 
 MOST_THREADS = 1000
 MOST_FILES = 10_000
-# Beyond 4096, no call of the kernel takes it.
+# The kernel takes no path beyond 4096.
 LONGEST_PATH = 3500
 BLOCK = 512
 
 
 def over_cpu(pid: int, limits: Mapping[str, Any]) -> bool:
-    """Whether the process, ended or not but not yet waited for, used its CPU time up."""
-    # The clock of another process, as the C library computes its number.
+    """Return True if the process, which has not been reaped, used up its CPU time."""
+    # The number of another process's clock, as the C library computes it.
     used: float = time.clock_gettime(~pid << 3 | 2)
     return used >= float(limits["cpu_s"])
 
 
 def excess(pid: int, limits: Mapping[str, Any]) -> int | None:
-    """Return the exit status that names the limit which the living process is over, if any."""
+    """Return the exit status for the limit that the living process exceeds, or None."""
     if over_cpu(pid, limits):
         return OVER_CPU
-    return OVER_THREADS if _threads(pid) > MOST_THREADS else None
-
-
-def _threads(pid: int) -> int:
     try:
         # The number of threads is field 20.
-        return int(stat_fields(f"/proc/{pid}")[17])
+        return OVER_THREADS if int(stat_fields(f"/proc/{pid}")[17]) > MOST_THREADS else None
     except OSError:
-        return 0
+        return None
 
 
 def fills_disk(pid: int, folder: str, most: int, largest: int) -> bool:
-    """Whether the folder and the removed files that the process still holds take more than ``most`` bytes.
+    """Return True if the folder, and removed files that the process still holds, take more than ``most`` bytes.
 
-    A removed file that is mapped but not open counts as the ``largest`` there may be: the kernel shows its size to root
-    alone. Python's own ``mmap`` keeps the file open.
+    A removed file that is mapped but not open counts as ``largest``, the limit for one file: the kernel shows its size
+    to root alone. Python's own ``mmap`` keeps the file open.
     """
     room = most
     for number, found in enumerate(_below(folder)):
@@ -62,10 +58,9 @@ def fills_disk(pid: int, folder: str, most: int, largest: int) -> bool:
 
 
 def _living_thread(pid: int) -> str:
-    """Return where the kernel shows what a process holds: of the first thread that has not ended.
+    """Return the folder in ``/proc`` of a thread that has not ended; all threads share files and memory.
 
-    All threads share files and memory: no other kind may be started. The process itself shows none of them once its
-    first thread has ended, though the others go on.
+    The folder of the process shows neither once its first thread has ended, even if others go on.
     """
     threads = [f"/proc/{pid}", *(_entries(f"/proc/{pid}/task") or ())]
     found: str = next(filter(_is_alive, threads), threads[0])
@@ -85,8 +80,8 @@ def _removed_but_open(thread: str) -> list[os.stat_result]:
 
 
 def _removed_but_mapped(thread: str, folder: str) -> set[int]:
-    """Return the numbers of the files of ``folder`` that have no name any more and part of which is mapped."""
-    # Not all removed files: a library that was updated in the meantime is none of the program's.
+    """Return the inode numbers of removed files of ``folder`` that are still mapped."""
+    # Not files elsewhere: a library may have been updated in the meantime.
     below = os.path.join(os.fsencode(folder), b"").replace(b"\n", rb"\012")
     try:
         with open(f"{thread}/maps", "rb") as maps:
@@ -99,7 +94,7 @@ def _removed_but_mapped(thread: str, folder: str) -> set[int]:
 
 
 def _below(folder: str) -> Iterator[os.stat_result | None]:
-    """Yield what there is below the folder, and None for what is too deep, or closed, to look at."""
+    """Yield the status of each file below the folder, and None for one that is too deep or unreadable."""
     waiting = [folder]
     while waiting:
         within = waiting.pop()
@@ -120,7 +115,7 @@ def _status(path: str, follow: bool) -> os.stat_result | None:
     try:
         return os.stat(path, follow_symlinks=follow)
     except OSError:
-        # It went in the meantime.
+        # It was removed in the meantime.
         return None
 
 

@@ -1,17 +1,17 @@
-"""What crosses the process border: values, as JSON primitives in length-prefixed frames, and why a program ended.
+"""Encode values and exit statuses that cross between the parent and a program's process.
 
-``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are themselves. Anything else is an object with one key,
-its tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
-``{"float": "nan" | "inf" | "-inf"}``. A value of another type is `UnfitError` to cross.
+``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are JSON. Other values are an object whose one key is a
+tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
+``{"float": "nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
 
-Towards the child a frame holds ``marshal`` data, because the sender is trusted and the child then need not import
-``json``, which takes as long as starting the interpreter. Towards the parent it holds ASCII JSON.
+A frame is a payload after its length. Frames to the parent hold ASCII JSON. Frames to the child hold ``marshal`` data:
+the sender is trusted, and importing ``json`` takes as long as starting the interpreter.
 """
 
 from __future__ import annotations
 
 import marshal
-from os import read, write
+from os import read, waitstatus_to_exitcode, write
 
 try:
     from _json import encode_basestring_ascii as quote
@@ -29,7 +29,7 @@ MAX_DIGITS = 4214
 PREFIX = 4
 TOO_LARGE = 10**MAX_DIGITS
 
-# The exit statuses by which the supervisor says why a program ended; below 128, it is the program's own.
+# Exit statuses; below 128, it is the program's own.
 SIGNALLED = 128  # plus the number of the signal
 STOPPED = 200
 OVER_CPU = 201
@@ -37,18 +37,24 @@ OVER_PROCESSES = 202
 OVER_DISK = 203
 OVER_THREADS = 204
 NOT_STARTED = 205
-# What a server sends first is the number of the process, in so many bytes.
+# A server first sends the process id, in so many bytes.
 PID_SIZE = 4
 
 
 class UnfitError(ValueError):
-    """A value that cannot cross the process border; the text says why."""
+    """A value that cannot cross between processes; the text has the reason."""
+
+
+def exit_code(status: int) -> int:
+    """Return the exit status of a program that ended by itself: its own, below 128, or 128 plus the signal."""
+    code = waitstatus_to_exitcode(status)
+    return SIGNALLED - code if code < 0 else min(code, SIGNALLED - 1)
 
 
 def encode(value: Any, room: int = MAX_DEPTH) -> str:
-    """Return ``value`` as JSON text with tags; ``room`` is how many more levels may nest.
+    """Return ``value`` as JSON text with tags; ``room`` is the number of levels that may still nest.
 
-    Subclasses of the builtin types are read with the methods of the builtin type, so what they override is not seen.
+    Subclasses of built-in types are read with the built-in methods, so their overrides have no effect.
     """
     if room < 0:
         raise UnfitError(f"nested deeper than {MAX_DEPTH} levels")
@@ -104,7 +110,7 @@ UNPACKERS: Mapping[str, Callable[[Any, bool], Any]] = {
 
 
 def unpack(item: Any, hashable: bool = False) -> Any:
-    """Return the value that a tagged item represents; sets as frozensets where it has to be ``hashable``."""
+    """Return the value that a tagged item represents; ``hashable`` makes sets frozensets."""
     if type(item) is list:
         return [unpack(part) for part in item]
     if type(item) is dict:
@@ -114,17 +120,17 @@ def unpack(item: Any, hashable: bool = False) -> Any:
 
 
 def frame(payload: bytes) -> bytes:
-    """Return ``payload`` with its length before it."""
+    """Return ``payload`` after its length."""
     return len(payload).to_bytes(PREFIX, "big") + payload
 
 
 def receive(fd: int) -> Any:
-    """Return the next message of the trusted parent; raise EOFError when there will be none."""
+    """Return the next message of the trusted parent; raise EOFError at the end."""
     return marshal.loads(_exactly(fd, int.from_bytes(_exactly(fd, PREFIX), "big")))
 
 
 def reply(fd: int, kind: str, *parts: Any) -> None:
-    """Send one message to the parent; raise `UnfitError` if a part of it cannot cross or all are too long."""
+    """Send one message to the parent; raise `UnfitError` if a part is no plain data or the message is too long."""
     payload = ("[" + ",".join([encode(part) for part in (kind, *parts)]) + "]").encode("ascii")
     if len(payload) > MAX_FRAME:
         raise UnfitError(f"more than {MAX_FRAME} bytes as JSON")

@@ -90,7 +90,7 @@ class Sandbox:
     def probe(self) -> tuple[str, ...]:
         """Return the level's layers that do not hold on this machine, found by trying what they forbid."""
         try:
-            runs = {layer.name: self.call(layer.probe, "f", [[]], Limits()) for layer in self.confinement.layers}
+            runs = {name: self.call(probe, "f", [[]], Limits()) for name, probe in self.confinement.layers.items()}
         except MissingLayersError as error:
             return tuple(name for name, _ in error.layers)
         return tuple(name for name, run in runs.items() if run.status != "pass" or run.answers[0].value is not True)

@@ -14,7 +14,6 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
 
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import scratch
@@ -51,14 +50,12 @@ class ForkLauncher:
 
     def launch(self, limits: Limits, ends: Ends) -> _ForkedChild:
         """Start a process for one program; raise `SandboxError` if that fails."""
-        return self._living().start(limits, ends)
-
-    def _living(self) -> _Server:
         with self._lock:
             if self._server is None or not self._server.usable():
                 self._close_server()
                 self._server = _Server(self._packages)
-            return self._server
+            server = self._server
+        return server.start(limits, ends)
 
     def close(self) -> None:
         """End the server and its programs; the next `launch` starts a new one."""
@@ -79,18 +76,16 @@ class _Server:
         self._root = scratch.make()
         with contextlib.ExitStack() as failed:
             failed.callback(self._root.remove)
-            _furnish(self._root.path, packages)
+            _populate(self._root.path, packages)
             try:
                 self._process, self._control = _start(self._root.path)
             except OSError as error:
                 raise SandboxError(f"no process for {sys.executable!r}: {error}") from error
-            self.close = weakref.finalize(self, _end, self._process, self._control, self._root, self._owner)
             failed.pop_all()
-        try:
+            self.close = weakref.finalize(self, _end, self._process, self._control, self._root, self._owner)
+            failed.callback(self.close)
             self._begin(packages)
-        except SandboxError:
-            self.close()
-            raise
+            failed.pop_all()
 
     def _begin(self, packages: Sequence[Package]) -> None:
         """Send the server its setup, and wait until it is confined."""
@@ -124,17 +119,17 @@ class _Server:
             raise SandboxError(f"no scratch folder in {self._root.path!r}: {error}") from error
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = _ForkedChild(ours, folder)
-        setup = marshal.dumps({"limits": asdict(limits), "folder": folder})
+        setup = marshal.dumps({"limits": limits.by_name(), "folder": folder})
         with theirs:
             try:
-                socket.send_fds(self._control, [setup], [*astuple(ends), theirs.fileno()])
+                socket.send_fds(self._control, [setup], [*ends, theirs.fileno()])
             except OSError as error:
                 child.close()
                 raise SandboxError(f"the sandbox's server is gone: {error}") from error
         return child
 
 
-def _furnish(root: str, packages: Sequence[Package]) -> None:
+def _populate(root: str, packages: Sequence[Package]) -> None:
     try:
         links = os.path.join(root, PACKAGES)
         os.mkdir(links)

@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-from dataclasses import asdict
 
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import scratch
@@ -41,7 +40,7 @@ class _FreshChild:
 
     def __init__(self, level: Level, limits: Limits, ends: Ends) -> None:
         self._run = secrets.token_hex(16)
-        self.preamble = frame({"layers": [layer.name for layer in level.layers], "limits": asdict(limits)})
+        self.preamble = frame({"layers": list(level.layers), "limits": limits.by_name()})
         self._scratch = scratch.make()
         control_end, self._control = os.pipe()
         try:

@@ -1,37 +1,25 @@
-"""The levels of confinement: each is a name and the layers that a child applies before it receives a program.
-
-Each layer has a probe: a program whose ``f()`` is True if the layer holds. It tests behaviour, because a kernel may
-accept a call and ignore it.
-"""
+"""The levels of confinement: each is a name and the layers that a child applies before it receives a program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_lmeval.sandbox.results import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One kind of confinement: its name, and the source of a program that tests it."""
-
-    name: str
-    probe: str
-
-
-@dataclass(frozen=True, slots=True)
 class Level:
-    """A named set of layers, in the order in which the child applies them."""
+    """A name, and the probes of the layers by their names, in the order in which the child applies them."""
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: Mapping[str, str]
 
 
-LIMITS = Layer(
-    "limits",
-    """
+# A probe is a program whose ``f()`` is True if the layer holds. It tests behaviour, because a kernel may accept a call
+# and ignore it.
+LIMITS = """\
 def f():
     import resource
     try:
@@ -39,12 +27,9 @@ def f():
     except (MemoryError, OverflowError):
         return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     return False
-""",
-)
+"""
 
-TREE = Layer(
-    "tree",
-    """
+TREE = """\
 def f():
     import os
     start, go = os.pipe()
@@ -59,12 +44,9 @@ def f():
     os.waitpid(middle, 0)
     os.write(go, b".")
     return int(os.read(back, 20)) == os.getppid()
-""",
-)
+"""
 
-CAPABILITIES = Layer(
-    "capabilities",
-    """
+CAPABILITIES = """\
 def f():
     import ctypes
     libc = ctypes.CDLL(None)
@@ -72,12 +54,9 @@ def f():
     sets = (ctypes.c_uint32 * 6)()
     no_new_privileges = libc.prctl(39, 0, 0, 0, 0) == 1
     return no_new_privileges and libc.capget(header, sets) == 0 and not any(sets)
-""",
-)
+"""
 
-LANDLOCK = Layer(
-    "landlock",
-    """
+LANDLOCK = """\
 import os
 
 def f():
@@ -101,12 +80,9 @@ def denied(act):
     except OSError as error:
         return error.errno in (1, 13, 18)
     return False
-""",
-)
+"""
 
-SECCOMP = Layer(
-    "seccomp",
-    """
+SECCOMP = """\
 import os, resource, signal, socket
 
 def f():
@@ -134,19 +110,17 @@ def denied(act):
     except PermissionError:
         return True
     return False
-""",
-)
+"""
 
-PROCESS = (LIMITS, TREE)
-CONFINED = (LIMITS, CAPABILITIES, LANDLOCK, SECCOMP)
+PROCESS = {"limits": LIMITS, "tree": TREE}
+CONFINED = {"limits": LIMITS, "capabilities": CAPABILITIES, "landlock": LANDLOCK, "seccomp": SECCOMP}
 
 LEVELS: Mapping[str, Level] = {
     level.name: level for level in (Level("confined", CONFINED), Level("container", PROCESS), Level("process", PROCESS))
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(NamedTuple):
     """The program's ends of its four pipes; the caller closes them."""
 
     request: int

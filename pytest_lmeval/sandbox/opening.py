@@ -70,7 +70,7 @@ def probe_level(level: str) -> tuple[str, ...]:
     The result is cached per process. A sandbox that cannot start lacks every layer. Raises `UsageError` as
     `open_sandbox` does.
     """
-    layers = tuple(layer.name for layer in _level(level).layers)
+    layers = tuple(_level(level).layers)
     if level == "confined" and sys.platform != "linux":
         return layers
     if level != "confined":

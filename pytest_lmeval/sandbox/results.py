@@ -33,10 +33,14 @@ class Limits:
     disk_bytes: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+        for name, value in self.by_name().items():
+            if not 0 < value < math.inf:
                 raise UsageError(f"sandbox limit {name}={value!r}: expected a finite number above 0")
+
+    def by_name(self) -> dict[str, float]:
+        """Return the limits that are not None."""
+        values = ((name, getattr(self, name)) for name in self.__slots__)
+        return {name: value for name, value in values if value is not None}
 
     @property
     def idle_s(self) -> float:

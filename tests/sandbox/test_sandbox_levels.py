@@ -16,7 +16,6 @@ import pytest_lmeval.sandbox
 from pytest_lmeval.errors import SandboxError, UsageError
 from pytest_lmeval.sandbox import Limits, Sandbox, best_level, open_sandbox, probe_level, require_level
 from pytest_lmeval.sandbox.fresh import FreshLauncher
-from pytest_lmeval.sandbox.levels import Layer
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 ONE = "def f(): return 1"
@@ -54,15 +53,14 @@ def test_every_layer_holds_here(level: str) -> None:
 
 def test_a_layer_that_does_not_hold_is_named_by_the_probe() -> None:
     level = open_sandbox("process").confinement
-    limits, tree = level.layers
-    weak = replace(level, layers=(tree, replace(limits, probe="def f(): return False")))
+    weak = replace(level, layers={**level.layers, "limits": "def f(): return False"})
 
     assert ("limits",) == Sandbox(weak, FreshLauncher(weak)).probe()
 
 
 def test_a_layer_that_the_child_cannot_put_on_is_an_error_of_the_sandbox() -> None:
     level = open_sandbox("process").confinement
-    strange = replace(level, layers=(*level.layers, Layer("walls", ONE)))
+    strange = replace(level, layers={**level.layers, "walls": ONE})
 
     with pytest.raises(SandboxError, match="layer walls: KeyError"):
         Sandbox(strange, FreshLauncher(strange)).call(ONE, "f", [[]], Limits())

@@ -16,7 +16,6 @@ from .layers import attempt
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
 # A program has stdin, stdout, stderr, requests and results.
 ENDS = 5
@@ -52,7 +51,7 @@ class Cage:
         steps = {"capabilities": kernel.drop_capabilities, "landlock": self._landlock, "seccomp": self._seccomp}
         return [failed for name, step in steps.items() if (failed := attempt(name, step))]
 
-    def close_program(self, folder: str, limits: Mapping[str, Any], server: int) -> tuple[str, str] | None:
+    def close_program(self, folder: str, limits: Mapping[str, float], server: int) -> tuple[str, str] | None:
         """Confine this process to one working folder permanently; return the first layer that failed, and why."""
         return (
             layers.prepare(["tree"], limits)
@@ -60,7 +59,7 @@ class Cage:
             or attempt("landlock", self._landlock_program, folder)
             or attempt("descriptors", kernel.syscall, CLOSE_RANGE, ENDS, (1 << 32) - 1)
             or layers.prepare(["limits"], limits)
-            or attempt("seccomp", self._filter.put_on)
+            or attempt("seccomp", self._filter.install)
         )
 
     def _landlock_program(self, folder: str) -> None:
@@ -76,7 +75,7 @@ class Cage:
 
     def _seccomp(self) -> None:
         self._filter = seccomp.Filter()
-        seccomp.Filter(seccomp.SERVER).put_on()
+        seccomp.Filter(seccomp.SERVER).install()
 
 
 def _check_parent(server: int) -> None:

@@ -194,7 +194,7 @@ class CandidateError(Exception):
 
 
 class Proxy:
-    """Stands in for a function of the program in the tests' process; the parent forwards its calls."""
+    """A function of the program, as the tests see it: the parent forwards its calls to the program's process."""
 
     def __init__(self, name: str, request: int, result: int) -> None:
         self.__name__ = self.__qualname__ = name

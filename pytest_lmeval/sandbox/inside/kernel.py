@@ -25,23 +25,19 @@ MOST = 64
 
 def syscall(number: int, *arguments: int) -> int:
     """Make a system call; raise OSError if it fails."""
-    result: int = _syscall(number, *arguments, *[0] * (6 - len(arguments)))
-    if result < 0:
-        _fail(f"system call {number}")
-    return result
+    return _checked(_syscall(number, *arguments, *[0] * (6 - len(arguments))), f"system call {number}")
 
 
 def prctl(option: int, *arguments: int) -> int:
     """Make the system call prctl; raise OSError if it fails."""
-    result: int = _prctl(option, *arguments, *[0] * (4 - len(arguments)))
+    return _checked(_prctl(option, *arguments, *[0] * (4 - len(arguments))), f"prctl {option}")
+
+
+def _checked(result: int, what: str) -> int:
     if result < 0:
-        _fail(f"prctl {option}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
     return result
-
-
-def _fail(what: str) -> None:
-    error = ctypes.get_errno()
-    raise OSError(error, f"{what}: {os.strerror(error)}")
 
 
 def drop_capabilities() -> None:

@@ -26,12 +26,12 @@ def attempt(name: str, step: Callable[..., object], *arguments: Any) -> tuple[st
     return None
 
 
-def prepare(names: Sequence[str], limits: Mapping[str, Any]) -> tuple[str, str] | None:
+def prepare(names: Sequence[str], limits: Mapping[str, float]) -> tuple[str, str] | None:
     """Apply the named layers in order; return the first that failed, and why."""
     return next(filter(None, (attempt(name, _apply, name, limits) for name in names)), None)
 
 
-def _apply(name: str, limits: Mapping[str, Any]) -> None:
+def _apply(name: str, limits: Mapping[str, float]) -> None:
     LAYERS[name](limits)
 
 
@@ -40,7 +40,7 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _limits(limits: Mapping[str, Any]) -> None:
+def _limits(limits: Mapping[str, float]) -> None:
     """Set the resource limits of this process and of those that it will start."""
     # The supervisor's clock is finer, but the program can stop the supervisor.
     _cap(resource.RLIMIT_CPU, math.ceil(limits["cpu_s"]) + 1)
@@ -50,17 +50,17 @@ def _limits(limits: Mapping[str, Any]) -> None:
     if sys.platform == "linux":
         # All processes of a user share one queue: a program that fills it would take it from the others.
         _cap(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
-    if limits["memory_bytes"] is not None:
+    if "memory_bytes" in limits:
         _cap(resource.RLIMIT_AS, limits["memory_bytes"])
 
 
-def _cap(which: int, value: int) -> None:
-    hard = resource.getrlimit(which)[1]
+def _cap(which: int, limit: float) -> None:
+    value, hard = int(limit), resource.getrlimit(which)[1]
     lowest = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(which, (lowest, lowest))
 
 
-def _tree(_: Mapping[str, Any]) -> None:
+def _tree(_: Mapping[str, float]) -> None:
     """Die with the supervisor, which is to kill this process."""
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
 
@@ -72,4 +72,4 @@ def _prctl(option: int, value: int) -> None:
         kernel.prctl(option, value)
 
 
-LAYERS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {"limits": _limits, "tree": _tree}
+LAYERS: Mapping[str, Callable[[Mapping[str, float]], None]] = {"limits": _limits, "tree": _tree}

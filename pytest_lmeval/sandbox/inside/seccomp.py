@@ -55,12 +55,12 @@ CHECKED: Mapping[str, Action] = {
     "clone3": ABSENT,
     # Not the owner of a file, who receives signals about it.
     "fcntl": _argument(1, 0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032),
-    # Is it a terminal, its size, bytes to read, non-blocking, close-on-exec.
+    # Attributes and size of a terminal, bytes to read, non-blocking, close-on-exec.
     "ioctl": _argument(1, 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451),
     "kill": _argument(0, SELF, 0, GROUP),
     # Not shared without a file: unmapped parts stay allocated, and the limit on memory no longer counts them.
     "mmap": _argument(3, 0, 1, 0x20, mask=0x21),
-    # The thread's name, may it gain privileges, which capabilities could it have, names of memory areas.
+    # The thread's name, its bounding set, its no-new-privileges flag, names of memory areas.
     "prctl": _argument(0, 15, 16, 23, 39, 0x53564D41),
     "prlimit64": _argument(0, 0, SELF),
     "rt_sigqueueinfo": _argument(0, SELF),
@@ -106,7 +106,7 @@ class Filter:
             struct.pack_into("I", code, offset, pid if number == SELF else -pid & WHOLE)
         return bytes(code)
 
-    def put_on(self) -> None:
+    def install(self) -> None:
         """Filter this process and its forks from now on; raise OSError if that fails."""
         code = self.code(os.getpid())
         kept = ctypes.create_string_buffer(code, len(code))

@@ -18,9 +18,8 @@ import shutil
 import sys
 import time
 
-from . import host
+from . import host, shims
 from .cage import ENDS, Cage
-from .manners import forgive
 from .watch import excess, fills_disk, over_cpu
 from .wire import NOT_STARTED, OVER_CPU, OVER_DISK, PID_SIZE, STOPPED, exit_code
 
@@ -53,7 +52,7 @@ class Child:
         self.pid = pid
         self.pidfd = os.pidfd_open(pid)
         self.status = status
-        self.limits: Mapping[str, Any] = setup["limits"]
+        self.limits: Mapping[str, float] = setup["limits"]
         self.folder: str = setup["folder"]
         self.verdict: int | None = None
         self.look_at = time.monotonic() + LOOK_S
@@ -221,7 +220,7 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
     try:
         os.setsid()
         request, result, stdout, stderr = pipes
-        # A description of its own: the server's would share locks and modes with other programs.
+        # An open file of its own: the server's would share locks and modes with other programs.
         stdin = os.open(os.devnull, os.O_RDWR)
         # The received descriptors are above all of these.
         for target, fd in enumerate((stdin, stdout, stderr, request, result)):
@@ -229,7 +228,7 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
         folder = setup["folder"]
         os.chdir(folder)
         os.environ.update({"HOME": folder, "TMPDIR": folder})
-        forgive(folder)
+        shims.install(folder)
         missing = cage.close_program(folder, setup["limits"], server)
         host.serve(3, 4, missing)
     finally:

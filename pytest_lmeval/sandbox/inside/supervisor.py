@@ -46,7 +46,7 @@ def _become_program(request: int, result: int, setup: Mapping[str, Any]) -> NoRe
     host.serve(request, result, missing)
 
 
-def _watch(pid: int, control: int, owner: int, limits: Mapping[str, Any]) -> int:
+def _watch(pid: int, control: int, owner: int, limits: Mapping[str, float]) -> int:
     poll = select.poll()
     poll.register(control, select.POLLIN | select.POLLHUP)
     code = None
@@ -68,7 +68,7 @@ def _ended(pid: int) -> int | None:
     return wire.exit_code(status) if ended else None
 
 
-def _excess(limits: Mapping[str, Any]) -> int | None:
+def _excess(limits: Mapping[str, float]) -> int | None:
     below = tree.descendants()
     if len(below) > limits["processes"]:
         return OVER_PROCESSES

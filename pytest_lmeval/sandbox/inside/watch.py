@@ -12,7 +12,6 @@ from .wire import OVER_CPU, OVER_THREADS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
 MOST_THREADS = 1000
 MOST_FILES = 10_000
@@ -21,14 +20,14 @@ LONGEST_PATH = 3500
 BLOCK = 512
 
 
-def over_cpu(pid: int, limits: Mapping[str, Any]) -> bool:
+def over_cpu(pid: int, limits: Mapping[str, float]) -> bool:
     """Return True if the process, which has not been reaped, used up its CPU time."""
     # The number of another process's clock, as the C library computes it.
     used: float = time.clock_gettime(~pid << 3 | 2)
-    return used >= float(limits["cpu_s"])
+    return used >= limits["cpu_s"]
 
 
-def excess(pid: int, limits: Mapping[str, Any]) -> int | None:
+def excess(pid: int, limits: Mapping[str, float]) -> int | None:
     """Return the exit status for the limit that the living process exceeds, or None."""
     if over_cpu(pid, limits):
         return OVER_CPU
@@ -39,7 +38,7 @@ def excess(pid: int, limits: Mapping[str, Any]) -> int | None:
         return None
 
 
-def fills_disk(pid: int, folder: str, most: int, largest: int) -> bool:
+def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
     """Return True if the folder, and removed files that the process still holds, take more than ``most`` bytes.
 
     A removed file that is mapped but not open counts as ``largest``, the limit for one file: the kernel shows its size

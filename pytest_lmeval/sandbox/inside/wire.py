@@ -29,7 +29,7 @@ MAX_DIGITS = 4214
 PREFIX = 4
 TOO_LARGE = 10**MAX_DIGITS
 
-# Exit statuses; below 128, it is the program's own.
+# Exit statuses; those below 128 are the program's own.
 SIGNALLED = 128  # plus the number of the signal
 STOPPED = 200
 OVER_CPU = 201

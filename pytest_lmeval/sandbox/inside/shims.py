@@ -20,17 +20,17 @@ READ_AND_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 ABILITIES = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
 
 
-def forgive(folder: str) -> None:
+def install(folder: str) -> None:
     """Ignore changes of modes and times below ``folder``, copy files without attributes, and make memory private."""
     for name in ("chmod", "utime"):
-        setattr(os, name, _forgiving(getattr(os, name), folder))
+        setattr(os, name, _tolerant(getattr(os, name), folder))
     mmap.mmap = PrivateMemory  # type: ignore[misc]  # under its usual name
     shutil._copyxattr = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # private
 
 
-def _forgiving(function: Callable[..., None], folder: str) -> Callable[..., None]:
+def _tolerant(function: Callable[..., None], folder: str) -> Callable[..., None]:
     @functools.wraps(function)
-    def forgiving(path: Any, *args: Any, **kwargs: Any) -> None:
+    def tolerant(path: Any, *args: Any, **kwargs: Any) -> None:
         try:
             function(path, *args, **kwargs)
         except PermissionError:
@@ -39,8 +39,8 @@ def _forgiving(function: Callable[..., None], folder: str) -> Callable[..., None
 
     for ability in ABILITIES:
         if function in ability:
-            ability.add(forgiving)
-    return forgiving
+            ability.add(tolerant)
+    return tolerant
 
 
 class PrivateMemory(mmap.mmap):

@@ -1,6 +1,6 @@
-"""From a conversation to the one text that a model without roles is given.
+"""Format a conversation as the one text that a model without roles receives.
 
-A conversation that ends with the assistant's own words is left open behind them: the model goes on from there.
+A conversation that ends with words of the assistant stays open after them, so that the model continues them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Formatter = Callable[[Sequence["Message"]], str]
 
 
 def concatenation(messages: Sequence[Message]) -> str:
-    r"""Return the contents alone: an answer on the line after its question, a blank line before anything else.
+    r"""Return only the contents: an answer on the line after its question, other messages after a blank line.
 
     >>> from pytest_lmeval.types import Message
     >>> talk = [Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "3 + 3?")]
@@ -37,13 +37,13 @@ def concatenation(messages: Sequence[Message]) -> str:
 
 
 def opening(messages: Sequence[Message]) -> str:
-    """Return the concatenation up to where the assistant's next word begins."""
+    """Return the concatenation up to the assistant's next word."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
 
 
 def joined(messages: Sequence[Message]) -> str:
-    """Return the contents as eval-framework's ``ConcatFormatter`` does: an answer directly behind its question.
+    """Return the contents as eval-framework's ``ConcatFormatter`` does: an answer directly after its question.
 
     A blank line follows a system message and an answer; the last content is stripped.
     """
@@ -53,22 +53,21 @@ def joined(messages: Sequence[Message]) -> str:
 
 
 def chatml(messages: Sequence[Message]) -> str:
-    """Return the conversation in ChatML, as published with the first chat models of OpenAI, open for the assistant."""
+    """Return the conversation in ChatML, the format of OpenAI's first chat models, open for the assistant."""
     turns = [f"<|im_start|>{message.role}\n{message.content}<|im_end|>\n" for message in messages]
     return _left_open(turns, messages, end="<|im_end|>\n", cue="<|im_start|>assistant\n")
 
 
 def llama3(messages: Sequence[Message]) -> str:
-    """Return the conversation as Llama 3's model card writes it, BOS token included, open for the assistant."""
+    """Return the conversation in the format of Llama 3's model card, with the BOS token, open for the assistant."""
     turns = [_llama3_header(message.role) + message.content.strip() + "<|eot_id|>" for message in messages]
     return "<|begin_of_text|>" + _left_open(turns, messages, end="<|eot_id|>", cue=_llama3_header("assistant"))
 
 
 def from_tokenizer(tokenizer: Any) -> Formatter:
-    """Return what writes conversations as the tokenizer's own chat template does.
+    """Return a formatter that applies the tokenizer's chat template.
 
-    The formatter raises AdapterError, with the roles, for a conversation that the template refuses, such as one with
-    a system message.
+    It raises AdapterError, with the roles, if the template refuses a conversation, such as one with a system message.
     """
 
     def formatter(messages: Sequence[Message]) -> str:
@@ -90,7 +89,7 @@ def from_tokenizer(tokenizer: Any) -> Formatter:
 FORMATTERS: Mapping[str, Formatter] = MappingProxyType(
     {"concatenation": concatenation, "chatml": chatml, "llama3": llama3}
 )
-"""Those that need no model, by name."""
+"""The formatters that need no model, by name."""
 
 
 def _left_open(turns: Sequence[str], messages: Sequence[Message], *, end: str, cue: str) -> str:

@@ -1,4 +1,4 @@
-"""From what a model wrote to a score: the post-process rules, and the one place that applies a metric.
+"""Post-process completions, and apply metrics to them.
 
 Every rule is deterministic, stateless and linear in the length of the text. Exactly one applies to a record.
 """
@@ -17,7 +17,7 @@ from pytest_lmeval.types import Completion, Metric, Score
 
 
 class Extraction(NamedTuple):
-    """What a rule made of a text; ``found`` is False when there was nothing to extract (``unparsed``)."""
+    """A text after a rule; ``found`` is False if there was nothing to extract (``unparsed``)."""
 
     text: str
     found: bool
@@ -25,7 +25,7 @@ class Extraction(NamedTuple):
 
 Rule = Callable[[str], Extraction]
 
-# Possessive quantifiers (``*+``) keep each search linear: a run of blanks or backticks is read once.
+# Possessive quantifiers (``*+``) keep each search linear.
 _LONE_LETTER = re.compile(r"(?<![A-Za-z])[A-E](?![A-Za-z])")
 _LETTER = re.compile(r"[A-E]")
 _LINE = re.compile(r"\S[^\r\n]*+")
@@ -44,19 +44,19 @@ def post_process(rule: str, text: str) -> str:
 
 
 def extract(rule: str, text: str) -> Extraction:
-    """Apply the rule named ``rule`` and say whether it found anything; raise ``UnknownName`` as above."""
+    """Apply the rule named ``rule``; raise ``UnknownName`` for a name that is not in ``RULES``."""
     if rule not in RULES:
         raise UnknownName("post-process rule", rule, RULES)
     return RULES[rule](text)
 
 
 def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
-    r"""Return the thoughts at the beginning of ``text`` and the answer behind them; None where it begins with none.
+    r"""Return the thoughts at the beginning of ``text`` and the answer after them, or None if it begins with none.
 
-    A text begins with thoughts if it begins with the opening tag, or has a closing tag and no opening one ahead of it:
-    that was part of the prompt. ``opened`` says that it was. What is left is read so again, until it begins with none.
-    Thoughts that do not end leave no answer. Line breaks behind the closing tag are no part of the answer, and blanks
-    alone are no answer.
+    A text begins with thoughts if it begins with the opening tag, or if a closing tag comes before any opening one:
+    the prompt then had it. ``opened`` is True if the prompt is known to have it. The rest is split again, until it
+    begins with none. Thoughts that do not end leave no answer. Line breaks after the closing tag do not belong to the
+    answer, and an answer of blanks is empty.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
@@ -65,7 +65,7 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
     thoughts: list[str] = []
     place = 0
     while True:
-        begin = _NO_BLANK.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text, too
+        begin = _NO_BLANK.match(text, place).end()  # type: ignore[union-attr]  # it also matches the empty text
         begins = text.startswith(start, begin)
         first = begin + len(start) if begins else place
         close = text.find(end, first)
@@ -81,9 +81,9 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
 
 
 def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
-    """Return what ``metric`` sees of a completion: its text after the rule, or its output with the tool calls.
+    """Return the prediction that ``metric`` scores: the text after the rule, or the output with its tool calls.
 
-    Thoughts without an answer are nothing that could be right, or not wrong.
+    A completion of thoughts without an answer is not ``found``.
     """
     text, found = (completion.output, True) if metric.takes_calls else rule(completion.text)
     return Extraction(text, found and not completion.has_no_answer)
@@ -96,31 +96,29 @@ def apply_metric(
     extras: Mapping[str, Any],
     helper: Any = None,
 ) -> Score:
-    """Return the score of a prediction: all that the metric says of it, and whether there was nothing to score.
+    """Return the metric's score of a prediction; it is ``unparsed`` if there was nothing to score.
 
-    ``helper`` is the sandbox that the metric needs, or what asks the judge that it asks. ``extras.not`` turns a
-    right-or-wrong metric round, and a judge's level; what could not be parsed is wrong all the same.
+    ``helper`` is the sandbox that the metric needs, or the function that asks its judge. ``extras.not`` inverts a
+    right-or-wrong metric and a judge's level; an unparsed prediction stays wrong.
     """
     given = (prediction.text, targets, extras)
     if metric.asks_judge and not prediction.found:
         return Score(0.0, unparsed=True)
     has_helper = metric.needs_sandbox or metric.asks_judge
     value = metric.function(*given, helper) if has_helper else metric.function(*given)
-    if not isinstance(value, Score):
-        score = Score(value, prediction=prediction.text, unparsed=not prediction.found)
-    else:
-        # A text without a fence was code all the same where Python could read it.
-        is_code = value.details.get("code_status", "syntax_error") != "syntax_error"
-        unparsed = value.unparsed or (not prediction.found and not is_code)
-        score = replace(value, prediction=prediction.text, unparsed=unparsed)
+    score = value if isinstance(value, Score) else Score(value)
+    # A text without a fence is code if Python can parse it.
+    is_code = score.details.get("code_status", "syntax_error") != "syntax_error"
+    unparsed = score.unparsed or (not prediction.found and not is_code)
+    score = replace(score, prediction=prediction.text, unparsed=unparsed)
     if (metric.binary or metric.asks_judge) and extras.get("not") is True:
         return replace(score, value=0.0 if score.unparsed else 1.0 - score.value)
     return score
 
 
 def share_of(value: Any, metric: str) -> float:
-    """Return what ``metric`` gave as a plain float; raise ScoringError unless it is a finite number in [0, 1]."""
-    # A subclass of float, such as numpy's, cannot travel between processes.
+    """Return the ``value`` of ``metric`` as a plain float; raise ScoringError unless it is a number in [0, 1]."""
+    # A subclass of float, such as numpy's, cannot be sent to another process.
     number = float(value) if hasattr(value, "__float__") else math.nan
     if not 0.0 <= number <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {value!r:.80}; expected a finite number in [0, 1]")
@@ -128,7 +126,7 @@ def share_of(value: Any, metric: str) -> float:
 
 
 def _none(text: str) -> Extraction:
-    """Return the text as it is."""
+    """Return the text unchanged."""
     return Extraction(text, True)
 
 
@@ -138,7 +136,7 @@ def _strip_whitespace(text: str) -> Extraction:
 
 
 def _lower(text: str) -> Extraction:
-    """Lowercase; both ends keep their whitespace."""
+    """Lowercase the text; whitespace stays."""
     return Extraction(text.lower(), True)
 
 
@@ -157,13 +155,13 @@ def _extract_first_line(text: str) -> Extraction:
 def _extract_code_block(text: str) -> Extraction:
     r"""Return the body of the first block fenced by three or more backticks, else the whole text, not found.
 
-    Read as CommonMark reads it (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): any info string; closed by a
-    line of at least as many backticks, indented by at most three more than the fence; without one the block runs
-    to the end of the text, which is what a stop sequence or a token limit leaves behind. More lenient in that
-    text may precede the opening fence, and that, if no line closes the block, the first backticks do that have text
-    behind them on their line, or are at the end of a line of code. An open block with nothing in it is no block.
+    Follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): any info string; closed by a line of at
+    least as many backticks, indented by at most three more than the fence. Without such a line the block runs to the
+    end of the text, as after a stop sequence or a token limit. More lenient in two ways: text may precede the opening
+    fence, and if no line closes the block, the first backticks close it that begin a line of text or end a line of
+    code. An empty open block is not a block.
 
-    The body has no final newline, ``\n`` for ``\r\n``, and is moved left by the indentation of an indented fence.
+    The body has no final newline, ``\n`` for ``\r\n``, and is dedented by the indentation of the fence.
     """
     unified = text.replace("\r\n", "\n")
     opening = _OPENING_FENCE.search(unified)
@@ -173,7 +171,7 @@ def _extract_code_block(text: str) -> Extraction:
     body = unified[opening.end() : end].removesuffix("\n")
     if end is None and not body.strip():
         return Extraction(text, False)
-    return Extraction(_move_left(body, at_most=len(opening[1])), True)
+    return Extraction(_dedent(body, at_most=len(opening[1])), True)
 
 
 def _end_of_body(text: str, opening: re.Match[str]) -> int | None:
@@ -188,7 +186,7 @@ def _end_of_body(text: str, opening: re.Match[str]) -> int | None:
     return min(filter(None, map(first, (_FENCE_BEFORE_TEXT, _FENCE_AFTER_CODE))), default=None)
 
 
-def _move_left(body: str, at_most: int) -> str:
+def _dedent(body: str, at_most: int) -> str:
     lines = body.split("\n")
     indents = [len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()]
     width = min([at_most, *indents])
@@ -196,10 +194,10 @@ def _move_left(body: str, at_most: int) -> str:
 
 
 def _extract_answer(text: str) -> Extraction:
-    """Return what follows the last line-opening ``A:`` or ``####`` on its line, else ``""``, not found.
+    """Return the text after the last ``A:`` or ``####`` that begins a line, else ``""``, not found.
 
-    Stripped, and without the commas between digits. A marker with nothing after it is not found either. ``""`` on
-    both sides means that nobody gave an answer, so whoever runs targets through this rule must look at ``found``.
+    The text is stripped and loses commas between digits. A marker without text is not found either. Callers that
+    extract targets must check ``found``: two missing answers would be equal.
     """
     for line in reversed(text.split("\n")):
         if match := _ANSWER_LINE.match(line):
@@ -217,5 +215,5 @@ _SPEC: Mapping[str, Rule] = {
     "extract_first_line": _extract_first_line,
 }
 SPEC_RULES: frozenset[str] = frozenset(_SPEC)
-"""The closed vocabulary of spec records; the other rules are for compact records only."""
+"""The rules of spec records; the others are for compact records only."""
 RULES: Mapping[str, Rule] = MappingProxyType({**_SPEC, "extract_answer": _extract_answer})

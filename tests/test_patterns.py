@@ -26,7 +26,7 @@ WITHOUT_LIMIT = {
     "formats/files.py: name": ESCAPED,
     "html/examples.py: pattern": ESCAPED,
     "http/options.py: adapter": OWN,
-    "parts/patterns.py: pattern text": "the one place",
+    "parts/patterns.py: text pattern": "the one place",
     "promptfoo/checks.py: is_template text text": CHECKED,
     "python/claims.py: names": ESCAPED,
     "python/dialogue_task.py: either either": ESCAPED,
@@ -80,7 +80,7 @@ LONGEST = {
 
 def test_texts_in_which_a_search_takes_few_steps_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    worker = SimpleNamespace(ask=lambda job, pattern, text, *_: asked.append(len(text)))
+    worker = SimpleNamespace(ask=lambda job, pattern, flags, method, text: asked.append(len(text)))
     monkeypatch.setattr("pytest_lmeval.metrics.parts.worker.shared_worker", lambda: worker)
     for pattern, longest in LONGEST.items():
         for length in (longest, 10 * longest):

@@ -1,8 +1,8 @@
-"""``code_exec``: run what the model wrote and count the expectations that it meets.
+"""``code_exec``: run the model's program and count the expectations that it meets.
 
-The score is the fraction met. Its details hold ``code_status`` (``pass``, ``assertion_fail``, ``syntax_error``,
-``timeout`` or ``error``), ``passed`` and ``total``; and, where there is something to say, ``reason``, ``stdout`` (its
-end) and ``forgeable``: true where a program written to deceive could have met the expectation without doing the work.
+The score is the fraction met. The details have ``code_status`` (``pass``, ``assertion_fail``, ``syntax_error``,
+``timeout`` or ``error``), ``passed`` and ``total``, and, if not empty, ``reason`` and ``stdout`` (its end).
+``forgeable`` is true if a program written to deceive could have met the expectation without doing the work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.metrics.parts.code_plan import Expression, Pairs, Stdouts, Tests
+    from pytest_lmeval.metrics.parts.code_plan import Expression, Pairs, Stdouts
     from pytest_lmeval.sandbox import Limits, ProgramRun, Sandbox
 
 STDOUT_TAIL = 2000
@@ -24,7 +24,7 @@ _FORMS = ("io_pairs", "stdouts", "tests")
 
 @metric("code_exec", extras=("entry_point", "timeout_s", *_FORMS), needs_sandbox=True)
 def code_exec_record(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
-    """Score a program by what its record has: forms in the extras of a compact one, else targets that are expressions.
+    """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, else by targets that are expressions.
 
     Raises as :func:`code_exec` and :func:`code_exec_expressions` do.
     """
@@ -33,35 +33,38 @@ def code_exec_record(prediction: str, targets: Sequence[str], extras: Mapping[st
 
 
 def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
-    """Score a program by the one of ``extras.io_pairs``, ``extras.tests`` and ``extras.stdouts`` that is there.
+    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``, exactly one of which must exist.
 
-    Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not be run.
+    Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not run.
     """
-    # Imported when the first program runs: most runs execute none.
+    # Imported late: most runs execute no program.
     from pytest_lmeval.metrics.parts.code_plan import Pairs, Tests, plan_extras, timeout_of
+    from pytest_lmeval.sandbox import Limits
 
     plan = plan_extras(extras, targets)
-    timeout_s = timeout_of(extras, "extras")
+    limits = Limits(cpu_s=timeout_of(extras, "extras"))
     if isinstance(plan, Pairs):
-        return _by_pairs(prediction, plan, timeout_s, sandbox)
+        return _by_pairs(prediction, plan, limits, sandbox)
     if isinstance(plan, Tests):
-        return _by_tests(prediction, plan, timeout_s, sandbox)
-    return _by_stdout(prediction, plan, timeout_s, sandbox)
+        run = sandbox.check(prediction, plan.source, plan.entry_point, limits)
+        return _all_or_nothing(run, run.status == "pass")
+    return _by_stdout(prediction, plan, limits, sandbox)
 
 
 def code_exec_expressions(
     prediction: str, targets: Sequence[str], metadata: Mapping[str, Any], sandbox: Sandbox
 ) -> Score:
-    """Score a program by the fraction of ``targets``, Python expressions that are to be true, that hold.
+    """Score a program by the fraction of ``targets``, Python expressions, that are true.
 
     Raises `errors.RecordRefused` for targets that are not expressions and `errors.SandboxError` if the program could
-    not be run.
+    not run.
     """
     from pytest_lmeval.metrics.parts.code_plan import plan_targets, timeout_of
+    from pytest_lmeval.sandbox import Limits
     from pytest_lmeval.sandbox.values import show
 
     plan = plan_targets(targets)
-    limits = _limits(timeout_of(metadata, "metadata"))
+    limits = Limits(cpu_s=timeout_of(metadata, "metadata"))
     run = sandbox.evaluate(prediction, [expression.source for expression in plan], limits)
     wrong = [
         f"{target} does not hold: {expression.source} is {show(answer.value)}"
@@ -71,10 +74,10 @@ def code_exec_expressions(
     return _score(run, wrong, forgeable=any(expression.forgeable for expression in plan))
 
 
-def _by_pairs(prediction: str, plan: Pairs, timeout_s: float, sandbox: Sandbox) -> Score:
+def _by_pairs(prediction: str, plan: Pairs, limits: Limits, sandbox: Sandbox) -> Score:
     from pytest_lmeval.sandbox.values import same, show, tagged
 
-    run = sandbox.call(prediction, plan.entry_point, [pair[:-1] for pair in plan.pairs], _limits(timeout_s))
+    run = sandbox.call(prediction, plan.entry_point, [pair[:-1] for pair in plan.pairs], limits)
     wrong = []
     for pair, answer in zip(plan.pairs, run.answers, strict=True):
         *args, expected = map(tagged, pair)
@@ -84,25 +87,13 @@ def _by_pairs(prediction: str, plan: Pairs, timeout_s: float, sandbox: Sandbox) 
     return _score(run, wrong)
 
 
-def _by_tests(prediction: str, plan: Tests, timeout_s: float, sandbox: Sandbox) -> Score:
-    run = sandbox.check(prediction, plan.source, plan.entry_point, _limits(timeout_s))
-    return _all_or_nothing(run, run.status == "pass")
-
-
-def _by_stdout(prediction: str, plan: Stdouts, timeout_s: float, sandbox: Sandbox) -> Score:
-    limits = _limits(timeout_s)
+def _by_stdout(prediction: str, plan: Stdouts, limits: Limits, sandbox: Sandbox) -> Score:
     run = sandbox.script(prediction, limits)
     printed = run.stdout.rstrip()
     met = run.status == "pass" and run.stdout_whole and any(printed == target.rstrip() for target in plan.targets)
     if run.status == "pass" and not run.stdout_whole:
         run = replace(run, reason=f"more output than the {limits.output_bytes} bytes that are kept")
     return _all_or_nothing(run, met)
-
-
-def _limits(timeout_s: float) -> Limits:
-    from pytest_lmeval.sandbox import Limits
-
-    return Limits(cpu_s=timeout_s)
 
 
 def _holds(expression: Expression, value: Any) -> bool:
@@ -126,7 +117,7 @@ def _holds(expression: Expression, value: Any) -> bool:
 
 
 def _score(run: ProgramRun, wrong: Sequence[str], forgeable: bool = False) -> Score:
-    """Count the values that came back and were not ``wrong``; what never got an answer was not met."""
+    """Count the values that came back and were not ``wrong``; a request without an answer is not met."""
     total = len(run.answers)
     passed = sum(answer.kind == "value" for answer in run.answers) - len(wrong)
     unfit = [answer.text for answer in run.answers if answer.kind == "unfit"]

@@ -10,22 +10,22 @@ from pytest_lmeval.metrics.parts.declare import metric
 
 @metric(binary=True)
 def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction equals any target once both are stripped, else 0.0."""
+    """Return 1.0 if the prediction equals any target, both stripped, else 0.0."""
     stripped = prediction.strip()
     return 1.0 if any(stripped == target.strip() for target in targets) else 0.0
 
 
 @metric(binary=True)
 def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return ``exact_match``: the mean of it over a task is the task's accuracy."""
+    """Return ``exact_match``, whose mean over a task is the task's accuracy."""
     return exact_match(prediction, targets, extras)
 
 
 @metric(binary=True)
 def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction equals any target without any change, else 0.0.
+    """Return 1.0 if the prediction equals any target exactly, else 0.0.
 
-    For tasks that clean the completion themselves: what their own rule leaves is compared, and nothing is forgiven.
+    For tasks that clean the completion themselves: nothing is stripped or normalized.
     """
     return 1.0 if prediction in targets else 0.0
 
@@ -39,7 +39,7 @@ def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Mapp
 
 @metric(binary=True)
 def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if any target occurs in the prediction, both normalized as above, else 0.0.
+    """Return 1.0 if any target occurs in the prediction, both lowercased and with whitespace collapsed, else 0.0.
 
     A blank target, which every text contains, never counts.
     """
@@ -50,7 +50,7 @@ def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[
 
 @metric(binary=True)
 def multiple_choice(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction starts with the first character of any target, case aside, else 0.0.
+    """Return 1.0 if the prediction starts with the first character of any target, ignoring case, else 0.0.
 
     Both sides are stripped first; a blank prediction or target never counts.
     """

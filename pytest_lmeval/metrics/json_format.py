@@ -1,65 +1,69 @@
-"""Whether an answer is JSON, nothing but JSON, of the right form, and the right value.
+"""Check that an answer is JSON, only JSON, valid by a schema, or equal to a value.
 
-JSON is RFC 8259's: no comments, no NaN or Infinity. Values nested deeper than 100 levels are not looked at.
+JSON is RFC 8259's: no comments, no NaN or Infinity. Values nested deeper than 100 levels do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NoReturn
 
 from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.types import Score
 
+_MAX_DEPTH = 100
+_MOST_SHOWN = 3
+_SHORT = 4
+_OPENING = re.compile(r"[\[{]")
+_NOTHING = object()  # null is a value
+
 
 @metric(binary=True)
 def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if the prediction is a JSON value, or contains a JSON object or array, else 0.0."""
-    from pytest_lmeval.metrics.parts.json_found import NOTHING, find
-
-    return float(find(prediction) is not NOTHING)
+    return float(_find(prediction) is not _NOTHING)
 
 
 @metric(binary=True)
 def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction is one JSON value and nothing else but whitespace around it, else 0.0.
+    """Return 1.0 if the prediction is one JSON value, with whitespace around it at most, else 0.0.
 
-    A Markdown fence is something else: ``extract_code_block`` takes it off first.
+    A Markdown fence is not JSON: the rule ``extract_code_block`` removes it.
     """
-    from pytest_lmeval.metrics.parts.json_found import NOTHING, parse
-
-    return float(parse(prediction) is not NOTHING)
+    return float(_parse(prediction) is not _NOTHING)
 
 
 @metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]", binary=True)
 def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float | Score:
-    """Return 1.0 if the JSON in the prediction, found as by ``is_json``, fulfils ``extras.json_schema``, else 0.0.
+    """Return 1.0 if the JSON in the prediction, found as by ``is_json``, is valid by ``extras.json_schema``, else 0.0.
 
-    The longest object or array counts. Draft 2020-12, unless ``$schema`` names another; nothing is fetched for
-    ``$ref``. A JSON for which that takes longer than a worker's limit is wrong, ``details.schema_status`` then is
-    ``timeout``. Needs the package jsonschema. Raises RecordRefused for extras without a sound schema, and ScoringError
-    where a reference leads nowhere, jsonschema is not installed, or the check takes as long for a short JSON, too.
+    The longest object or array counts. The schema is draft 2020-12 unless ``$schema`` names another; ``$ref`` fetches
+    nothing. A JSON whose check exceeds a worker's time limit is wrong, and ``details.schema_status`` is ``timeout``.
+    Needs the package jsonschema. Raises RecordRefused for extras without a valid schema, and ScoringError if a
+    reference cannot be resolved, jsonschema is not installed, or the check takes too long for a short JSON, too.
     """
-    from pytest_lmeval.metrics.parts.json_found import NOTHING, check_is_quick, find, patterns_of, schema_text
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
     schema = extras.get("json_schema")
-    value = find(prediction)
-    found = [] if value is NOTHING else [value]
-    text = schema_text(schema)
+    value = _find(prediction)
+    found = [] if value is _NOTHING else [value]
+    text = _schema_text(schema)
     try:
-        # A pattern can take time without end for a short text, whoever wrote the two.
+        # A pattern can take exponential time for a short text.
         kind, detail = shared_worker().ask("json_schema", text, found)
     except TookTooLong as error:
-        check_is_quick(text, value, schema)
-        # With what a model writes otherwise the schema is quick: nobody asked for this answer.
-        return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{patterns_of(schema)}"})
+        _check_is_quick(text, value, schema)
+        # The schema is quick for other values: the fault is the answer's.
+        return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{_patterns_of(schema)}"})
     if kind == "refused":
         raise RecordRefused("bad_value", "extras.json_schema", detail)
     if kind == "unresolved":
-        raise ScoringError(f"extras.json_schema: the reference {detail!r} leads nowhere")
+        raise ScoringError(f"extras.json_schema: cannot resolve the reference {detail!r}")
     return float(bool(found) and detail)
 
 
@@ -69,10 +73,102 @@ def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
 
     The order of keys does not matter; 1 equals 1.0, but not true. Raises RecordRefused for a target that is not JSON.
     """
-    from pytest_lmeval.metrics.parts.json_found import NOTHING, find, parse
-
-    wanted = [parse(target) for target in targets]
-    if any(value is NOTHING for value in wanted):
+    wanted = [_parse(target) for target in targets]
+    if any(value is _NOTHING for value in wanted):
         raise RecordRefused("bad_value", "targets", "json_exact expects each target to be JSON")
-    value = find(prediction)
-    return float(value is not NOTHING and any(json_equal(value, each) for each in wanted))
+    value = _find(prediction)
+    return float(value is not _NOTHING and any(json_equal(value, each) for each in wanted))
+
+
+def _find(text: str) -> Any:
+    """Return the value of a JSON text, else the longest object or array in it, else `_NOTHING`."""
+    whole = _parse(text)
+    return _longest(text) if whole is _NOTHING else whole
+
+
+def _parse(text: str) -> Any:
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return _NOTHING
+    return value if _is_shallow(value) else _NOTHING
+
+
+def _longest(text: str) -> Any:
+    decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+    best, length, position = _NOTHING, 0, 0
+    # Keeps a long run of brackets that never close from taking quadratic time.
+    budget = 5 * len(text) + 10_000
+    while budget > 0 and (opening := _OPENING.search(text, position)):
+        start = opening.start()
+        try:
+            value, position = decode(text, start)
+        except (ValueError, RecursionError) as error:
+            # The error counts the lines up to its place: a fast step for each character before it.
+            budget -= getattr(error, "pos", start + 1000) - start + 1 + start // 64
+            position = start + 1
+            continue
+        if position - start > length and _is_shallow(value):
+            best, length = value, position - start
+    return best
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH + 1):
+        containers = [each for each in level if isinstance(each, dict | list)]
+        if not containers:
+            return True
+        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+    return False
+
+
+def _schema_text(schema: Any) -> str:
+    if not isinstance(schema, dict | bool):
+        raise RecordRefused("bad_value", "extras.json_schema", f"expected a JSON Schema, got {schema!r:.80}")
+    try:
+        return json.dumps(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordRefused("bad_value", "extras.json_schema", f"the schema is not JSON: {error}") from None
+
+
+def _check_is_quick(text: str, value: Any, schema: Any) -> None:
+    """Raise ScoringError if the schema also takes too long for a value of the same shape with short texts."""
+    from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
+
+    try:
+        shared_worker().ask("json_schema", text, [_shortened(value)])
+    except TookTooLong as error:
+        raise ScoringError(f"{error}, for a short value, too{_patterns_of(schema)}") from None
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:_SHORT]
+    if isinstance(value, list):
+        return [_shortened(each) for each in value[:_SHORT]]
+    if isinstance(value, dict):
+        return {name: _shortened(each) for name, each in islice(value.items(), _SHORT)}
+    return value
+
+
+def _patterns_of(schema: Any) -> str:
+    shown = [f"{pattern!r:.80}" for pattern in islice(_patterns(schema), _MOST_SHOWN)]
+    return f"; patterns of the schema: {', '.join(shown)}" if shown else ""
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            pattern, named = each.get("pattern"), each.get("patternProperties")
+            yield from [pattern] if isinstance(pattern, str) else []
+            yield from named if isinstance(named, dict) else []
+            waiting.extend(each.values())
+        elif isinstance(each, list | tuple):
+            waiting.extend(each)

@@ -1,25 +1,26 @@
-"""ROUGE: the words (1), pairs of neighbouring words (2), and words in the same order (L) that both sides share."""
+"""ROUGE: F1 of the words (1), neighbouring pairs of words (2), and words in order (L) that both sides share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_lmeval.metrics.f1 import f1
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.texts import best_over_targets, lcs_length, ngrams
 
-# So many pairs of tokens are compared in about a second; two texts of a megabyte take seven, and 2 GB of memory.
+# Comparing so many pairs of tokens takes about a second; two texts of a megabyte take seven, and 2 GB of memory.
 _MOST_PAIRS = 1_000_000_000
 
 
 @metric(threshold=0.5)
 def rouge_l(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    r"""Return the ROUGE-L F1 of the ``\w+`` tokens, lowercased, of the best target; 0.0 where a side has none.
+    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
 
     With a longest common subsequence of ``l`` tokens, precision is ``l / |prediction|``, recall ``l / |target|``,
     and their harmonic mean ``2 l / (|prediction| + |target|)``: Lin (2004), "ROUGE: a package for automatic
-    evaluation of summaries", with beta 1. No stemming; the whole text is one sequence. Raises ScoringError where two
-    texts of many ten thousand words take longer than a worker's limit.
+    evaluation of summaries", with beta 1. No stemming; the whole text is one sequence. Raises ScoringError if two
+    texts of tens of thousands of words exceed a worker's time limit.
     """
     return best_over_targets(_rouge_l, prediction, targets)
 
@@ -36,21 +37,21 @@ def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 @metric(threshold=0.5)
 def rouge_1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    r"""Return the ROUGE-1 F1 of the ``\w+`` tokens, lowercased, of the best target; 0.0 where a side has none.
+    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
 
-    Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1, no stemming: the
-    same number as ``f1``, under the name that summaries are reported by.
+    Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and no stemming. Equals ``f1``,
+    under the name that is usual for summaries.
     """
-    return best_over_targets(lambda *sides: _rouge_n(*sides, order=1), prediction, targets)
+    return f1(prediction, targets, extras)
 
 
 @metric(threshold=0.5)
 def rouge_2(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return the ROUGE-2 F1, over pairs of neighbouring tokens, of the best target; 0.0 where a side has no pair."""
-    return best_over_targets(lambda *sides: _rouge_n(*sides, order=2), prediction, targets)
+    """Return the ROUGE-2 F1, of pairs of neighbouring tokens, for the best target; 0.0 if a side has no pair."""
+    return best_over_targets(_rouge_2, prediction, targets)
 
 
-def _rouge_n(prediction: Sequence[str], target: Sequence[str], *, order: int) -> float:
-    ours, theirs = (ngrams(side, order) for side in (prediction, target))
+def _rouge_2(prediction: Sequence[str], target: Sequence[str]) -> float:
+    ours, theirs = ngrams(prediction, 2), ngrams(target, 2)
     total = ours.total() + theirs.total()
     return 2 * (ours & theirs).total() / total if total else 0.0

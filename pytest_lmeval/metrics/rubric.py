@@ -1,4 +1,4 @@
-"""What a judge says of an answer by a rubric."""
+"""Have the judge grade an answer by a rubric."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pytest_lmeval.types import Score
 __all__ = ["rubric"]
 
 Grade = Callable[[str, Sequence[str], Mapping[str, Any]], Score]
-"""What asks the run's judge, on behalf of an example."""
+"""Asks the run's judge to grade an example."""
 
 
 def check(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
-    """Raise RecordRefused for extras by which no judge could grade."""
+    """Raise RecordRefused for extras that no judge could grade by."""
     from pytest_lmeval.judging.rubric import check_rubric
 
     check_rubric(targets, extras)
@@ -25,7 +25,7 @@ def check(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
 def rubric(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], grade: Grade) -> Score:
     """Return the level of ``extras.levels`` that the judge gives the prediction by ``extras.rubric``.
 
-    Levels are numbers from 0 to 1; without any, 0 and 1. The targets, which may be absent, are right answers that the
-    judge may compare with. The details have its ``reason``. ``extras.not`` takes the level off 1.
+    Levels are numbers from 0 to 1, by default 0 and 1. The targets, which may be absent, are right answers for the
+    judge to compare with. The details have its ``reason``. ``extras.not`` makes the score 1 minus the level.
     """
     return grade(prediction, targets, extras)

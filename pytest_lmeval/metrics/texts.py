@@ -1,6 +1,6 @@
-"""Right-or-wrong metrics over what a text contains: patterns, parts, its last number.
+"""Right-or-wrong metrics over the content of a text: patterns, parts, its last number.
 
-Case counts unless ``extras.ignore_case`` is true.
+Case matters unless ``extras.ignore_case`` is true.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Score
 
 __all__ = ["contains_all", "contains_any", "number", "regex", "starts_with"]
 
 _MOST_DIGITS = 400
-# A comma separates thousands only where each group behind it has three digits.
+# A comma separates thousands only if each group after it has three digits.
 _NUMBER = re.compile(
     r"(?<![\w.])([+\-\u2212]?)[$\u20ac\u00a3\u00a5]?([+\-\u2212]?)"
     r"(\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)([eE][+\-]?\d{1,3})?(?!\w)"
@@ -25,7 +26,7 @@ _NUMBER = re.compile(
 
 
 def check_patterns(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
-    """Raise RecordRefused for a target that is no regular expression, and for a bad ``ignore_case``."""
+    """Raise RecordRefused for a target that is not a regular expression, and for a bad ``ignore_case``."""
     from pytest_lmeval.metrics.parts.patterns import compiled
 
     _check_flag(extras)
@@ -45,14 +46,14 @@ def check_parts(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
 
 
 def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
-    """Raise RecordRefused for a target without a number, and for a tolerance that is no number of at least 0."""
+    """Raise RecordRefused for a target without a number, and for a tolerance below 0 or not a number."""
     for place, target in enumerate(targets):
         if last_number(target) is None:
             detail = f"expected a number in each target, got {target!r:.80} at index {place}"
             raise RecordRefused("bad_value", "targets", detail)
     for name in ("tolerance", "relative"):
         given = extras.get(name, 0)
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < float("inf"):
+        if not is_number(given) or given < 0:
             raise RecordRefused("bad_value", f"extras.{name}", f"expected a number of at least 0, got {given!r:.80}")
 
 
@@ -60,8 +61,8 @@ def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
 def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Return 1.0 if ``re.search`` finds any of the targets, which are patterns, in the prediction, else 0.0.
 
-    A search that may take long runs in a process that is killed after five seconds of CPU time: TookTooLong, a
-    ScoringError, then.
+    A search that may take long runs in a process that is killed after five seconds of CPU time; it then raises
+    TookTooLong, a ScoringError.
     """
     from pytest_lmeval.metrics.parts.patterns import compiled
 
@@ -87,7 +88,7 @@ def contains_any(prediction: str, targets: Sequence[str], extras: Mapping[str, A
 
 @metric(extras=("ignore_case",), check=check_parts, binary=True)
 def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the prediction, but for white space before it, starts with any target, else 0.0."""
+    """Return 1.0 if the prediction, after leading whitespace, starts with any target, else 0.0."""
     fold = _folded(extras)
     text = fold(prediction.lstrip())
     return float(any(text.startswith(fold(target)) for target in targets))
@@ -97,9 +98,9 @@ def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, An
 def number(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
     """Return 1.0 if the last number in the prediction equals that of any target, else 0.0.
 
-    Read are a sign, commas between thousands, decimals and exponents; a currency sign before it and a % behind it are
-    dropped. Numbers are equal by value, or if they differ by at most ``extras.tolerance`` or by at most the share
-    ``extras.relative`` of the target. A prediction without a number is unparsed.
+    A number may have a sign, commas between thousands, decimals and an exponent; a currency sign before it and a %
+    after it are dropped. Two numbers are equal if they differ by at most ``extras.tolerance``, or by at most the share
+    ``extras.relative`` of the target; both are 0 by default. A prediction without a number is unparsed.
     """
     given = last_number(prediction)
     if given is None:
@@ -109,7 +110,7 @@ def number(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in ``text``; None without one. One of more than 400 digits is not read."""
+    """Return the last number in ``text``, or None; one of more than 400 digits is ignored."""
     found = None
     for match in _NUMBER.finditer(text):
         found = match
@@ -126,7 +127,7 @@ def _is_near(given: Decimal, wanted: Decimal, extras: Mapping[str, Any]) -> bool
 
 
 def _exact(value: float) -> Decimal:
-    # As it is written: 0.1 is a tenth, not the fraction that a computer keeps for it.
+    # By its text: 0.1 is a tenth, not the nearest binary fraction.
     return Decimal(repr(value))
 
 

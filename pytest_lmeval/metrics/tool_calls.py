@@ -1,4 +1,4 @@
-"""Whether a model calls the tools that it should, with the arguments that it should."""
+"""Compare a model's tool calls with those that are expected."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ __all__ = ["expected_in", "tool_calls"]
     binary=True,
 )
 def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
-    """Return 1.0 if the calls are those of ``extras.calls``, none too many, else 0.0; the text beside them is free.
+    """Return 1.0 if the calls are exactly those of ``extras.calls``, else 0.0; text beside them does not count.
 
-    ``prediction`` is the output as the ledger has it. With ``extras.order`` ``exact`` they must come in that order,
-    with ``any`` (the default) in any. With ``extras.arguments`` ``subset`` a call may have more arguments than those
-    expected. A call whose arguments are not valid by the schema of its tool in ``extras.tools`` is wrong. With
-    ``extras.text`` ``bfcl`` texts are compared without case and punctuation. The details have what was expected and,
-    of wrong calls, the first difference; ``not_checked`` names the keywords of schemas that are not looked at.
+    ``prediction`` is the output as in the ledger. ``extras.order`` is ``exact`` if the order matters, by default
+    ``any``. If ``extras.arguments`` is ``subset``, a call may have more arguments than expected. A call whose
+    arguments are not valid by the schema of its tool in ``extras.tools`` is wrong. If ``extras.text`` is ``bfcl``,
+    texts are compared without case and punctuation. The details have the ``expected`` calls, the first ``difference``
+    of a wrong answer, and, as ``not_checked``, the keywords of schemas that are ignored.
 
-    Raises ScoringError for expected calls that are no calls, or are not valid themselves.
+    Raises ScoringError for expected calls that are malformed or not valid by their schemas.
     """
     from pytest_lmeval.metrics.parts.call import LONGEST, Call
-    from pytest_lmeval.metrics.parts.compared_calls import CallComparison
     from pytest_lmeval.metrics.parts.tool_schema import schema_of, unchecked
-    from pytest_lmeval.metrics.parts.wanted_call import wanted_calls
+    from pytest_lmeval.metrics.parts.wanted_call import CallComparison, wanted_calls
 
     tools = [tool.get("function", tool) for tool in extras.get("tools") or ()]
     schemas = {str(tool.get("name")): schema_of(tool) for tool in tools}
@@ -53,7 +52,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
 
 
 def expected_in(metric: str, details: Mapping[str, Any]) -> Sequence[str]:
-    """Return the calls that this metric's details say were expected, as text; () of another metric, or without any."""
+    """Return the expected calls in this metric's details, as text; () for another metric or without any."""
     found = details.get("expected") if metric == tool_calls.__name__ else None
     if not isinstance(found, list) or not all(isinstance(call, str) for call in found):
         return ()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics import drop_em, drop_f1
-from pytest_lmeval.metrics.parts.spans import best_sum
+from pytest_lmeval.metrics.drop import best_sum
 from pytest_lmeval.tasks import F1, AccuracyCompletionOLMES
 from tests.examples import examples
 from tests.tables import each_row

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.metrics.math_equal import math_score
+from pytest_lmeval.metrics.math_equal import math_equal
 from pytest_lmeval.metrics.parts.math_text import LONGEST, for_math_verify, plain_text, stated_answers
 from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared_worker
 from tests import needs
 from tests.conftest import Project
 from tests.examples import examples
+
+SHARED = "pytest_lmeval.metrics.parts.worker.shared_worker"
 
 # Only the metric's own process imports it.
 needs.installed("math_verify")
@@ -59,7 +61,7 @@ def worker() -> Iterator[MetricWorker]:
 
 
 def _status(worker: MetricWorker, prediction: str, *targets: str) -> str:
-    score = math_score(prediction, targets, worker)
+    score = math_equal(prediction, targets, {})
     assert (score.value == 1.0) == (score.details["math_status"] == "equal")
     return str(score.details["math_status"])
 
@@ -264,7 +266,7 @@ def test_what_a_solution_states_last_counts(worker: MetricWorker) -> None:
 def test_the_best_target_counts(worker: MetricWorker) -> None:
     assert "equal" == _status(worker, "7", "dunno", "8", "14/2")
     assert "different" == _status(worker, "7", "8")
-    assert 0.0 == math_score("7", [], worker).value
+    assert 0.0 == math_equal("7", [], {}).value
 
 
 def test_without_math_verify_equal_texts_are_equal_and_others_an_error(
@@ -272,10 +274,10 @@ def test_without_math_verify_equal_texts_are_equal_and_others_an_error(
 ) -> None:
     tmp_path.joinpath("math_verify.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    worker = MetricWorker()
-    assert 1.0 == math_score("0.5", ["0.5"], worker).value
+    monkeypatch.setattr(SHARED, MetricWorker)
+    assert 1.0 == math_equal("0.5", ["0.5"], {}).value
     with pytest.raises(ScoringError, match=r"math_equal needs math_verify: pip install 'pytest-lmeval\[math\]'"):
-        math_score("1/2", ["0.5"], worker)
+        math_equal("1/2", ["0.5"], {})
 
 
 def test_a_process_that_fails_is_an_error_and_not_a_wrong_answer(
@@ -283,8 +285,9 @@ def test_a_process_that_fails_is_an_error_and_not_a_wrong_answer(
 ) -> None:
     tmp_path.joinpath("math_verify.py").write_text("import os; os._exit(3)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(SHARED, MetricWorker)
     with pytest.raises(ScoringError, match="math_equal: its process ended with exit code 3"):
-        math_score("1", ["x"], MetricWorker())
+        math_equal("1", ["x"], {})
 
 
 def test_the_registered_metric_uses_the_worker_that_all_share(worker: MetricWorker) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -73,14 +72,10 @@ def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 SCHEMAS = _schemas(st.recursive(st.booleans(), _schemas, max_leaves=5))
 
 
-def searches(pattern: str, text: str) -> bool:
-    return re.search(pattern, text) is not None
-
-
 @examples(400)
 @given(SCHEMAS, VALUES)
 def test_a_value_is_valid_where_jsonschema_says_so(schema: dict[str, Any], value: Any) -> None:
-    assert jsonschema.Draft202012Validator(schema).is_valid(value) == (not fault(value, schema, searches))
+    assert jsonschema.Draft202012Validator(schema).is_valid(value) == (not fault(value, schema))
     assert set() == unchecked(schema)
 
 
@@ -126,7 +121,7 @@ def test_each_keyword_takes_what_is_right_and_refuses_what_is_wrong(
     schema: dict[str, Any], right: Any, wrong: Any
 ) -> None:
     theirs = [jsonschema.Draft202012Validator(schema).is_valid(value) for value in (right, wrong)]
-    assert [True, False] == theirs == [fault(value, schema, searches) == "" for value in (right, wrong)]
+    assert [True, False] == theirs == [fault(value, schema) == "" for value in (right, wrong)]
 
 
 PERSON = {"properties": {"name": {"type": "string"}, "friend": {"$ref": "#/$defs/person"}}}
@@ -157,7 +152,7 @@ NO_B = "argument b: there is no parameter 'b'"
     ],
 )
 def test_names_that_are_not_mentioned_and_references(schema: dict[str, Any], value: Any, says: str) -> None:
-    assert says == fault(value, schema, searches)
+    assert says == fault(value, schema)
 
 
 @pytest.mark.parametrize("depth", [49, 60, 900])
@@ -165,7 +160,7 @@ def test_what_is_nested_too_deep_is_not_valid(depth: int) -> None:
     value: Any = "x"
     for _ in range(depth):
         value = {"friend": value}
-    assert bool(fault(value, PEOPLE, searches)) == (depth > 49)
+    assert bool(fault(value, PEOPLE)) == (depth > 49)
 
 
 def test_what_is_not_looked_at_is_named() -> None:

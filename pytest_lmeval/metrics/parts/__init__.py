@@ -1,1 +1,1 @@
-"""What the metrics are made of. A module here declares no metric, and may be imported late."""
+"""Parts of the metrics. Modules here declare no metric and may be imported late."""

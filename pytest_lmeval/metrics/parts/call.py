@@ -1,4 +1,4 @@
-"""A call that was made: the one type for what a model or an application called."""
+"""The type of tool calls that a model or an application made."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ LONGEST = 200
 
 
 class Call(tuple[str, Any]):
-    """A call that was made: the pair of name and arguments, and shown as one by an assert that compares it."""
+    """A call that was made: a pair of name and arguments, so that a failed assert shows it as one."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, call: ToolCall) -> Call:
-        """Return what a model asked for."""
+        """Return the call that a model requested."""
         values = call.values
         return cls((call.name, call.arguments if values is None else values))
 
@@ -29,29 +29,29 @@ class Call(tuple[str, Any]):
 
     @property
     def arguments(self) -> dict[str, Any] | str:
-        """The arguments by their names; the text that the model wrote if that is no JSON object."""
+        """The arguments by name; if the model wrote no JSON object, its text."""
         found: dict[str, Any] | str = self[1]
         return found
 
     @property
     def values(self) -> Mapping[str, Any] | None:
-        """The arguments by their names, also if they are JSON text; None if they are no JSON object."""
+        """The arguments by name, parsed if they are JSON text; None if they are not a JSON object."""
         given = self[1]
         found = ToolCall("", self.name, given).values if isinstance(given, str) else given
         return found if isinstance(found, Mapping) else None
 
     def as_python(self) -> str:
-        """Return the call as Python writes one, its beginning."""
+        """Return the call in Python's notation, shortened."""
         if isinstance(self.arguments, str):
             return f"{self.name}({self.arguments[:LONGEST]})"
         return call_text(self.name, {name: shown_value(value) for name, value in self.arguments.items()})
 
 
 def call_text(name: str, arguments: Mapping[str, str]) -> str:
-    """Return a call as Python writes one, of arguments that are written already."""
+    """Return a call in Python's notation, shortened; ``arguments`` are texts."""
     return f"{name}({', '.join(f'{key}={value}' for key, value in arguments.items())})"[: 2 * LONGEST]
 
 
 def shown_value(value: Any) -> str:
-    """Return a value as JSON, its beginning."""
+    """Return a value as JSON, shortened."""
     return json.dumps(value, ensure_ascii=False)[:LONGEST]

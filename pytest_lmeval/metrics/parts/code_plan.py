@@ -1,15 +1,16 @@
-"""What a record asks of a program, read without running anything: collection refuses what can't be asked."""
+"""Parse a record's expectations of a program without running it, so that collection can refuse the record."""
 
 from __future__ import annotations
 
+import ast
+import keyword
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-
-if TYPE_CHECKING:
-    import ast
+from pytest_lmeval.sandbox.inside.wire import UnfitError, encode
 
 DEFAULT_TIMEOUT_S = 3.0
 LONGEST_TIMEOUT_S = 30.0
@@ -31,10 +32,10 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "holds", "not in":
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One target: ``source`` goes to the program's process, the rest stays.
+    """One target: ``source`` is sent to the program's process, the rest stays here.
 
-    The value that comes back is to be in the relation ``operator`` to ``literal``; its distance from ``centre``
-    is, where there is one. An empty operator asks for any true value, which is ``forgeable``.
+    The returned value, or its distance from ``centre`` if that is not None, must be in the relation ``operator`` to
+    ``literal``. An empty operator accepts any true value.
     """
 
     source: str
@@ -44,13 +45,13 @@ class Expression:
 
     @property
     def forgeable(self) -> bool:
-        """Whether the source says what the program has to return."""
+        """True if the source reveals what the program must return."""
         return not self.operator
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Calls of the function ``entry_point``: each pair is its arguments and, last, the value expected."""
+    """Calls of the function ``entry_point``: each pair is its arguments and, last, the expected value."""
 
     entry_point: str
     pairs: tuple[tuple[Any, ...], ...]
@@ -68,13 +69,13 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """What the program may print, any of these."""
+    """The outputs of which the program must print one."""
 
     targets: tuple[str, ...]
 
 
 def timeout_of(mapping: Mapping[str, Any], prefix: str = "extras") -> float:
-    """Return the CPU seconds that ``timeout_s`` grants, 3 by default; refuse what is not in (0, 30]."""
+    """Return the CPU seconds of ``timeout_s``, 3 by default; refuse values outside (0, 30]."""
     value = mapping.get("timeout_s", DEFAULT_TIMEOUT_S)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise RecordRefused("bad_type", f"{prefix}.timeout_s", f"expected a number, got {value!r:.80}")
@@ -85,14 +86,14 @@ def timeout_of(mapping: Mapping[str, Any], prefix: str = "extras") -> float:
 
 
 def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
-    """Return what each target asks for; refuse those that are not Python expressions."""
+    """Return the parsed targets; refuse those that are not Python expressions."""
     if not targets:
         raise RecordRefused("bad_type", "targets", "expected at least one Python expression")
     return tuple(_expression(number, target) for number, target in enumerate(targets, 1))
 
 
 def plan_extras(extras: Mapping[str, Any], targets: Sequence[str]) -> Pairs | Tests | Stdouts:
-    """Return what the extras ask for, in exactly one of three forms; refuse anything else."""
+    """Return the expectations of the extras, in exactly one of three forms; refuse other extras."""
     given = [name for name in FORMS if name in extras]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
@@ -112,8 +113,6 @@ def _rule(value: object, kind: type) -> str:
 
 
 def _entry_point(extras: Mapping[str, Any], default: str | None) -> str:
-    import keyword
-
     name = extras.get("entry_point", default)
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         rule = "bad_value" if "entry_point" not in extras else _rule(name, str)
@@ -122,8 +121,6 @@ def _entry_point(extras: Mapping[str, Any], default: str | None) -> str:
 
 
 def _pairs(pairs: object) -> tuple[tuple[Any, ...], ...]:
-    from pytest_lmeval.sandbox.inside.wire import UnfitError, encode
-
     field = "extras.io_pairs"
     if not isinstance(pairs, list):
         raise RecordRefused("bad_type", field, f"expected a list of [args..., expected], got {pairs!r:.80}")
@@ -142,8 +139,6 @@ def _pairs(pairs: object) -> tuple[tuple[Any, ...], ...]:
 
 
 def _tests(source: object) -> str:
-    import ast
-
     if not isinstance(source, str):
         raise RecordRefused("bad_type", "extras.tests", f"expected Python source, got {source!r:.80}")
     tree = _parse(source, "exec", "extras.tests", "")
@@ -153,9 +148,6 @@ def _tests(source: object) -> str:
 
 
 def _parse(source: str, mode: str, field: str, place: str) -> ast.AST:
-    import ast
-    import warnings
-
     try:
         with warnings.catch_warnings():
             # `f(1) is 3` is odd, not wrong.
@@ -168,8 +160,6 @@ def _parse(source: str, mode: str, field: str, place: str) -> ast.AST:
 
 
 def _expression(number: int, target: str) -> Expression:
-    import ast
-
     tree = _parse(target.strip(), "eval", "targets", f"target {number}: ")
     assert isinstance(tree, ast.Expression)
     body = tree.body
@@ -182,8 +172,6 @@ def _expression(number: int, target: str) -> Expression:
 
 
 def _compared(left: ast.expr, name: str, right: ast.expr) -> Expression | None:
-    import ast
-
     operator = OPERATORS[name]
     for asked, side, sign in ((left, right, operator), (right, left, MIRRORED.get(operator, operator))):
         literal = _literal(side)
@@ -195,11 +183,7 @@ def _compared(left: ast.expr, name: str, right: ast.expr) -> Expression | None:
 
 
 def _literal(node: ast.expr) -> tuple[Any] | None:
-    """Return the value of a literal in a tuple, or None for what is no literal or cannot be compared outside."""
-    import ast
-
-    from pytest_lmeval.sandbox.inside.wire import UnfitError, encode
-
+    """Return the value of a literal in a tuple; None if it is no literal, or no plain data."""
     try:
         value = ast.literal_eval(node)
         encode(value)
@@ -209,7 +193,7 @@ def _literal(node: ast.expr) -> tuple[Any] | None:
 
 
 def _decidable(name: str, sign: str, literal: Any) -> bool:
-    """Whether the relation of a value to ``literal`` can be decided without the program's own objects."""
+    """Return True if plain data decides the relation of a value to ``literal``."""
     if name in ("Is", "IsNot"):
         return literal is None or isinstance(literal, bool)
     if sign in ("in", "not in"):
@@ -220,17 +204,11 @@ def _decidable(name: str, sign: str, literal: Any) -> bool:
 
 
 def _distance(node: ast.expr) -> tuple[ast.expr, float | int | None]:
-    """Take ``abs(asked - number)`` apart, so that the number, which is the answer, stays here."""
-    import ast
-
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs"):
-        return node, None
-    if len(node.args) != 1 or node.keywords or not isinstance(node.args[0], ast.BinOp):
-        return node, None
-    inner = node.args[0]
-    if isinstance(inner.op, ast.Sub):
-        for asked, side in ((inner.left, inner.right), (inner.right, inner.left)):
-            literal = _literal(side)
-            if literal and isinstance(literal[0], (int, float)) and not isinstance(literal[0], bool):
-                return asked, literal[0]
+    """Split ``abs(asked - number)``, so that the number, which is the answer, stays here."""
+    match node:
+        case ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]):
+            for asked, side in ((left, right), (right, left)):
+                literal = _literal(side)
+                if literal and isinstance(literal[0], (int, float)) and not isinstance(literal[0], bool):
+                    return asked, literal[0]
     return node, None

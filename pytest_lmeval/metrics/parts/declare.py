@@ -1,4 +1,4 @@
-"""How a metric says what a registry needs to know of it, where it is written."""
+"""Declare a metric to the registry, beside its function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DECLARED", "metric"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 DECLARED = "declared_metric"
-"""The attribute of a function that has its declaration."""
+"""The attribute of a function that holds its declaration."""
 
 
 def metric(
@@ -19,8 +19,8 @@ def metric(
 ) -> Callable[[_Function], _Function]:
     """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`.
 
-    ``needs`` are its ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``, ``asks_judge``, ``package`` and
-    ``install``.
+    ``needs`` are other fields of ``Metric``: ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``,
+    ``asks_judge``, ``package`` and ``install``.
     """
 
     def declare(function: _Function) -> _Function:

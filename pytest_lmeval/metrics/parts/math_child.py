@@ -1,7 +1,7 @@
-"""Whether two texts are the same mathematics, by math-verify; runs in the process of worker_child.py.
+"""Compare two texts as mathematics by math-verify, in the process of worker_child.py.
 
-math-verify reads plain expressions by ``eval``, though of digits and operators alone, and algebra can take for ever:
-the process is confined, and killed at its limit. Its own limits, signals which C code does not heed, are off.
+math-verify passes plain expressions of digits and operators to ``eval``, and algebra can take for ever: the process is
+confined, and killed at its limit. Its own limits are off: they are signals, which C code does not handle in time.
 """
 
 from __future__ import annotations
@@ -11,62 +11,58 @@ import re
 from importlib import import_module
 from typing import Any
 
-_Read = tuple[tuple[int, int], bool, bool]
-_READ: list[_Read] = []
+_TRIED: list[tuple[tuple[int, int], bool, bool]] = []
 
 
 def answer(prediction: str, target: str) -> str:
-    """Return ``equal``, ``different``, or ``unparsed`` where the prediction holds no mathematics, or half a formula."""
-    # By name: it is not installed wherever this package is checked or used.
+    """Return ``equal``, ``different``, or ``unparsed`` if the prediction has no mathematics, or half a formula."""
+    # By name: it may not be installed.
     math_verify = import_module("math_verify")
-    _note_what_is_read()
-    given = _read(math_verify, prediction)
-    if _is_half_read():
+    _record_parsing()
+    given = _parse(math_verify, prediction)
+    if _is_half_parsed():
         return "unparsed"
-    wanted = _read(math_verify, target)
-    if _is_half_read():
-        return "different"  # a target that makes no sense is met word for word alone
-    # Intervals as inequalities, too: (5, oo) is x > 5.
+    wanted = _parse(math_verify, target)
+    if _is_half_parsed():
+        return "different"  # only the same text equals a malformed target
+    # Intervals equal inequalities: (5, oo) is x > 5.
     if math_verify.verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None):
         return "equal"
-    # What it cannot parse it keeps as text.
+    # It keeps text that it cannot parse.
     return "unparsed" if all(isinstance(each, str) for each in given) else "different"
 
 
 @functools.cache
-def _note_what_is_read() -> None:
-    """Have the parser note which parts of a text it tried, whether as a formula, and whether it could read them."""
+def _record_parsing() -> None:
+    """Make the parser record in `_TRIED` the span of each try, if it was a formula, and if it was parsed."""
     parser: Any = import_module("math_verify.parser")
     extract = parser.extract_match
 
-    def noting(match: re.Match[str], target: Any) -> Any:
+    def recording(match: re.Match[str], target: Any) -> Any:
         found = extract(match, target)
         is_formula = isinstance(target, parser.LatexExtractionConfig)
-        _READ.append((match.span(), is_formula, found[0] is not None))
+        _TRIED.append((match.span(), is_formula, found[0] is not None))
         return found
 
-    parser.extract_match = noting
+    parser.extract_match = recording
 
 
-def _is_half_read() -> bool:
-    """Tell whether the value is a number out of a formula that could not be read as a whole.
-
-    Where a formula makes no sense the parser looks for numbers, and finds those that it begins or ends with.
-    """
-    if not _READ or not _READ[-1][2]:
+def _is_half_parsed() -> bool:
+    """Return True if the value is a number from a malformed formula, where the parser looks for numbers."""
+    if not _TRIED or not _TRIED[-1][2]:
         return False
-    (start, end), _, _ = _READ[-1]
+    (start, end), _, _ = _TRIED[-1]
     return any(
-        first < end and start < last for (first, last), is_formula, is_read in _READ if is_formula and not is_read
+        first < end and start < last for (first, last), is_formula, is_parsed in _TRIED if is_formula and not is_parsed
     )
 
 
-def _read(math_verify: Any, text: str) -> list[Any]:
-    _READ.clear()
+def _parse(math_verify: Any, text: str) -> list[Any]:
+    _TRIED.clear()
     return [_with_i(each) for each in math_verify.parse(text, parsing_timeout=None)]
 
 
 def _with_i(value: Any) -> Any:
-    """Return ``value`` with the imaginary unit for the letter i: it reads (1+i)^2 as a square of a sum of letters."""
+    """Return ``value`` with the imaginary unit for the letter i, which math-verify takes for a variable."""
     letters = {each for each in getattr(value, "free_symbols", ()) if each.name == "i"}
     return value.xreplace(dict.fromkeys(letters, import_module("sympy").I)) if letters else value

@@ -1,7 +1,7 @@
-r"""Texts with mathematics, before they are compared: as words, and in the notation that math-verify reads.
+r"""Prepare texts with mathematics for comparison as words, and by math-verify.
 
-What math-verify takes for something else is rewritten here: it reads ``0.\overline{3}`` as 0, ``3 1/2`` as 2,
-``101_2`` as 101 and ``(-∞, 3]`` as 3.
+math-verify misreads some notation, which is rewritten here: ``0.\overline{3}`` as 0, ``3 1/2`` as 2, ``101_2`` as 101
+and ``(-∞, 3]`` as 3.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from pytest_lmeval.metrics.parts.texts import closing_brace
 
 LONGEST = 20_000
-"""Characters, from the end, that an answer is looked for in."""
+"""The number of characters, from the end, that are searched for an answer."""
 
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
@@ -27,7 +27,7 @@ _OPERATOR = re.compile(r"[\w)\]}]\s*[-+*/^=<>]\s*\Z")
 _BEFORE, _AFTER = re.compile(r"\A(?:[=*]\s*)+(?=[\w$\\(.-])"), re.compile(r"[\s,;:]+\Z")
 _MARKED = re.compile(r"\$|\\boxed|\\\(|\\\[")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-])|^#", re.MULTILINE)
-# In a formula alone: the numbers of a list, and a unit behind a number.
+# In a formula without prose: the numbers of a list, and a unit after a number.
 _ALONE = re.compile(r"\s*\\(?:text|mbox)\s*\{\s*(?:and|or)\s*\}\s*|\s+(?:and|or)\s+")
 _UNIT = re.compile(r"(?<=[\d}])\s++([A-Za-z]{3,20}|[a-z]{1,3}/[a-z]{1,3})\.?$")
 _CHARACTERS: Mapping[int, str] = MappingProxyType(
@@ -54,38 +54,40 @@ _CHARACTERS: Mapping[int, str] = MappingProxyType(
 
 
 def plain_text(text: str) -> str:
-    """Return ``text`` without case, LaTeX's text commands, and blanks, but for those that keep numbers apart."""
+    """Return ``text`` without case, LaTeX's text commands, and blanks, except those that separate numbers."""
     text = _SPACING.sub(" ", re.sub(r"\\[,!]", "", _WORDS.sub(r"\1", text))).lower()
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text).rstrip(".")
 
 
 def is_words(text: str) -> bool:
-    """Tell whether ``text``, a plain text, is a word and no formula: math-verify takes it for a product of letters."""
+    """Return True if the plain ``text`` is a word, which math-verify would take for a product of letters."""
     return len(text) >= 3 and text.isalpha()
 
 
 def stated_answers(text: str) -> list[str]:
-    r"""Return what is in the last ``\boxed{}``; without one all of the text, and what follows its last "answer is"."""
-    text = _with_braced_boxes(text[-LONGEST:])
+    r"""Return the content of the last ``\boxed{}``; without one, the text and what follows its last "answer is"."""
+    text = _braced_end(text)
     if (box := _last_box(text)) is not None:
         return [text[box]]
     return [text, *(match[1] for match in list(_STATED.finditer(text))[-1:])]
 
 
 def is_cut_off(text: str) -> bool:
-    """Tell whether ``text`` ends with an operator: what would come after it is missing."""
+    """Return True if ``text`` ends with an operator, so the rest is missing."""
     return bool(_OPERATOR.search(text))
 
 
 def has_open_box(text: str) -> bool:
-    r"""Tell whether the last ``\boxed{}`` of ``text`` has no end."""
-    text = _with_braced_boxes(text[-LONGEST:])
+    r"""Return True if the last ``\boxed{}`` of ``text`` has no end."""
+    text = _braced_end(text)
     box = _last_box(text)
     return box is not None and box.stop == len(text)
 
 
-def _with_braced_boxes(text: str) -> str:
-    return _UNBRACED.sub(lambda match: f"\\{match[1]}{{{match[2]}}}" if match[2] else f"\\{match[1]}", text)
+def _braced_end(text: str) -> str:
+    r"""Return the last characters of ``text``, with braces after each ``\boxed``."""
+    end = text[-LONGEST:]
+    return _UNBRACED.sub(lambda match: f"\\{match[1]}{{{match[2]}}}" if match[2] else f"\\{match[1]}", end)
 
 
 def _last_box(text: str) -> slice | None:
@@ -98,15 +100,10 @@ def _last_box(text: str) -> slice | None:
 
 
 def for_math_verify(text: str) -> str:
-    """Return ``text`` as math-verify reads it right: a formula alone is put between dollars."""
-    text = (
-        _with_braced_boxes(text[-LONGEST:])
-        .replace("\\$", "")
-        .replace("\\fbox", "\\boxed")
-        .replace("\\varnothing", "\\emptyset")
-    )
+    """Return ``text`` in notation that math-verify reads correctly; a formula without prose gets dollars."""
+    text = _braced_end(text).replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
     if text.count("$") % 2 and _CUT_OFF.search(text):
-        text += "$"  # else it is no formula, and a number that it begins with would be all of it
+        text += "$"  # without it, the first number would be read alone
     if not _MARKED.search(text):
         if _PROSE.search(text):
             return text
@@ -119,7 +116,7 @@ def for_math_verify(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Return a formula without what a sentence or a list has around it: ``= 3``, ``* 3``, ``3;`` and ``3)``."""
+    """Return a formula without the marks of a sentence or a list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
     text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
     is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
     return text[:-1] if is_marker else text
@@ -140,7 +137,7 @@ def _of_base(match: re.Match[str]) -> str:
     base = int(match[2])
     try:
         return str(int(match[1], base))
-    except ValueError:  # a digit that the base has not
+    except ValueError:  # a digit that the base does not have
         return match[0]
 
 

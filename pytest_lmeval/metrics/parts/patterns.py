@@ -1,48 +1,42 @@
-"""Regular expressions that are no literals of this package: none runs without a limit of time.
+"""Run regular expressions that are not literals of this package, each with a time limit.
 
-A search runs here if no text can make it take many steps. Any other runs in the process of
-worker_child.py, which executes this file by itself.
+A search runs here if no text can make it take many steps. Other searches run in the process of worker_child.py, which
+executes this file by itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-_MOST_STEPS = 10_000_000  # half a second if all of them are of the slowest kind
+_MOST_STEPS = 10_000_000  # half a second of the slowest steps
 _SINGLE = frozenset({"ANY", "AT", "FAILURE", "IN", "LITERAL", "NOT_LITERAL"})
 
 
 class Pattern:
-    """A regular expression, searched for as ``re`` does; raises TookTooLong, a ScoringError, at the limit."""
+    """A regular expression that works like those of ``re``; raises TookTooLong, a ScoringError, at the limit."""
 
     __slots__ = ("_compiled", "_quick", "_slow")
 
     def __init__(self, text: str, flags: int) -> None:
         self._compiled = re.compile(text, flags)
-        # Lengths of texts: up to the first one a search takes few steps, from the second one on it may take many.
+        # The longest text known to take few steps, and the shortest that may take many.
         self._quick, self._slow = -1, float("inf")
 
     def search(self, text: str) -> bool:
-        """Tell whether the pattern is found in ``text``."""
-        if self._is_quick(text):
-            return self._compiled.search(text) is not None
-        return bool(self._ask(text, "search"))
+        """Return True if the pattern matches anywhere in ``text``."""
+        return bool(self._apply("search", text))
 
     def findall(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Return what is found in each text: texts, or sequences of the groups if there are several."""
-        if self._is_quick(max(texts, key=len, default="")):
-            return [self._compiled.findall(text) for text in texts]
-        return list(self._ask(texts, "findall"))
+        """Return the matches in each text: texts, or sequences of the groups if there are several."""
+        return list(self._apply("findall", texts))
 
     def sub(self, new: str, text: str, count: int = 0) -> str:
-        """Return ``text`` with ``new`` for what is found: for the first ``count``, or for all if that is 0."""
-        if self._is_quick(text):
-            return self._compiled.sub(new, text, count)
-        return str(self._ask(text, "sub", new, count))
+        """Return ``text`` with the first ``count`` matches, or all if that is 0, replaced by ``new``."""
+        return str(self._apply("sub", text, new, count))
 
     def _is_quick(self, text: str) -> bool:
         length = len(text)
@@ -53,15 +47,17 @@ class Pattern:
                 self._slow = length
         return length <= self._quick
 
-    def _ask(self, given: Any, method: str, *more: Any) -> Any:
+    def _apply(self, method: str, given: Any, *more: Any) -> Any:
+        if self._is_quick(given if isinstance(given, str) else max(given, key=len, default="")):
+            return _METHODS[method](self._compiled, given, *more)
         from pytest_lmeval.metrics.parts.worker import shared_worker
 
-        return shared_worker().ask("pattern", self._compiled.pattern, given, method, self._compiled.flags, *more)
+        return shared_worker().ask("pattern", self._compiled.pattern, self._compiled.flags, method, given, *more)
 
 
 @lru_cache(maxsize=512)
 def compiled(text: str, flags: int = 0) -> Pattern:
-    """Return the pattern written as ``text``; raise ValueError, with the reason, for a text that cannot be one."""
+    """Return the pattern ``text``; raise ValueError, with the reason, if it is invalid."""
     try:
         return Pattern(text, flags)
     except (re.error, OverflowError, RecursionError) as error:
@@ -69,24 +65,28 @@ def compiled(text: str, flags: int = 0) -> Pattern:
 
 
 def without(patterns: Iterable[str] | None, text: str) -> str:
-    """Return ``text`` without what the patterns find, one after the other."""
+    """Return ``text`` without the matches of the patterns, removed one pattern after another."""
     for pattern in patterns or ():
         text = compiled(pattern).sub("", text)
     return text
 
 
-def applied(pattern: str, given: Any, method: str = "search", flags: int = 0, *more: Any) -> Any:
-    """Return what a method of `Pattern` does, however long it takes."""
-    own = re.compile(pattern, flags)
-    if method == "search":
-        return own.search(given) is not None
-    return own.sub(more[0], given, more[1]) if method == "sub" else [own.findall(text) for text in given]
+def applied(pattern: str, flags: int, method: str, *given: Any) -> Any:
+    """Return the result of a method of `Pattern`, without a limit."""
+    return _METHODS[method](re.compile(pattern, flags), *given)
+
+
+_METHODS: Mapping[str, Callable[..., Any]] = {
+    "search": lambda own, text: own.search(text) is not None,
+    "findall": lambda own, texts: [own.findall(text) for text in texts],
+    "sub": lambda own, text, new, count: own.sub(new, text, count),
+}
 
 
 def _most_steps(pattern: re.Pattern[str], length: int) -> float:
-    """Return how many steps it takes at most to find all matches in a text of so many characters."""
+    """Return an upper bound of the steps that finding all matches takes in a text of ``length`` characters."""
     try:
-        # A private module: there is no other way to learn what a pattern is made of.
+        # Only this private module gives the parts of a pattern.
         parts = import_module("re._parser").parse(pattern.pattern, pattern.flags)
     except (ImportError, RecursionError):
         return float("inf")
@@ -94,9 +94,9 @@ def _most_steps(pattern: re.Pattern[str], length: int) -> float:
 
 
 def _tried(parts: Any, length: int, *, is_end: bool) -> tuple[float, float]:
-    """Return in how many ways ``parts`` may match from one place on, and how many steps it takes to try them all.
+    """Return the number of ways in which ``parts`` may match at one place, and the steps to try them all.
 
-    At the end of a pattern the first way is a match, and the search goes on behind it.
+    At the end of a pattern, the first way is a match, and the search continues after it.
     """
     ways, steps = 1.0, 1.0
     for number, (code, given) in enumerate(parts, 1):

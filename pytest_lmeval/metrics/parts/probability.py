@@ -1,6 +1,6 @@
-"""What log-probabilities say: which option is chosen, how sure that was, and how well a text was predicted.
+"""Compute accuracy, probability, calibration and perplexity from log-probabilities.
 
-Log-probabilities are natural, losses are their negative means per token. Nothing here knows where they come from.
+Log-probabilities are natural; losses are their negative means per token.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ BINS = 10
 
 
 def lowest(losses: Sequence[float]) -> int:
-    """Return the number of the lowest of one or more losses, from 0; of several alike the first."""
+    """Return the index of the lowest of one or more losses; the first if several are equal."""
     return min(range(len(losses)), key=losses.__getitem__)
 
 
 def accuracy_by(values: Sequence[float], right: int) -> float:
-    """Return 1.0 if number ``right`` has the highest value, the first of several alike, else 0.0."""
+    """Return 1.0 if the index ``right`` has the highest value, the first of equal ones, else 0.0."""
     return float(lowest([-value for value in values]) == right)
 
 
@@ -33,7 +33,7 @@ def per_byte(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
 
 
 def softmax(totals: Sequence[float]) -> list[float]:
-    """Return the probabilities of the options given that one of them comes: positive shares of 1.
+    """Return the probabilities of the options, given that one of them comes; they sum to 1.
 
     >>> softmax([-1000.0, -1000.0])
     [0.5, 0.5]
@@ -44,29 +44,32 @@ def softmax(totals: Sequence[float]) -> list[float]:
 
 
 def probability_mass(totals: Sequence[float], right: Sequence[int]) -> float:
-    """Return how much of the options' probability is that of the ``right`` ones, in [0, 1]."""
+    """Return the share of the options' probability that the ``right`` ones have, in [0, 1]."""
     shares = softmax(totals)
     return min(1.0, math.fsum(shares[number] for number in set(right)))
 
 
 def perplexity(total: float, tokens: int) -> float:
-    """Return e to the mean loss of ``tokens`` >= 1 tokens, ``total`` being the sum of their log-probabilities.
+    """Return e to the mean loss of ``tokens`` >= 1 tokens; ``total`` is the sum of their log-probabilities.
 
-    Infinite where that is too large for a float.
+    The result is infinite if it is too large for a float.
     """
-    return _exp(-total / tokens)
+    try:
+        return math.exp(-total / tokens)
+    except OverflowError:
+        return math.inf
 
 
 def bits_per_byte(total: float, size: int) -> float:
-    """Return the bits that each of ``size`` >= 1 bytes of a text takes, its log-probability being ``total``."""
+    """Return the bits per byte of a text of ``size`` >= 1 bytes whose log-probability is ``total``."""
     return -total / (size * math.log(2))
 
 
 def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool], bins: int = BINS) -> float:
     """Return the mean distance, in [0, 1], of confidence and share of hits, over ``bins`` bins of equal width.
 
-    Each bin counts by its size; a confidence on a border belongs to the bin below (M. P. Naeini, G. F. Cooper and
-    M. Hauskrecht, AAAI 2015; C. Guo et al., ICML 2017). There is one value or more.
+    Bins are weighted by size; a confidence on a border belongs to the bin below (M. P. Naeini, G. F. Cooper and
+    M. Hauskrecht, AAAI 2015; C. Guo et al., ICML 2017). Needs one value or more.
     """
     gaps: dict[int, list[float]] = {}
     for confidence, hit in zip(confidences, hits, strict=True):
@@ -75,13 +78,6 @@ def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool
 
 
 def brier_score(confidences: Sequence[float], hits: Sequence[bool]) -> float:
-    """Return the mean squared distance, in [0, 1], of a confidence and whether it was a hit (G. W. Brier, 1950)."""
+    """Return the mean squared distance, in [0, 1], of confidences and hits, 1 or 0 (G. W. Brier, 1950)."""
     squares = [(confidence - hit) ** 2 for confidence, hit in zip(confidences, hits, strict=True)]
     return math.fsum(squares) / len(squares)
-
-
-def _exp(power: float) -> float:
-    try:
-        return math.exp(power)
-    except OverflowError:
-        return math.inf

@@ -1,4 +1,4 @@
-"""Whether a value fulfils a JSON Schema; runs in the process of worker_child.py, since a pattern can take for ever."""
+"""Check values by a JSON Schema, in the process of worker_child.py, since a pattern can take for ever."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import Any
 
 
 def check(schema: str, values: list[Any]) -> tuple[str, Any]:
-    """Return ``("valid", all of the values fulfil the schema)``.
+    """Return ``("valid", True)`` if the schema accepts all values, else ``("valid", False)``.
 
-    Or ``("refused", TEXT)`` for a schema that is not sound, ``("unresolved", REFERENCE)`` for a reference that leads
-    nowhere.
+    Return ``("refused", TEXT)`` for an invalid schema, ``("unresolved", REFERENCE)`` for an unknown reference.
     """
     try:
         validator = _validator(schema)
         return "valid", all(validator.is_valid(value) for value in values)
     except RecursionError:
-        return "refused", "a reference in it leads round in a circle, or it is nested too deep"
+        return "refused", "its references form a circle, or it is nested too deep"
     except import_module("jsonschema").SchemaError as error:
         return "refused", f"{error.json_path}: {error.message:.1000}"
     except import_module("referencing.exceptions").Unresolvable as error:
@@ -29,14 +28,14 @@ def check(schema: str, values: list[Any]) -> tuple[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def _validator(text: str) -> Any:
-    # By name: it is not installed wherever this package is checked or used.
+    # By name: they may not be installed.
     jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
     schema = json.loads(text)
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     kind.check_schema(schema)
-    # An empty registry: jsonschema would go to the network for a reference that it does not know.
+    # Without this empty registry, jsonschema would fetch unknown references from the network.
     validator = kind(schema, registry=referencing.Registry())
-    # A circle of references takes no value to go round in. Values may be nested a hundred levels deep.
+    # These values find a circle of references at once. Other values may be nested a hundred levels deep.
     sys.setrecursionlimit(10_000)
     values: tuple[Any, ...] = (None, "", [], {})
     for value in values:

@@ -1,6 +1,6 @@
-"""Functions of metrics on texts: their words, runs of them, and what two sides share.
+"""Split texts into words and n-grams, and measure what two of them share.
 
-What can take long runs in the process of worker_child.py, which executes this file by itself.
+Long computations run in the process of worker_child.py, which executes this file by itself.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def tokenize(text: str) -> list[str]:
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Return how often each run of ``order`` neighbouring tokens is there."""
+    """Return the counts of the runs of ``order`` neighbouring tokens."""
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the place of the brace that closes the one before ``first``; the length of the text if none does."""
+    """Return the index of the brace that closes the one before ``first``, or the length of the text if none does."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -40,8 +40,8 @@ def best_over_targets(
 ) -> float:
     """Return the highest ``score(prediction tokens, target tokens)`` over the targets.
 
-    A side without tokens scores 0.0, also against another one: nothing overlaps. rouge-score, sacrebleu and
-    scikit-learn (``zero_division=0``) say the same.
+    A side without tokens scores 0.0, even against another one, as in rouge-score, sacrebleu and scikit-learn
+    (``zero_division=0``).
     """
     words = tokenize(prediction)
     pairs = ((words, tokenize(target)) for target in targets)
@@ -51,8 +51,8 @@ def best_over_targets(
 def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Return the length of a longest common subsequence of two sequences.
 
-    Bit-parallel: one integer holds a whole row of the textbook table, a 0 at each column where the row grows by
-    one, and each item of the longer sequence makes the next row with an addition. Allison and Dix (1986), "A
+    Bit-parallel: one integer holds a whole row of the textbook table, with a 0 for each column in which the row grows
+    by one, and each item of the longer sequence makes the next row by an addition. Allison and Dix (1986), "A
     bit-string longest-common-subsequence algorithm", in the form of Hyyrö (2004), "Bit-parallel LCS-length
     computation revisited". Takes ``O(long * short / word)`` time and ``O(distinct * short)`` bits.
     """
@@ -66,5 +66,5 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
         if item in places:
             matches = row & places[item]
             row = row + matches | row - matches
-    # Carries leave the row to the left, where nothing reads them: cut off once, not at every step.
+    # Carries leave the row to the left; dropped once, at the end.
     return len(short) - (row & columns).bit_count()

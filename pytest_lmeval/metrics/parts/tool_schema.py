@@ -1,8 +1,8 @@
-"""Check the arguments of a call by the JSON Schema of its tool: the same for calls expected and made.
+"""Check the arguments of a call, expected or made, by the JSON Schema of its tool.
 
-A name that ``properties`` lacks is not valid, unless ``additionalProperties`` or ``patternProperties`` is given: a
-schema that says nothing of other names allows no other. :func:`unchecked` names the keywords that are not looked at.
-The package jsonschema knows neither rule, and runs patterns without a limit: it is not used here.
+A name that ``properties`` lacks is invalid unless the schema has ``additionalProperties`` or ``patternProperties``.
+:func:`unchecked` returns the keywords that are ignored. The package jsonschema does neither, and runs patterns without
+a limit.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from pytest_lmeval.compact_json import json_equal, json_key
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.numbers import is_number, is_whole
-
-Searches = Callable[[str, str], bool]
-"""Says whether a regular expression is found in a text; it may raise what it likes if that takes too long."""
 
 _Path = tuple[str, ...]
 _DEEPEST = 50
@@ -40,10 +37,10 @@ IN_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """The keywords whose value is a mapping of names to schemas."""
 _ALONE = ("items", "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames")
-# Schemas within a schema that speak of the same value as it does.
+# Keywords whose schemas apply to the same value.
 _OF_THE_SAME = ("anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas")
-# Words that say nothing of a value, or are read with another keyword.
-_SAY_NOTHING = frozenset(
+# Keywords that do not restrict a value.
+_WITHOUT_EFFECT = frozenset(
     {
         *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "strict"),
         *("$schema", "$id", "$comment", "$defs", "definitions"),
@@ -51,41 +48,36 @@ _SAY_NOTHING = frozenset(
 )
 
 
-def searches_for(pattern: str, text: str) -> bool:
-    """Tell whether a pattern is found in ``text``; raise TookTooLong at the limit of time."""
-    return compiled(pattern).search(text)
-
-
 def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of what a tool takes: a tool that says nothing of parameters has none."""
+    """Return the schema of a tool's parameters; a tool without one takes no parameters."""
     found = tool.get("parameters", _NO_PARAMETERS)
     return found if isinstance(found, Mapping) else _NO_PARAMETERS
 
 
-def fault(value: Any, schema: Mapping[str, Any], searches: Searches = searches_for, *, partial: bool = False) -> str:
-    """Return the first thing in which ``value`` is not valid by ``schema``, with its place, or "".
+def fault(value: Any, schema: Mapping[str, Any], *, partial: bool = False) -> str:
+    """Return the first fault of ``value`` by ``schema``, with its place, or "".
 
-    Of a ``partial`` value names that are required may be missing at the top.
+    A ``partial`` value may lack required names at the top. Raises TookTooLong if a pattern takes too long.
     """
-    return _first(_Check(searches, schema).of(value, {**schema, "required": []} if partial else schema, ()))
+    return _first(_Check(schema).of(value, {**schema, "required": []} if partial else schema, ()))
 
 
 def unchecked(schema: Any, root: Any = None) -> set[str]:
-    """Return the keywords of ``schema``, a part of ``root``, that :func:`fault` does not look at."""
+    """Return the keywords of ``schema``, a part of ``root``, that :func:`fault` ignores."""
     if not isinstance(schema, Mapping):
         return set()
     root = schema if root is None else root
-    found = {word for word in schema if word not in _CHECKED | _SAY_NOTHING}
+    found = {word for word in schema if word not in _CHECKED | _WITHOUT_EFFECT}
     if isinstance(pattern := schema.get("pattern"), str) and not _is_pattern(pattern):
         found.add(f"pattern {pattern!r:.80}")
     if "$ref" in schema and _target(root, schema["$ref"]) is None:
         found.add(f"$ref {schema['$ref']!r:.80}")
-    inner = (unchecked(each, root) for word, _, each in within(schema) if word in _CHECKED | _SAY_NOTHING)
+    inner = (unchecked(each, root) for word, _, each in within(schema) if word in _CHECKED | _WITHOUT_EFFECT)
     return found.union(*inner)
 
 
 def within(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the schemas within a schema, each after its keyword and its place."""
+    """Yield the keyword, the place and the schema of each schema within a schema."""
     for word in IN_LISTS:
         if isinstance(schema.get(word), list):
             yield from ((word, f"{word}[{number}]", each) for number, each in enumerate(schema[word]))
@@ -99,10 +91,9 @@ Faults = Iterator[str]
 
 
 class _Check:
-    """Looks at values by the schemas below ``root``; each of its methods yields faults, of which the first is shown."""
+    """Checks values by the schemas below ``root``; each method yields faults, the first of which is shown."""
 
-    def __init__(self, searches: Searches, root: Mapping[str, Any]) -> None:
-        self._searches = searches
+    def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._left = _MOST_STEPS
         self._referred: set[tuple[int, _Path]] = set()
@@ -110,7 +101,7 @@ class _Check:
     def of(self, value: Any, schema: Any, path: _Path, *, whole: bool = True) -> Faults:
         self._left -= 1
         if len(path) > _DEEPEST or self._left < 0:
-            yield _placed(path[:1], f"nested deeper than {_DEEPEST}, or too long to be looked at")
+            yield _placed(path[:1], f"nested deeper than {_DEEPEST}, or too long to check")
         elif isinstance(schema, bool):
             yield "" if schema else _placed(path, "no value is allowed")
         else:
@@ -132,7 +123,7 @@ class _Check:
             yield from (_no_parameter(name, known, path) for name in value if name not in known)
 
     def _parts(self, schema: Any, seen: set[int]) -> Iterator[Mapping[str, Any]]:
-        """Yield ``schema`` and all in it that speaks of the same value."""
+        """Yield ``schema`` and all schemas in it that apply to the same value."""
         if isinstance(schema, Mapping) and id(schema) not in seen:
             seen.add(id(schema))
             yield schema
@@ -152,13 +143,13 @@ class _Check:
     def patterns(self, value: Any, schema: Any, path: _Path) -> Faults:
         for pattern, inner in schema["patternProperties"].items():
             for name, each in value.items():
-                if self._finds(pattern, name):
+                if _finds(pattern, name):
                     yield from self.of(each, inner, (*path, name))
 
     def others(self, value: Any, schema: Any, path: _Path) -> Faults:
         rest, known = schema["additionalProperties"], schema.get("properties", {})
         for name in value if rest is not True else ():
-            if name in known or any(self._finds(each, name) for each in schema.get("patternProperties", ())):
+            if name in known or any(_finds(each, name) for each in schema.get("patternProperties", ())):
                 continue
             if rest is False:
                 yield _no_parameter(name, known, path)
@@ -189,13 +180,13 @@ class _Check:
             yield _placed(path, f"valid by {fitting} of oneOf, expected one: {wrong}")
 
     def pattern(self, value: Any, schema: Any, path: _Path) -> Faults:
-        if not self._finds(schema["pattern"], value):
+        if not _finds(schema["pattern"], value):
             yield _placed(path, f"{_json(value)} does not match {schema['pattern']!r:.80}")
 
     def reference(self, value: Any, schema: Any, path: _Path) -> Faults:
         target = _target(self._root, schema["$ref"])
         key = (id(target), path)
-        if target is not None and key not in self._referred:  # a circle asks nothing more
+        if target is not None and key not in self._referred:  # a circle adds no check
             self._referred.add(key)
             found = self._first(value, target, path)
             self._referred.discard(key)
@@ -204,11 +195,8 @@ class _Check:
     def _first(self, value: Any, schema: Any, path: _Path) -> str:
         return _first(self.of(value, schema, path, whole=False))
 
-    def _finds(self, pattern: str, text: str) -> bool:
-        return not _is_pattern(pattern) or self._searches(pattern, text)
 
-
-# By the keyword: the kind of value that it speaks of, "" for any, and what looks at it.
+# By keyword: the kind of value that it applies to, "" for any, and the method that checks it.
 _LOOKS: Mapping[str, tuple[str, Callable[[_Check, Any, Any, _Path], Faults]]] = {
     "$ref": ("", _Check.reference),
     "required": ("object", _Check.required),
@@ -244,7 +232,7 @@ _BOUNDS: _Holds = {
 }
 NUMBERS = tuple(_BOUNDS)
 """The keywords whose value is a number."""
-# By the keyword: the kind of value that it speaks of, "" for any, and whether a value is as the keyword says.
+# By keyword: the kind of value that it applies to, "" for any, and its condition.
 _HOLDS: _Holds = {
     "type": ("", lambda value, said: any(_KINDS[kind](value) for kind in _listed(said) if kind in _KINDS)),
     "enum": ("", lambda value, said: any(json_equal(value, each) for each in said)),
@@ -273,7 +261,7 @@ def _no_parameter(name: str, known: Mapping[str, Any], path: _Path) -> str:
 
 
 def _target(root: Any, reference: Any) -> Any:
-    """Return what a reference within the schema leads to; None where it leads nowhere."""
+    """Return the target of a reference within the schema, or None."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found = root
@@ -286,12 +274,12 @@ def _target(root: Any, reference: Any) -> Any:
 
 
 def steps_of(pointer: str) -> _Path:
-    """Return the steps of a JSON pointer, whose text before the first slash says nothing."""
+    """Return the steps of a JSON pointer; text before the first slash is ignored."""
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
 
 
 def key_in(whole: Any, step: str) -> str | int:
-    """Return what a step of a pointer means in an object or a list; raise LookupError if it cannot lead on."""
+    """Return the key of a pointer's step in an object or a list; raise LookupError if it does not exist."""
     if isinstance(whole, Mapping):
         return step
     if isinstance(whole, list) and step.isdecimal() and int(step) < len(whole):
@@ -300,12 +288,16 @@ def key_in(whole: Any, step: str) -> str | int:
 
 
 def _is_pattern(pattern: str) -> bool:
-    # JSON Schema's are ECMAScript's, and a few of those are no pattern here.
+    # JSON Schema uses ECMAScript's patterns, a few of which are invalid in Python.
     try:
         compiled(pattern)
     except ValueError:
         return False
     return True
+
+
+def _finds(pattern: str, text: str) -> bool:
+    return not _is_pattern(pattern) or compiled(pattern).search(text)
 
 
 def _first(faults: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""A call that is expected: its arguments, what else is right in their places, and what may be left out."""
+"""Expected calls, and how the calls that a model made differ from them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.metrics.parts.call import LONGEST, call_text, shown_value
+from pytest_lmeval.metrics.parts.call import LONGEST, Call, call_text, shown_value
 from pytest_lmeval.metrics.parts.tool_schema import fault, key_in, steps_of
 
 TEXTS = ("exact", "bfcl")
 _KEYS = ("name", "arguments", "accept", "optional")
 _Path = tuple[str, ...]
 _ABSENT = object()
-# What the Berkeley Function Calling Leaderboard leaves out of texts before it compares them.
+_MOST_COMPARED = 50
+# The Berkeley Function Calling Leaderboard removes these characters before it compares texts.
 _BFCL = str.maketrans("'", '"', " ,./-_*^")
 
 
 def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: str, *, subset: bool) -> list[WantedCall]:
-    """Return the calls of the list at ``where``; raise RecordRefused for what no call can be."""
+    """Return the calls of the list at ``where``; raise RecordRefused for a malformed one."""
     if not isinstance(given, list):
         raise RecordRefused("bad_type", where, f"expected an array of calls, got {given!r:.80}")
     found = [WantedCall.of(call, f"{where}[{number}]") for number, call in enumerate(given)]
@@ -34,7 +35,7 @@ def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: st
 
 @dataclass(frozen=True, slots=True)
 class WantedCall:
-    """What a call must be; values are literal, those of ``accept`` are right beside them."""
+    """An expected call; the values of ``accept`` are right, too."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +44,7 @@ class WantedCall:
 
     @classmethod
     def of(cls, call: Any, where: str) -> WantedCall:
-        """Return the call of a record; raise RecordRefused that says what is no such call."""
+        """Return the call of a record; raise RecordRefused if it is malformed."""
         if not isinstance(call, Mapping) or not isinstance(call.get("name"), str) or call.keys() - {*_KEYS}:
             detail = f"expected an object of {', '.join(_KEYS)}, with a name, got {call!r:.80}"
             raise RecordRefused("bad_type", where, detail)
@@ -64,17 +65,17 @@ class WantedCall:
         return found
 
     def check(self, schema: Mapping[str, Any], where: str, *, partial: bool) -> None:
-        """Raise RecordRefused if a call that is right here would not be valid by the schema of its tool."""
+        """Raise RecordRefused if the schema of the tool would refuse a call that is right here."""
         try:
             faults = (fault(each, schema, partial=partial) for each in self._right_ones())
             wrong = next(filter(None, faults), "")
-        except ScoringError as error:  # a pattern that takes time without end
+        except ScoringError as error:  # a pattern that takes too long
             wrong = str(error)
         if wrong:
             raise RecordRefused("bad_value", f"{where}.arguments", f"not valid by the schema of {self.name}: {wrong}")
 
     def difference(self, values: Mapping[str, Any], *, subset: bool, text: str) -> str:
-        """Return the first thing in which the arguments ``values`` of a call are not those wanted, or ""."""
+        """Return the first difference of the arguments ``values`` of a call, or ""."""
         names = self._names(self.arguments, ())
         for name in names:
             if name not in values:
@@ -86,7 +87,7 @@ class WantedCall:
         return f"an argument too many: {more[0][:LONGEST]}" if more else ""
 
     def as_python(self) -> str:
-        """Return the call as Python writes one."""
+        """Return the call in Python's notation."""
         return call_text(self.name, {name: self._wanted(name) for name in self._names(self.arguments, ())})
 
     def _wanted(self, name: str) -> str:
@@ -94,7 +95,7 @@ class WantedCall:
         return " or ".join(map(shown_value, [*own, *self.accept.get((name,), ())]))[:LONGEST]
 
     def _names(self, wanted: Mapping[str, Any], path: _Path) -> dict[str, None]:
-        """Return the names of the object at ``path``, of which some may only be accepted."""
+        """Return the names of the object at ``path``, including those that ``accept`` adds."""
         depth = len(path)
         return dict.fromkeys([*wanted, *(each[depth] for each in self.accept if each[:depth] == path != each)])
 
@@ -123,7 +124,7 @@ class WantedCall:
         except LookupError:
             return f"accept, optional: the arguments have no place {shown}"
         if path in self.optional and isinstance(holder, list):
-            return f"optional: {shown} is an element of a list, which cannot be left out"
+            return f"optional: {shown} is an element of a list, which cannot be optional"
         if path in self.optional and path not in self.accept and key not in holder:
             return f"optional: {shown} has no value, neither in arguments nor in accept"
         return ""
@@ -146,12 +147,12 @@ class WantedCall:
 
 
 def _path_of(pointer: str) -> _Path:
-    """Return the place that a name at the top, or a JSON pointer (``/filter/unit``), means."""
+    """Return the path of a name at the top, or of a JSON pointer (``/filter/unit``)."""
     return steps_of(pointer) if pointer.startswith("/") else (pointer,)
 
 
 def _holder(whole: Any, path: _Path) -> tuple[Any, Any]:
-    """Return the object or list that the end of ``path`` is in, and its key there; raise LookupError without one."""
+    """Return the object or list that holds the end of ``path``, and the key there; raise LookupError if none does."""
     for step in path[:-1]:
         whole = whole[key_in(whole, step)]
     return whole, key_in(whole, path[-1])
@@ -167,3 +168,89 @@ def _as_bfcl(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _as_bfcl(each) for name, each in value.items()}
     return [_as_bfcl(each) for each in value] if isinstance(value, list) else value
+
+
+class CallComparison:
+    """Expected calls and calls that were made; each method returns the first difference, or ""."""
+
+    def __init__(
+        self,
+        expected: Sequence[WantedCall],
+        made: Sequence[Call],
+        schemas: Mapping[str, Mapping[str, Any]],
+        *,
+        subset: bool,
+        text: str,
+    ) -> None:
+        self._expected = expected
+        self._made = made
+        self._subset = subset
+        self._text = text
+        self._invalid = [_invalid(call, schemas.get(call.name)) for call in made]
+
+    def in_order(self) -> str:
+        """Compare the calls in order."""
+        expected, made = self._expected, self._made
+        for number in range(min(len(expected), len(made))):
+            if difference := self._difference(number, number):
+                return f"call {number + 1}: {difference}"
+        if len(made) < len(expected):
+            return f"no call of {expected[len(made)].as_python()}"
+        return f"a call too many: {made[len(expected)].as_python()}" if len(made) > len(expected) else ""
+
+    def in_any_order(self) -> str:
+        """Compare calls in any order."""
+        expected, made = self._expected, self._made
+        if len(made) > len(expected):
+            # A model may make any number of calls; no pairing is needed to know that there are too many.
+            compared = range(min(len(expected), _MOST_COMPARED))
+            alone = (n for n in range(len(made)) if all(self._difference(wanted, n) for wanted in compared))
+            return f"a call too many: {made[next(alone, len(expected))].as_python()}"
+        pairs = self._pairs()
+        wanted = next((number for number in range(len(expected)) if number not in pairs), None)
+        if wanted is None:
+            return ""
+        left = [number for number in range(len(made)) if number not in pairs.values()]
+        same_name = next((number for number in left if made[number].name == expected[wanted].name), None)
+        if same_name is not None:
+            return f"call of {expected[wanted].name}: {self._difference(wanted, same_name)}"
+        got = f", got {made[left[0]].as_python()}" if left else ""
+        return f"no call of {expected[wanted].as_python()}{got}"
+
+    def _difference(self, wanted: int, made: int) -> str:
+        expected, call = self._expected[wanted], self._made[made]
+        if call.name != expected.name:
+            return f"expected {expected.name}, got {call.name[:LONGEST] or 'no name'}"
+        return self._invalid[made] or expected.difference(call.values or {}, subset=self._subset, text=self._text)
+
+    def _pairs(self) -> dict[int, int]:
+        """Return the largest pairing of expected calls and calls made, by their numbers."""
+        made, expected = range(len(self._made)), range(len(self._expected))
+        fits = [[number for number in made if not self._difference(wanted, number)] for wanted in expected]
+        taken: dict[int, int] = {}
+
+        def place(wanted: int, tried: set[int]) -> bool:
+            for number in fits[wanted]:
+                if number not in tried:
+                    tried.add(number)
+                    if number not in taken or place(taken[number], tried):
+                        taken[number] = wanted
+                        return True
+            return False
+
+        for wanted in expected:
+            place(wanted, set())
+        return {wanted: number for number, wanted in taken.items()}
+
+
+def _invalid(call: Call, schema: Mapping[str, Any] | None) -> str:
+    """Return why this call cannot be right, or ""."""
+    from pytest_lmeval.metrics.parts.worker import TookTooLong
+
+    if isinstance(call.arguments, str):
+        return f"arguments that are no JSON object: {call.arguments[:LONGEST]}"
+    try:
+        found = "" if schema is None else fault(call.arguments, schema)
+    except TookTooLong as error:
+        found = f"cannot search for a pattern of the schema: {error}"
+    return f"not valid by the schema of {call.name}: {found}" if found else ""

@@ -1,4 +1,4 @@
-"""The process that works for metrics whose time their input decides: it is killed at a limit of CPU time."""
+"""Run metrics whose input may take long in a process that is killed at a limit of CPU time."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 CPU_LIMIT_S = 5.0
 
 _PROGRAM = Path(__file__).with_name("worker_child.py")
-_WALL_GUARD_S = 120.0  # a machine that is busy must not decide a score: the limit is the child's CPU time
+_WALL_GUARD_S = 120.0  # a busy machine must not decide a score: the limit is the child's CPU time
 
 
 class TookTooLong(ScoringError):
-    """A question took more CPU time than a question may."""
+    """A question exceeded the limit of CPU time."""
 
 
 class MetricWorker:
     """Answers questions in a process of its own, one at a time; threads may share it.
 
-    The process starts with the first question, and anew with the first one after it was killed. It ends with
-    ``close``, with this object, or with this process, however that ends.
+    The process starts with the first question, and again after it was killed. It ends with ``close``, with this
+    object, or with this process.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:
@@ -42,16 +42,16 @@ class MetricWorker:
         self._stop: weakref.finalize[..., MetricWorker] | None = None
 
     def ask(self, job: str, *arguments: Any) -> Any:
-        """Return what the job gives for ``arguments``; both are JSON, and the jobs are listed in worker_child.py.
+        """Return the result of the job for ``arguments``; both are JSON, and worker_child.py lists the jobs.
 
-        Raises TookTooLong at the limit; ScoringError where the job fails, needs a package that is not installed, or
+        Raises TookTooLong at the limit, and ScoringError if the job fails, needs a package that is not installed, or
         its process ends otherwise.
         """
         question = f"{job}\t{json.dumps(arguments)}\n".encode("ascii")
         with self._lock:
             try:
                 reply = _exchange(self._running(), question)
-            except BaseException:  # after Ctrl-C an answer is on its way that no later question may take for its own
+            except BaseException:  # after Ctrl-C, the next question must not receive this one's answer
                 self._forget()
                 raise
             if not reply:
@@ -62,7 +62,7 @@ class MetricWorker:
         return value
 
     def close(self) -> None:
-        """End the process, if there is one; the next question starts another."""
+        """End the process; the next question starts another."""
         with self._lock:
             self._forget()
 
@@ -72,10 +72,10 @@ class MetricWorker:
         return self._process or self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        import subprocess  # most runs start none
+        import subprocess  # most runs start no worker
 
-        # -P: the folder of the program, where modules of the package lie, is no place to import other packages from.
-        # A session of its own: Ctrl-C is the run's to handle, and the end of its input ends the process anyway.
+        # -P keeps the program's folder, which holds modules of this package, out of sys.path. In a session of its own,
+        # the process does not receive Ctrl-C; it ends with its input.
         process = subprocess.Popen(
             [sys.executable, "-P", str(_PROGRAM), str(self._cpu_limit_s)],
             stdin=subprocess.PIPE,
@@ -107,14 +107,14 @@ def shared_worker() -> MetricWorker:
     return _worker_of(os.getpid())
 
 
-# By the process: a fork has the parent's worker in memory, with its lock and its pipes as they were, and needs its own.
+# By process: a fork inherits the parent's worker, with its lock and pipes, and needs its own.
 @functools.cache
 def _worker_of(pid: int) -> MetricWorker:
     return MetricWorker()
 
 
 def _exchange(process: subprocess.Popen[bytes], question: bytes) -> bytes:
-    """Return the line that answers; ``b""`` where the process has ended or does not answer."""
+    """Return the line of the answer; ``b""`` if the process has ended or does not answer."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -127,7 +127,7 @@ def _exchange(process: subprocess.Popen[bytes], question: bytes) -> bytes:
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() != owner:  # a fork that ends must not end its parent's
+    if os.getpid() != owner:  # a fork must not end its parent's worker
         return
     process.kill()
     process.wait()

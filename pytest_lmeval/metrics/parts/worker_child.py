@@ -1,6 +1,6 @@
-"""A program of its own: reads questions, line by line, and answers each. It is killed if one takes too long.
+"""The worker's program: read questions line by line and answer each, until one takes too long.
 
-A question is the name of a job, a tab, and its arguments as a JSON list; an answer is ``["answer", VALUE]``, or
+A question is the name of a job, a tab, and its arguments as a JSON list. An answer is ``["answer", VALUE]`` or
 ``["fault", TEXT]``, as JSON.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 _MEMORY_BYTES = 2 << 30
 _LAYERS = ("kernel", "landlock", "seccomp")
-# The file beside this one, its function, the package that it needs, and the extra that brings that.
+# A file beside this one, its function, the package that it needs, and the extra that installs it.
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
     "math_equal": ("math_child.py", "answer", "math_verify", "math"),
@@ -29,7 +29,7 @@ _JOBS = {
 
 
 def main() -> None:
-    """Answer until the input ends; the argument is the CPU time in seconds that an answer may take."""
+    """Answer until the input ends; the argument is the limit of CPU seconds per answer."""
     limit_s = float(sys.argv[1])
     _limit_memory()
     _confine()
@@ -44,7 +44,7 @@ def _answer(name: str, arguments: str, limit_s: float) -> tuple[str, Any]:
         job = _job(name)
     except ImportError:
         return "fault", f"needs {_JOBS[name][2]}: pip install 'pytest-lmeval[{_JOBS[name][3]}]'"
-    # The kernel ends the process at the limit, whatever runs then: Python code or C.
+    # The kernel ends the process at the limit, even in C code.
     signal.setitimer(signal.ITIMER_PROF, limit_s)
     try:
         return "answer", job(*json.loads(arguments))
@@ -56,7 +56,7 @@ def _answer(name: str, arguments: str, limit_s: float) -> tuple[str, Any]:
 
 @functools.cache
 def _job(name: str) -> Callable[..., Any]:
-    # Imported before the time counts, and by name: it is not installed wherever this package is checked or used.
+    # Imported before the time counts, and by name, because it may not be installed.
     file, function, package, _ = _JOBS[name]
     if package is not None:
         import_module(package)
@@ -69,12 +69,12 @@ def _limit_memory() -> None:
 
     try:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    except (OSError, ValueError):  # not every system has this limit; the CPU limit holds on all
+    except (OSError, ValueError):  # some systems lack this limit; all have that of CPU time
         return
 
 
 def _confine() -> None:
-    """Give up writing files, the network, and starting programs; of the sandbox's layers what this system has."""
+    """Drop the rights to write files, use the network and start programs, as far as this system's layers can."""
     package = ModuleType("_lmeval_inside")
     package.__path__ = [str(Path(__file__).parents[2] / "sandbox" / "inside")]
     sys.modules[package.__name__] = package
@@ -82,8 +82,8 @@ def _confine() -> None:
         kernel, landlock, seccomp = (import_module(f"_lmeval_inside.{name}") for name in _LAYERS)
         kernel.drop_capabilities()
         landlock.restrict(landlock.abi(), [landlock.rule("/", landlock.READ)])
-        seccomp.Filter().put_on()
-    except (AttributeError, KeyError, OSError):  # another system than Linux, or an older kernel: the limits hold
+        seccomp.Filter().install()
+    except (AttributeError, KeyError, OSError):  # not Linux, or an older kernel: the limits still hold
         return
 
 

@@ -206,14 +206,14 @@ def _extract_answer(text: str) -> Extraction:
     return Extraction("", False)
 
 
-_SPEC: Mapping[str, Rule] = {
-    "none": _none,
-    "strip_whitespace": _strip_whitespace,
-    "lower": _lower,
-    "extract_letter": _extract_letter,
-    "extract_code_block": _extract_code_block,
-    "extract_first_line": _extract_first_line,
-}
-SPEC_RULES: frozenset[str] = frozenset(_SPEC)
-"""The rules of spec records; the others are for compact records only."""
-RULES: Mapping[str, Rule] = MappingProxyType({**_SPEC, "extract_answer": _extract_answer})
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "none": _none,
+        "strip_whitespace": _strip_whitespace,
+        "lower": _lower,
+        "extract_letter": _extract_letter,
+        "extract_code_block": _extract_code_block,
+        "extract_first_line": _extract_first_line,
+        "extract_answer": _extract_answer,
+    }
+)

@@ -31,7 +31,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     """
     from pytest_lmeval.metrics.parts.call import LONGEST, Call
     from pytest_lmeval.metrics.parts.tool_schema import schema_of, unchecked
-    from pytest_lmeval.metrics.parts.wanted_call import CallComparison, wanted_calls
+    from pytest_lmeval.metrics.parts.wanted_call import CallComparison, fault_of, wanted_calls
 
     tools = [tool.get("function", tool) for tool in extras.get("tools") or ()]
     schemas = {str(tool.get("name")): schema_of(tool) for tool in tools}
@@ -41,7 +41,8 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
     except RecordRefused as refused:
         raise ScoringError(f"{refused.field}: {refused.detail}") from None
     made = [Call.of(call) for call in Completion.of_output(prediction).tool_calls]
-    calls = CallComparison(expected, made, schemas, subset=subset, text=extras.get("text", "exact"))
+    invalid = [fault_of(call, schemas.get(call.name)) for call in made]
+    calls = CallComparison(expected, made, invalid, subset, extras.get("text", "exact"))
     difference = calls.in_order() if extras.get("order") == "exact" else calls.in_any_order()
     details: dict[str, Any] = {"expected": [call.as_python() for call in expected]}
     if difference:

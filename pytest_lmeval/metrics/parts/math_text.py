@@ -7,9 +7,8 @@ and ``(-∞, 3]`` as 3.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
-from types import MappingProxyType
 
 from pytest_lmeval.metrics.parts.texts import closing_brace
 
@@ -30,26 +29,24 @@ _PROSE = re.compile(r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-
 # In a formula without prose: the numbers of a list, and a unit after a number.
 _ALONE = re.compile(r"\s*\\(?:text|mbox)\s*\{\s*(?:and|or)\s*\}\s*|\s+(?:and|or)\s+")
 _UNIT = re.compile(r"(?<=[\d}])\s++([A-Za-z]{3,20}|[a-z]{1,3}/[a-z]{1,3})\.?$")
-_CHARACTERS: Mapping[int, str] = MappingProxyType(
-    str.maketrans(
-        {
-            **dict.fromkeys("\N{MINUS SIGN}\N{EN DASH}", "-"),
-            "π": r"\pi ",
-            "∞": r"\infty ",
-            "√": r"\sqrt ",
-            "°": r"^\circ ",
-            "∅": r"\emptyset ",
-            "≤": r"\le ",
-            "≥": r"\ge ",
-            "≠": r"\ne ",
-            "±": r"\pm ",
-            "\N{UNION}": r"\cup ",
-            "∈": r"\in ",
-            "\N{MULTIPLICATION SIGN}": r"\times ",
-            "·": r"\cdot ",
-            "÷": r"\div ",
-        }
-    )
+_CHARACTERS = str.maketrans(
+    {
+        **dict.fromkeys("\N{MINUS SIGN}\N{EN DASH}", "-"),
+        "π": r"\pi ",
+        "∞": r"\infty ",
+        "√": r"\sqrt ",
+        "°": r"^\circ ",
+        "∅": r"\emptyset ",
+        "≤": r"\le ",
+        "≥": r"\ge ",
+        "≠": r"\ne ",
+        "±": r"\pm ",
+        "\N{UNION}": r"\cup ",
+        "∈": r"\in ",
+        "\N{MULTIPLICATION SIGN}": r"\times ",
+        "·": r"\cdot ",
+        "÷": r"\div ",
+    }
 )
 
 

@@ -170,27 +170,22 @@ def _as_bfcl(value: Any) -> Any:
     return [_as_bfcl(each) for each in value] if isinstance(value, list) else value
 
 
+@dataclass(frozen=True, slots=True)
 class CallComparison:
-    """Expected calls and calls that were made; each method returns the first difference, or ""."""
+    """Expected calls and calls that were made; each method returns the first difference, or "".
 
-    def __init__(
-        self,
-        expected: Sequence[WantedCall],
-        made: Sequence[Call],
-        schemas: Mapping[str, Mapping[str, Any]],
-        *,
-        subset: bool,
-        text: str,
-    ) -> None:
-        self._expected = expected
-        self._made = made
-        self._subset = subset
-        self._text = text
-        self._invalid = [_invalid(call, schemas.get(call.name)) for call in made]
+    ``invalid`` has the fault of each call that was made, or "".
+    """
+
+    expected: Sequence[WantedCall]
+    made: Sequence[Call]
+    invalid: Sequence[str]
+    subset: bool
+    text: str
 
     def in_order(self) -> str:
         """Compare the calls in order."""
-        expected, made = self._expected, self._made
+        expected, made = self.expected, self.made
         for number in range(min(len(expected), len(made))):
             if difference := self._difference(number, number):
                 return f"call {number + 1}: {difference}"
@@ -200,7 +195,7 @@ class CallComparison:
 
     def in_any_order(self) -> str:
         """Compare calls in any order."""
-        expected, made = self._expected, self._made
+        expected, made = self.expected, self.made
         if len(made) > len(expected):
             # A model may make any number of calls; no pairing is needed to know that there are too many.
             compared = range(min(len(expected), _MOST_COMPARED))
@@ -218,14 +213,14 @@ class CallComparison:
         return f"no call of {expected[wanted].as_python()}{got}"
 
     def _difference(self, wanted: int, made: int) -> str:
-        expected, call = self._expected[wanted], self._made[made]
+        expected, call = self.expected[wanted], self.made[made]
         if call.name != expected.name:
             return f"expected {expected.name}, got {call.name[:LONGEST] or 'no name'}"
-        return self._invalid[made] or expected.difference(call.values or {}, subset=self._subset, text=self._text)
+        return self.invalid[made] or expected.difference(call.values or {}, subset=self.subset, text=self.text)
 
     def _pairs(self) -> dict[int, int]:
         """Return the largest pairing of expected calls and calls made, by their numbers."""
-        made, expected = range(len(self._made)), range(len(self._expected))
+        made, expected = range(len(self.made)), range(len(self.expected))
         fits = [[number for number in made if not self._difference(wanted, number)] for wanted in expected]
         taken: dict[int, int] = {}
 
@@ -243,8 +238,8 @@ class CallComparison:
         return {wanted: number for number, wanted in taken.items()}
 
 
-def _invalid(call: Call, schema: Mapping[str, Any] | None) -> str:
-    """Return why this call cannot be right, or ""."""
+def fault_of(call: Call, schema: Mapping[str, Any] | None) -> str:
+    """Return why a call that was made cannot be right, or ""."""
     from pytest_lmeval.metrics.parts.worker import TookTooLong
 
     if isinstance(call.arguments, str):

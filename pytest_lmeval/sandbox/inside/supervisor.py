@@ -16,7 +16,7 @@ from .wire import OVER_CPU, OVER_PROCESSES, STOPPED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
 TICK_MS = 20
 
@@ -29,7 +29,8 @@ def main(request: int, result: int, control: int) -> NoReturn:
     pid = os.fork()
     if pid == 0:
         os.close(control)
-        _become_program(request, result, setup)
+        os.setsid()
+        host.serve(request, result, layers.prepare(setup["layers"], setup["limits"]))
     for fd in (0, 1, request, result):
         os.close(fd)
     code = _watch(pid, control, owner, setup["limits"])
@@ -38,12 +39,6 @@ def main(request: int, result: int, control: int) -> NoReturn:
 
         shutil.rmtree(os.getcwd(), ignore_errors=True)
     os._exit(code)
-
-
-def _become_program(request: int, result: int, setup: Mapping[str, Any]) -> NoReturn:
-    os.setsid()
-    missing = layers.prepare(setup["layers"], setup["limits"])
-    host.serve(request, result, missing)
 
 
 def _watch(pid: int, control: int, owner: int, limits: Mapping[str, float]) -> int:

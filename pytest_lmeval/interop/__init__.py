@@ -1,1 +1,1 @@
-"""Files of other tools and published data sets to files of this package, and its runs to files of other tools."""
+"""Convert the files of other tools and published data sets to files of this package, and its runs to theirs."""

@@ -1,10 +1,12 @@
-"""What every kind needs: a published file record by record, and new files that replace nothing."""
+"""Read published files record by record, and write new files without replacing any."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,27 +17,24 @@ from pytest_lmeval.data.rows import BadRows, csv_table
 from pytest_lmeval.errors import RecordRefused, UsageError
 from pytest_lmeval.file_names import FileNames
 
-_BACKTICKS = re.compile("`+")
 _TEXT_OR_STRANGE = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:NaN|Infinity)\b')
 
 
 def without_strange_numbers(text: str) -> str:
-    """Return JSON with null for the numbers that Python writes and JSON does not have: NaN and infinities."""
+    """Return JSON with null for NaN and infinities, which Python writes and JSON lacks."""
     return _TEXT_OR_STRANGE.sub(lambda found: found[1] or "null", text) if "NaN" in text or "Infinity" in text else text
 
 
-def read_records(source: Path, *, is_of_python: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_records(source: Path, *, from_python: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield ``(place, record)`` for every line of a JSONL file, gzip-compressed if it ends in ``.gz``.
 
-    ``is_of_python``: a number that JSON does not have is null.
-
-    The place is ``path:line``. Raises UsageError where the file cannot be read, a line is not an object, or there is
-    no record at all.
+    The place is ``path:line``. ``from_python`` reads a number that JSON lacks as null. Raises UsageError if the file
+    cannot be read, a line is not an object, or the file has no record.
     """
     found = False
     for number, line in number_lines(_read(source)):
         place = f"{source}:{number}"
-        if is_of_python:
+        if from_python:
             line = without_strange_numbers(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         try:
             record = parse_line(line, len(line))
@@ -50,7 +49,7 @@ def read_records(source: Path, *, is_of_python: bool = False) -> Iterator[tuple[
 
 
 def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
-    """Return the text under ``key``; raise UsageError with the place where it is missing or something else."""
+    """Return the text under ``key``; raise UsageError with the place if it is missing or not text."""
     if key not in record:
         raise UsageError(f"{place}: {key!r} is missing; got {', '.join(map(repr, record)) or 'no key at all'}")
     value = record[key]
@@ -64,49 +63,17 @@ def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
 
 
-def fenced(program: str) -> str:
-    """Return a program as a code block, whose fence is longer than any that is in it."""
-    longest = max(map(len, _BACKTICKS.findall(program)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{program.rstrip()}\n{fence}\n"
-
-
-def write_programs(
-    source: Path, destination: Path, name: str, made: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]]
-) -> list[Path]:
-    """Write ``NAME.jsonl`` and the programs of its data set as ``canonical.replay.jsonl``; return the two paths.
-
-    ``made(record, place)`` returns a task's record and its program. Raises UsageError where a ``task_id`` occurs twice.
-    """
-    tasks: list[dict[str, Any]] = []
-    canonical: list[dict[str, Any]] = []
-    places: dict[str, str] = {}
-    for place, record in read_records(source):
-        task, program = made(record, place)
-        check_new("task_id", task["id"], place, places)
-        tasks.append(task)
-        canonical.append({"id": task["id"], "output": fenced(program)})
-    files = {f"{name}.jsonl": encode_lines(tasks), "canonical.replay.jsonl": encode_lines(canonical)}
-    return NewFiles(destination, files).write()
-
-
 def check_new(key: str, id: str, place: str, places: dict[str, str]) -> None:
-    """Add the ``place`` of an id to those before it; raise UsageError where it is among them."""
+    """Add an id with its ``place``; raise UsageError if an earlier place used the id."""
     if id in places:
         raise UsageError(f"{place}: {key} {id!r} was used at {places[id]} already")
     places[id] = place
 
 
-def program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[str, Any]:
-    """Return the record of a task whose answer is a program: a record needs a target, what decides are the tests."""
-    extras = {"tests": tests, "entry_point": entry_point}
-    return {"id": id, "prompt": prompt, "targets": ["check"], "metric": "code_exec", "extras": extras}
-
-
 def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield ``(place, record)`` for every row of a CSV file, whose first row is the header if none is given.
+    """Yield ``(place, record)`` for every row of a CSV file; without ``header`` the first row is the header.
 
-    Raises UsageError where the file cannot be read, a row has another number of cells, or there is no row at all.
+    Raises UsageError if the file cannot be read, a row has a different number of cells, or there is no row.
     """
     try:
         columns, rows, lines = csv_table(str(source), _read(source), header)
@@ -119,7 +86,7 @@ def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, 
 
 
 class NewFiles(Mapping[Path, bytes]):
-    """Files for a folder, by path: each name is that of one file, and what is there already is not replaced."""
+    """Files for a folder, by path; names are unique, and existing files are never replaced."""
 
     def __init__(self, folder: Path, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._folder = folder
@@ -139,19 +106,19 @@ class NewFiles(Mapping[Path, bytes]):
         return len(self._data)
 
     def stem(self, name: str) -> str:
-        """Return ``name``, or with a number if it was given out before: a name without suffix for several files."""
+        """Return ``name`` as an unused stem for several files, with a number if it was taken."""
         return self._stems.give(name)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file; raise UsageError if another one has the name, upper and lower case being the same."""
+        """Add a file; raise UsageError if another file has the name, ignoring case."""
         if first := self._names.take(name):
             raise UsageError(f"{self._folder / name}: two files would have this name ({first} is the first)")
         self._data[self._folder / name] = data
 
     def write(self) -> list[Path]:
-        """Write what is not there yet, and return all the paths.
+        """Write the missing files, and return all paths.
 
-        Raises UsageError that names every existing file of other content, before anything is written.
+        Raises UsageError that names every existing file with other content, before anything is written.
         """
         try:
             missing = [path for path in self if not path.exists()]
@@ -171,14 +138,7 @@ def _read(source: Path) -> bytes:
         data = source.read_bytes()
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror}") from None
-    return _decompress(data, source) if source.suffix == ".gz" else data
-
-
-def _decompress(data: bytes, source: Path) -> bytes:
-    import gzip
-    import zlib
-
     try:
-        return gzip.decompress(data)
+        return gzip.decompress(data) if source.suffix == ".gz" else data
     except (EOFError, OSError, zlib.error) as error:
         raise UsageError(f"{source}: not a gzip file: {error}") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.cli import main
-from pytest_lmeval.interop.convert import convert_gsm8k
+from pytest_lmeval.interop.convert.gsm8k import convert_gsm8k
 from tests import needs
 from tests.cli.yaml_project import write_project
 from tests.conftest import NEEDLESS, MadeOnce, RunModule

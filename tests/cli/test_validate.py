@@ -57,7 +57,7 @@ def test_good_files_give_0_and_bad_records_1(tmp_path: Path, capsys: pytest.Capt
             1,
             "c.yaml: config 1: no task has the key 'the-choise'; did you mean 'the-choice'?",
         ),
-        ("which: [", 2, "c.yaml:2:1: "),
+        ("which: [", 2, "c.yaml:2: column 1: "),
         ("which", 2, "c.yaml: expected a mapping of parameters to values"),
     ],
 )

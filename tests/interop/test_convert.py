@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from pytest_lmeval import validate_file
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.convert import KINDS, convert_gsm8k, convert_humaneval
+from pytest_lmeval.interop.convert import KINDS
+from pytest_lmeval.interop.convert.gsm8k import convert_gsm8k
+from pytest_lmeval.interop.convert.programs import convert_humaneval
 from pytest_lmeval.postprocess import post_process
 from pytest_lmeval.records.recording import read_recording
 from tests import needs

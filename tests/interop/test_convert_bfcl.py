@@ -11,7 +11,7 @@ import pytest
 
 from pytest_lmeval import ToolCall, load_tasks
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.convert import convert_bfcl
+from pytest_lmeval.interop.convert.bfcl import convert_bfcl
 from pytest_lmeval.metrics.tool_calls import tool_calls
 from pytest_lmeval.types import Completion, Example
 from tests.tables import each_row

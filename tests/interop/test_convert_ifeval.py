@@ -12,7 +12,7 @@ import pytest
 from pytest_lmeval import load_tasks
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.interop.convert import convert_ifeval
+from pytest_lmeval.interop.convert.ifeval import convert_ifeval
 
 CATS: dict[str, Any] = {"keyword": "cat", "frequency": 2, "relation": "at least"}
 OVER = {**CATS, "relation": "over"}
@@ -82,9 +82,9 @@ COMMA = record("punctuation:no_comma")
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (record("keywords:frequency", keyword="cat"), ":1: keywords:frequency: expected 'frequency', int, got None"),
     (record("keywords:frequency", **OVER), "expected 'at least' or 'less than', got 'over'"),
-    (record("keywords:existence", keywords=["("]), "keywords:existence: no pattern can be made of it: missing )"),
+    (record("keywords:existence", keywords=["("]), "keywords:existence: not a valid pattern: missing )"),
     ({**COMMA, "kwargs": []}, "'kwargs' must be a list of dict, got []"),
-    ({**COMMA, "kwargs": [{}, {}]}, "'kwargs' must be as many as 'instruction_id_list'"),
+    ({**COMMA, "kwargs": [{}, {}]}, "'kwargs' and 'instruction_id_list' must have the same length"),
     ({**COMMA, "key": "1"}, "'key' must be a number, got '1'"),
     (record("language:response_language"), "no record has instructions that can all be checked: language:resp"),
 ]

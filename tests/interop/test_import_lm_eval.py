@@ -97,7 +97,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "fewer samples": (_edit(SUMS, '"doc_id": 1', '"doc_id": 0'), f"{SUMS}: 1 documents; the results are of 2"),
     "a sample twice": (
         _edit(SUMS, '"whole"', '"first"'),
-        f"{SUMS}:3: document 0 is there twice for the filter 'first'",
+        f"{SUMS}:3: document 0 occurs twice for the filter 'first'",
     ),
     "a sample without a field": (_edit(SUMS, '"resps"', '"answers"'), f"{SUMS}:1: not a sample: 'resps' is missing"),
     "a sample without its metric": (_edit(SUMS, '"exact_match": ', '"em": '), "KeyError: 'exact_match'"),

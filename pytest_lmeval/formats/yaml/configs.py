@@ -1,4 +1,4 @@
-"""The file of ``--lm-config``: values for the parameters of declarative tasks."""
+"""Read the file of ``--lm-config``: values for the parameters of declarative tasks."""
 
 from __future__ import annotations
 
@@ -16,27 +16,20 @@ RESERVED = ("name", "tasks")
 
 
 def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
-    """Return one mapping for each time that tasks are to run; raise UsageError that names file, line and column.
+    """Return one mapping for each run of the tasks; raise UsageError that names file, line and column.
 
-    The file is a mapping of parameters to values, or a list of such mappings. In each, ``name`` is what the names of
-    the tasks get after an ``@``: of a list's elements without one, their number from 1. ``tasks`` maps the key of a
-    task to values that are for it alone, and go before the others. A mapping that is returned has the keys ``name``,
-    ``values`` and ``tasks``, always.
+    The file is a mapping of parameters to values, or a list of such mappings. In each, ``name`` is the suffix of task
+    names after an ``@``; an element of a list without ``name`` gets its number from 1. ``tasks`` maps the key of a
+    task to values for that task, which take precedence. Each mapping that is returned has the keys ``name``, ``values``
+    and ``tasks``.
     """
-    from pytest_lmeval.formats.yaml.document import YamlFault
-    from pytest_lmeval.formats.yaml.parse import parse_yaml
+    from pytest_lmeval.formats.yaml.parse import read_yaml
 
-    try:
-        document = parse_yaml(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except YamlFault as fault:
-        raise UsageError(f"{path}:{fault.place.line}:{fault.place.column}: {fault.detail}") from None
-    return as_configs(document, path)
+    return as_configs(read_yaml(path), path)
 
 
 def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str, Any], ...]:
-    """Return the configs that a file with the value ``document`` holds; ``path`` is how errors call it."""
+    """Return the configs in ``document``, the value of a file; errors name ``path``."""
     if isinstance(document, list):
         return _named_apart(path, [_config(path, each, str(number)) for number, each in enumerate(document, 1)])
     return (_config(path, document, ""),)
@@ -46,7 +39,7 @@ def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) ->
     """Return a message for each value that none of the tasks takes."""
     from pytest_lmeval.formats.jsonl import JsonlTask
 
-    # The prompts of a data file are variants, and nothing that a config chooses.
+    # The prompts of a data file are variants, but a config does not choose them.
     parameters = {task.key: task.config for task in tasks if task.key and not isinstance(task, JsonlTask)}
     names = sorted({name for known in parameters.values() for name in known})
     found = []

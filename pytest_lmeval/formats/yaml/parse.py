@@ -1,8 +1,8 @@
-"""YAML text to plain values with their places.
+"""Parse YAML into plain values with their places.
 
-Only data comes out of it: mappings with text keys, lists, text, numbers, booleans and null. There are no tags but
-``!include``, no merge keys and no document of a size that its text does not show. The parser itself is PyYAML's, up to
-its events; what they mean is decided here.
+The result is data only: mappings with text keys, lists, text, numbers, booleans and null. The only tag is ``!include``;
+merge keys are refused, and so are aliases that make a document much larger than its text. PyYAML produces the events;
+this module gives them their meaning.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.document import MAX_BYTES, Included, Includer, Keys, Location, YamlDocument, YamlFault
 
 MAX_DEPTH = 50
@@ -33,24 +35,30 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
-def parse_yaml(data: bytes, includer: Includer | None = None, kind: type[DocumentReader] | None = None) -> Any:
-    """Return the value of a YAML file, a :class:`Document` where it is a mapping; raise YamlFault.
+def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
+    """Return the value of a YAML file, a mapping as :class:`YamlDocument`; raise YamlFault.
 
-    ``includer`` reads what ``!include`` names; without one nothing may be included. ``kind`` is a reader of files that
-    are not ours, and have more.
+    ``includer`` reads the files that ``!include`` names; without one, ``!include`` is refused.
     """
-    text = _decode(data)
-    reader = (kind or DocumentReader)(_events(text), includer, text.splitlines())
+    reader = DocumentReader(data, includer)
     value = reader.read()
-    if isinstance(value, dict):
-        return YamlDocument(value, reader.places, reader.includes)
-    return value
+    return YamlDocument(value, reader.places, reader.includes) if isinstance(value, dict) else value
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the value of a YAML file; raise UsageError with line and column if it cannot be read."""
+    try:
+        return parse_yaml(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except YamlFault as fault:
+        raise UsageError(f"{path}:{fault.place.line}: column {fault.place.column}: {fault.detail}") from None
 
 
 def syntax_fault(data: bytes) -> YamlFault | None:
-    """Return why ``data`` is no YAML of anybody's, or None; what is only not read here is no fault of it.
+    """Return why ``data`` is not valid YAML, or None; valid YAML that this package refuses has no fault.
 
-    A file that is too large to be a task is not looked at.
+    Data too large for a task file is not checked.
     """
     if len(data) > MAX_BYTES:
         return None
@@ -64,7 +72,7 @@ def syntax_fault(data: bytes) -> YamlFault | None:
 
 def _decode(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise YamlFault(Location(1, 1), f"{len(data):,} bytes; a YAML file of at most {MAX_BYTES:,} is read")
+        raise YamlFault(Location(1, 1), f"{len(data):,} bytes; a YAML file may have at most {MAX_BYTES:,}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -86,8 +94,7 @@ def _events(text: str) -> Iterator[Any]:
 
 def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
     problem = str(error.problem or error.context or "not YAML")
-    lines = text.splitlines()
-    shown = lines[line - 1] if line <= len(lines) else ""
+    shown = next(iter(text.splitlines()[line - 1 :]), "")
     if "'\\t'" in problem:
         return f"{problem}: indent with blanks, not tabs"
     if unquoted := _UNQUOTED.search(shown):
@@ -100,19 +107,20 @@ def _place(mark: Any) -> Location:
 
 
 class DocumentReader:
-    """Reads one document; the value of an alias, and how much has been read, depends on what came before."""
+    """Reads one document, with the anchors and the number of values so far."""
 
-    def __init__(self, events: Iterator[Any], includer: Includer | None, lines: list[str]) -> None:
-        self._events = events
+    def __init__(self, data: bytes, includer: Includer | None = None) -> None:
+        text = _decode(data)
+        self._events = _events(text)
         self._includer = includer
-        self._lines = lines
+        self._lines = text.splitlines()
         self.places: dict[Keys, Location] = {}
         self.includes: dict[Keys, Included] = {}
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._nodes = 0
 
     def read(self) -> Any:
-        """Return the only value; nothing at all is None."""
+        """Return the only value; None if there is no value."""
         value: Any = None
         documents = 0
         for event in self._events:
@@ -227,9 +235,9 @@ def _shown_tag(tag: str) -> str:
 
 
 def plain_value(text: str) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar; raise ValueError where it means one thing here and another elsewhere.
+    """Return the value of an unquoted scalar; raise ValueError if YAML parsers disagree about it.
 
-    Booleans are ``true`` and ``false`` alone: ``yes``, ``no``, ``on`` and ``off`` are text, as are dates.
+    Only ``true`` and ``false`` are booleans: ``yes``, ``no``, ``on``, ``off`` and dates are text.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -241,12 +249,8 @@ def plain_value(text: str) -> str | int | float | bool | None:
         return int(text, 0)
     if _NOT_FINITE.fullmatch(text):
         raise ValueError(f"{text} is not a finite number; write it in quotes if it is text")
-    if _FLOAT.fullmatch(text):
-        return _finite(text)
-    return text
-
-
-def _finite(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        return text
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a number")

@@ -1,6 +1,6 @@
-"""Published data sets to task files, and their recorded outputs to recordings for the replay adapter.
+"""Convert published data sets to task files, and their recorded outputs to recordings for the replay adapter.
 
-A new kind is one module with a function ``(source, destination) -> list of the files``, and its entry in ``KINDS``.
+A new kind is a module with a function ``(source, destination) -> list of files``, and its entry in ``KINDS``.
 """
 
 from __future__ import annotations
@@ -12,23 +12,8 @@ from types import MappingProxyType
 from pytest_lmeval.interop.convert.bfcl import convert_bfcl
 from pytest_lmeval.interop.convert.choices import convert_arc, convert_hellaswag, convert_mmlu, convert_truthfulqa
 from pytest_lmeval.interop.convert.gsm8k import convert_gsm8k
-from pytest_lmeval.interop.convert.humaneval import convert_humaneval
 from pytest_lmeval.interop.convert.ifeval import convert_ifeval
-from pytest_lmeval.interop.convert.mbpp import convert_mbpp
-
-__all__ = [
-    "KINDS",
-    "Converter",
-    "convert_arc",
-    "convert_bfcl",
-    "convert_gsm8k",
-    "convert_hellaswag",
-    "convert_humaneval",
-    "convert_ifeval",
-    "convert_mbpp",
-    "convert_mmlu",
-    "convert_truthfulqa",
-]
+from pytest_lmeval.interop.convert.programs import convert_humaneval, convert_mbpp
 
 Converter = Callable[[Path, Path], list[Path]]
 

@@ -1,8 +1,7 @@
 """The Berkeley Function Calling Leaderboard as published: https://github.com/ShishirPatil/gorilla.
 
-Kinds: simple, multiple, parallel, parallel_multiple and irrelevance, of Python, live or not, and multi_turn. Its types
-and names become those of JSON Schema and of chat interfaces: ``dict`` is ``object``, ``float`` is ``number``, a dot in
-a name is an underscore.
+Supports the Python kinds simple, multiple, parallel, parallel_multiple and irrelevance, live or not, and multi_turn.
+Types become those of JSON Schema (``dict`` is ``object``, ``float`` is ``number``), and dots in names underscores.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ _OPTIONAL = ""
 def convert_bfcl(source: Path, destination: Path) -> list[Path]:
     """Write ``NAME.jsonl`` for the published file ``source``, and return its path.
 
-    The answers are in the file of the same name in the folder ``possible_answer`` beside it; the tools of conversations
-    in ``multi_turn_func_doc``. A record with an empty list of functions is left out. Raises UsageError for what has no
-    such form, and for a file that would be replaced.
+    Answers come from the file of the same name in the folder ``possible_answer`` beside it, the tools of conversations
+    from ``multi_turn_func_doc``. Records with an empty list of functions are skipped. Raises UsageError for any other
+    form, and for a file that would be replaced.
     """
     answers = _answers(source)
     records = [
         _record(source, place, record, answers)
         for place, record in read_records(source)
-        # Where there is nothing to call every model is right.
+        # Without a function every model is right.
         if record.get("function") != []
     ]
     name = f"{source.name.partition('.')[0].lower()}.jsonl"
@@ -83,7 +82,7 @@ def _record(source: Path, place: str, record: Mapping[str, Any], answers: Mappin
 
 
 def _prompt(record: Mapping[str, Any], place: str) -> str:
-    """Return the question; the texts of several messages are joined by a blank line."""
+    """Return the question; a blank line joins several messages."""
     turns = _of(record, "question", list, place)
     if len(turns) != 1:
         raise UsageError(f"{place}: expected one turn in 'question', got {len(turns)}")
@@ -114,7 +113,7 @@ def _named(name: str) -> str:
 
 
 def _schema(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with the types of JSON Schema; what it says besides types and structure is kept."""
+    """Return a schema with the types of JSON Schema; keep all other keywords."""
     found = dict(value)
     if isinstance(found.get("type"), str):
         found["type"] = _TYPES.get(found["type"], found["type"])
@@ -128,7 +127,7 @@ def _schema(value: Mapping[str, Any]) -> dict[str, Any]:
 def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
     """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty text in a list means optional.
 
-    Some published values are not valid by their tool's own schema, and right all the same: the schema is widened.
+    Some published values are right although their tool's schema forbids them: the schema is widened.
     """
     if not isinstance(truth, dict) or len(truth) != 1 or not isinstance(next(iter(truth.values())), dict):
         raise UsageError(f"{place}: expected ground_truth of one function by its name, got {truth!r:.80}")
@@ -152,17 +151,14 @@ def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, 
 
 
 def _widened(schema: dict[str, Any], values: Sequence[Any]) -> dict[str, Any]:
-    """Return a schema by which all of ``values`` are valid: ``schema`` itself, if they are."""
+    """Return ``schema`` if all ``values`` are valid by it, else a schema that admits them."""
     invalid = [value for value in values if fault(value, schema)]
-    return {**_said(schema), "anyOf": [schema, {"enum": invalid}]} if invalid else schema
-
-
-def _said(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"description": schema["description"]} if "description" in schema else {}
+    described = {"description": schema["description"]} if "description" in schema else {}
+    return {**described, "anyOf": [schema, {"enum": invalid}]} if invalid else schema
 
 
 def _alternatives(values: Sequence[Any], schema: Mapping[str, Any], place: str) -> list[Any]:
-    """Return all values that are right; in objects each key has a list of values, empty for one that may be absent."""
+    """Return all right values; objects list the values of each key, with an empty text if the key is optional."""
     of_objects = schema.get("type") == "array" and schema.get("items", {}).get("type") == "object"
     found: list[Any] = []
     for value in values:
@@ -174,7 +170,7 @@ def _alternatives(values: Sequence[Any], schema: Mapping[str, Any], place: str) 
         else:
             found.append(value)
     if len(found) > _MOST_VALUES:
-        raise UsageError(f"{place}: more than {_MOST_VALUES} values are right: write them as a task of your own")
+        raise UsageError(f"{place}: more than {_MOST_VALUES} right values: write this record as a task of your own")
     return found
 
 
@@ -189,10 +185,7 @@ def _objects(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _conversation(source: Path, place: str, record: Mapping[str, Any], truth: Sequence[Any]) -> dict[str, Any]:
-    """Return a conversation whose turns are scored by their calls.
-
-    Published conversations have no responses of tools: each tool answers ``{"status": "ok"}`` here.
-    """
+    """Return a conversation whose turns are scored by their calls; every tool answers ``{"status": "ok"}``."""
     turns = _of(record, "question", list, place)
     if len(truth) != len(turns):
         raise UsageError(f"{place}: {len(turns)} turns, and ground_truth of {len(truth)}")
@@ -230,7 +223,6 @@ def _call_in(text: Any, tools: Mapping[str, Mapping[str, Any]], place: str) -> d
         if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
             raise ValueError
         schema = tools[tree.func.id]["parameters"].setdefault("properties", {})
-        # Values by position are those of the parameters in their order.
         arguments = dict(zip(schema, map(ast.literal_eval, tree.args), strict=False))
         arguments |= {str(each.arg): ast.literal_eval(each.value) for each in tree.keywords}
         schema |= {name: _widened(schema[name], [value]) for name, value in arguments.items() if name in schema}

@@ -1,4 +1,4 @@
-"""Questions with options as published, asked for a letter: ARC by AI2, HellaSwag, MMLU, TruthfulQA."""
+"""Published questions with options, converted to prompts for a letter: ARC, HellaSwag, MMLU, TruthfulQA."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records, read_table, text_of
 
 _INSTRUCTION = "Answer with the letter of the right option, and nothing else."
-# Of more options the rule that reads the answer knows no letter.
+# The rule that extracts the answer knows these letters.
 _LETTERS = "ABCDE"
 _Read = Callable[[Mapping[str, Any], str], tuple[str, Sequence[str], int]]
 
@@ -46,7 +46,7 @@ def convert_mmlu(source: Path, destination: Path) -> list[Path]:
 def convert_truthfulqa(source: Path, destination: Path) -> list[Path]:
     """Write ``truthfulqa.jsonl`` from ``TruthfulQA.csv``, each question with two answers; return its path.
 
-    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``; which of them is A follows from the question.
+    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``; a hash of the question decides which is A.
     Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
     """
     return _convert("truthfulqa", _truthfulqa, read_table(source), destination)
@@ -88,7 +88,6 @@ def _hellaswag(record: Mapping[str, Any], place: str) -> tuple[str, Sequence[str
     endings, label = record.get("endings"), record.get("label")
     if not isinstance(endings, list) or not all(isinstance(ending, str) for ending in endings):
         raise UsageError(f"{place}: 'endings' must be a list of strings, got {endings!r:.80}")
-    # JSON's true is no number of an ending.
     if type(label) is not int or not 0 <= label < len(endings):
         raise UsageError(
             f"{place}: 'label' must be 0 to {len(endings) - 1}, got {label!r:.80}; the test split has none"
@@ -99,7 +98,7 @@ def _hellaswag(record: Mapping[str, Any], place: str) -> tuple[str, Sequence[str
 
 def _mmlu(record: Mapping[str, Any], place: str) -> tuple[str, Sequence[str], int]:
     answer = text_of(record, "answer", place)
-    if answer not in ("A", "B", "C", "D"):
+    if answer not in tuple("ABCD"):
         raise UsageError(f"{place}: the last cell must be A, B, C or D, got {answer!r:.80}")
     return text_of(record, "question", place), [record[letter] for letter in "ABCD"], "ABCD".index(answer)
 

@@ -19,7 +19,7 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
 
     ``source`` is ``train.jsonl`` or ``test.jsonl``: ``question`` and ``answer``, which ends in ``#### NUMBER``. Or it
     is ``example_model_solutions.jsonl``: ``question``, ``ground_truth``, which ends in ``A: NUMBER``, and, under each
-    model's name, an object with its ``solution``. Recordings name no task, so they answer wherever the task file is.
+    model's name, an object with its ``solution``. Recordings name no task, so the task file may be anywhere.
     Raises UsageError for anything else in ``source``, and for files in ``destination`` that would be replaced.
     """
     tasks: list[dict[str, Any]] = []
@@ -35,7 +35,7 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
 
 
 def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[str, Any]:
-    # The target goes through the very rule that the predictions go through, and must have been found.
+    # The rule for predictions extracts the target, too.
     key = _answer_key(record)
     answer = extract(_RULE, text_of(record, key, place))
     if not answer.found:
@@ -51,12 +51,12 @@ def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[st
 
 
 def _answer_key(record: dict[str, Any]) -> str:
-    """Return where the right answer is; a file with recorded solutions has another key than one without."""
+    """Return the key of the right answer, which differs in a file with recorded solutions."""
     return "answer" if isinstance(record.get("answer"), str) and "ground_truth" not in record else "ground_truth"
 
 
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
-    """Return the solution of each model; ``models`` are those of the first line, None on it."""
+    """Return the solution of each model; ``models`` are those of the first line, None for that line itself."""
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if model != safe_name(model, "", dots=True):

@@ -1,8 +1,8 @@
 """IFEval as published: https://github.com/google-research/google-research/tree/master/instruction_following_eval.
 
-An instruction becomes a check of a metric that there is, by the rule of IFEval's own checker in its strict form: an
-empty answer follows none. For a letter outside of a to z that checker counts another one, drawn at random; here the
-letter that is asked for is counted. What needs a detector of languages or a tokenizer of sentences has no check.
+Each instruction becomes a regex check that follows IFEval's strict checker: an empty answer follows no instruction. For
+a letter outside a to z that checker counts a random letter; this check counts the requested one. Instructions that need
+a language detector or a sentence tokenizer have no check.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.interop.files import NewFiles, check_new, encode_lines, read_records, text_of
 
-_SAID = r"\A(?=.*\S)"
-"""Before what is looked for: something is said at all."""
+_NOT_EMPTY = r"\A(?=.*\S)"
 _ANSWERS = ["My answer is yes.", "My answer is no.", "My answer is maybe."]
 _PLACEHOLDER = r"\[[^\n\]]*\]"
 _TITLE = r"<<[^\n]*[^\s<>][^\n]*>>"
@@ -26,14 +25,14 @@ _TITLE = r"<<[^\n]*[^\s<>][^\n]*>>"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments of one instruction; ``place`` is its line, ``name`` what it is called."""
+    """The arguments of the instruction called ``name``; ``place`` is its line."""
 
     place: str
     name: str
     values: Mapping[str, Any]
 
     def of(self, key: str, kind: type) -> Any:
-        """Return one argument; raise UsageError where it is missing or something else."""
+        """Return one argument; raise UsageError if it is missing or has another type."""
         value = self.values.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise UsageError(f"{self.place}: {self.name}: expected {key!r}, {kind.__name__}, got {value!r:.80}")
@@ -44,9 +43,9 @@ class Given:
         return [f"(?:{word})" for word in self.of(key, list)]
 
     def times(self, part: str, number: str, relation: str = "") -> str:
-        """Return the pattern of texts with ``part`` as often as the argument ``number`` says, or less often."""
+        """Return the pattern of texts with ``part`` at least, or less often than, the argument ``number``."""
         count, how = self.of(number, int), self.of(relation, str) if relation else "at least"
-        # A text before each that has none of it: there is one way to count.
+        # The text before each match holds no other match: there is only one way to count.
         return _related(self, rf"(?:(?:(?!{part}).)*{part}){{{count}}}", how)
 
 
@@ -80,10 +79,6 @@ def _sections(given: Given) -> str:
     return given.times(rf"{given.of('section_spliter', str)}\s?\d", "num_sections")
 
 
-def _repeated(given: Given) -> str:
-    return rf"(?=\s*{re.escape(given.of('prompt_to_repeat', str).strip())})"
-
-
 _PATTERNS: Mapping[str, tuple[str, Callable[[Given], str]]] = {
     "detectable_content:number_placeholders": ("s", lambda given: given.times(_PLACEHOLDER, "num_placeholders")),
     "detectable_content:postscript": ("is", _postscript),
@@ -103,15 +98,15 @@ _PATTERNS: Mapping[str, tuple[str, Callable[[Given], str]]] = {
         lambda given: rf"(?=\s*{re.escape(given.of('prompt_to_repeat', str).strip())})",
     ),
 }
-"""The flags and the pattern of what follows an instruction."""
+"""Flags, and the pattern of answers that follow an instruction."""
 
 
 def convert_ifeval(source: Path, destination: Path) -> list[Path]:
-    """Write ``ifeval.jsonl``, and ``ifeval.left_out.txt`` where records were left out; return the paths.
+    """Write ``ifeval.jsonl``, and ``ifeval.left_out.txt`` if records were skipped; return the paths.
 
     ``source`` is ``input_data.jsonl``: per line ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. All
-    checks of a record have to pass; its score is the share that do. A record with an instruction that has no check
-    is left out, and counted under its name. Raises UsageError for anything else, and for files that would be replaced.
+    checks of a record must pass; its score is the share that do. Records with an instruction that has no check are
+    skipped, and counted by instruction. Raises UsageError for anything else, and for files that would be replaced.
     """
     tasks: list[dict[str, Any]] = []
     lacking: Counter[str] = Counter()
@@ -149,15 +144,15 @@ def _instructions(record: Mapping[str, Any], place: str) -> list[Given]:
         if not isinstance(given, list) or not given or not all(isinstance(each, kind) for each in given):
             raise UsageError(f"{place}: {field!r} must be a list of {kind.__name__}, got {given!r:.80}")
     if len(names or ()) != len(values or ()):
-        raise UsageError(f"{place}: 'kwargs' must be as many as 'instruction_id_list'")
+        raise UsageError(f"{place}: 'kwargs' and 'instruction_id_list' must have the same length")
     return [Given(place, name, each) for name, each in zip(names or (), values or (), strict=True)]
 
 
 def _check(given: Given, number: int) -> dict[str, Any]:
     flags, pattern = _PATTERNS[given.name]
-    text = f"(?{flags}){_SAID}{pattern(given)}"
+    text = f"(?{flags}){_NOT_EMPTY}{pattern(given)}"
     try:
         re.compile(text)
     except (re.error, OverflowError) as error:
-        raise UsageError(f"{given.place}: {given.name}: no pattern can be made of it: {error}") from None
+        raise UsageError(f"{given.place}: {given.name}: not a valid pattern: {error}") from None
     return {"metric": "regex", "targets": [text], "name": f"{number + 1} {given.name}"}

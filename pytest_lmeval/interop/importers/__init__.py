@@ -1,25 +1,67 @@
-"""What other tools keep in files of their own, to files of this package: ``lmeval import KIND``.
+"""Import the files of other tools: ``lmeval import KIND``.
 
 A new kind is a module with a function ``(source, destination) -> Imported``, and its entry in ``KINDS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pytest_lmeval.interop.importers.imported import Imported, Remark
+from pytest_lmeval.errors import UsageError
+from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.interop.files import NewFiles
 
 __all__ = ["KINDS", "Imported", "Importer", "Kind", "Remark", "importer"]
+
+AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
+FULFILS = "The text fulfils what the reference demands."
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A part of the source that has no counterpart, or another meaning.
+
+    ``file`` and ``line`` are its place, ``what`` is its name there, and ``why`` gives the reason and what to do.
+    """
+
+    file: str
+    line: int
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The files to write, by path; the parts left out, those that differ, and the commands to run next."""
+
+    files: NewFiles
+    left_out: Sequence[Remark] = ()
+    differs: Sequence[Remark] = ()
+    next_steps: Sequence[str] = ()
+
+    def listed(self) -> Iterator[str]:
+        """Yield a line for each remark, ordered by place."""
+        yield from (f"left out: {remark}" for remark in _sorted(self.left_out))
+        yield from (f"differs: {remark}" for remark in _sorted(self.differs))
+
+    def nothing(self, source: Path, part: str) -> UsageError:
+        """Return the error for a source of which no ``part`` has a counterpart."""
+        lines = "".join(f"\n{each}" for each in self.listed())
+        return UsageError(f"{source}: no {part} of it has a counterpart, so nothing was written{lines}")
+
 
 Importer = Callable[[Path, Path], Imported]
 
 
 class Kind(NamedTuple):
-    """What a kind reads and writes, for the help of the command, and the module that has ``bring_in``."""
+    """The source and destination of a kind, as the command's help shows them, and the module with ``bring_in``."""
 
     source: str
     destination: str
@@ -39,13 +81,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "lm-eval": Kind(
             "a folder that lm_eval wrote with --log_samples, or one results_*.json in it",
             "the ledger of the run, such as reports/ledger.jsonl",
-            "lm_eval.bring_in",
+            "lm_eval",
         ),
     }
 )
 
 
 def importer(name: str) -> Importer:
-    """Return the function of a kind, which is imported when it is asked for."""
+    """Return the function of a kind; its module is imported only then."""
     function: Importer = import_module(f"pytest_lmeval.interop.importers.{KINDS[name].module}").bring_in
     return function
+
+
+def _sorted(remarks: Sequence[Remark]) -> list[Remark]:
+    # Two tests may share the part that a remark is about.
+    return sorted({*remarks}, key=lambda each: (each.file, each.line, each.what, each.why))

@@ -1,4 +1,4 @@
-"""OpenAI Evals: its samples, and the YAML that says how they are scored, to data files."""
+"""OpenAI Evals: samples, and the YAML that scores them, to data files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.file_names import safe_name
-from pytest_lmeval.formats.yaml.document import YamlDocument, YamlFault
-from pytest_lmeval.formats.yaml.parse import parse_yaml
+from pytest_lmeval.formats.yaml.document import YamlDocument
+from pytest_lmeval.formats.yaml.parse import read_yaml
 from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records
-from pytest_lmeval.interop.importers.imported import Imported, Remark
+from pytest_lmeval.interop.importers import AGREES, FULFILS, Imported, Remark
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
 
 _REGISTRY = "registry"
 _READ = frozenset({"samples_jsonl", "ignore_case", "max_tokens", "eval_type", "modelgraded_spec", "args"})
 _ROLES = frozenset({"system", "user", "assistant"})
-_CLOSED_QA = "The text fulfils what the reference demands."
-_FACT = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
 
 
 class _Sample(NamedTuple):
@@ -29,7 +27,7 @@ class _Sample(NamedTuple):
 
 
 class _Template(NamedTuple):
-    """How a class of OpenAI Evals scores: the checks for so many targets, and what differs."""
+    """The checks that a class of OpenAI Evals becomes, given the targets, and the difference in meaning."""
 
     checks: Callable[[Mapping[str, Any], Sequence[str]], list[dict[str, Any]]]
     differs: str = ""
@@ -40,7 +38,7 @@ def bring_in(source: Path, destination: Path) -> Imported:
     """Return a data file for each eval in ``source``, or one for samples; raise UsageError for what is neither."""
     if source.suffix in (".jsonl", ".gz"):
         left: list[Remark] = []
-        differs = [Remark(source.name, 1, "class", "samples do not say how they are scored; taken for basic Match")]
+        differs = [Remark(source.name, 1, "class", "samples do not name their scoring; assumed to be basic Match")]
         files = NewFiles(destination)
         _add_files(files, source.name.partition(".")[0], source, "Match", {}, left)
         return _imported(destination, files, left, [*differs, *_differs("Match", source.name, 1)])
@@ -48,14 +46,16 @@ def bring_in(source: Path, destination: Path) -> Imported:
 
 
 def _of_registry(source: Path, destination: Path) -> Imported:
-    document = _document(source)
+    document = read_yaml(source)
+    if not isinstance(document, YamlDocument):
+        raise UsageError(f"{source}: expected a mapping of evals, each with class and args")
     files = NewFiles(destination)
     left: list[Remark] = []
     differs: list[Remark] = []
     for name, spec in document.items():
         line = document.place((name,)).line
         if not isinstance(spec, dict) or "class" not in spec:
-            continue  # the entry that says which of the others is meant
+            continue  # an alias of another entry
         try:
             kind, args = _kind_and_args(spec)
             samples = _samples_path(source, args)
@@ -68,25 +68,12 @@ def _of_registry(source: Path, destination: Path) -> Imported:
         except _Unread as out:
             left.append(Remark(source.name, line, name, str(out)))
     if not files:
-        lines = "".join(f"\n{each}" for each in Imported(files, left).listed())
-        raise UsageError(f"{source}: no eval of it has a counterpart, so nothing was written{lines}")
+        raise Imported(files, left).nothing(source, "eval")
     return _imported(destination, files, left, differs)
 
 
 class _Unread(Exception):
     """Why an eval has no counterpart."""
-
-
-def _document(source: Path) -> YamlDocument:
-    try:
-        document = parse_yaml(source.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be read: {error.strerror}") from None
-    except YamlFault as fault:
-        raise UsageError(f"{source}:{fault.place.line}: column {fault.place.column}: {fault.detail}") from None
-    if not isinstance(document, YamlDocument):
-        raise UsageError(f"{source}: expected a mapping of evals, each with class and args")
-    return document
 
 
 def _kind_and_args(spec: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -119,7 +106,7 @@ def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
 def _add_files(
     files: NewFiles, name: str, samples: Path, kind: str, args: Mapping[str, Any], left: list[Remark]
 ) -> list[tuple[str, str]]:
-    """Add the files of an eval; return ``(expected, used)`` for each name that another eval has already."""
+    """Add the files of an eval; return ``(expected, used)`` for each name that another eval took."""
     template = _TEMPLATES[kind]
     groups: dict[tuple[Any, ...], list[_Sample]] = {}
     for place, record in read_records(samples):
@@ -147,7 +134,6 @@ def _sample(place: str, record: Mapping[str, Any], template: _Template, args: Ma
     if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
         raise _Unread(f"input: expected a text or messages with role and content, got {given!r:.60}")
     roles = [message["role"] for message in messages]
-    # A conversation that ends with instructions of the system is asked with them as the user's.
     if roles[-1] == "system" or "system" in roles[1:]:
         raise _Unread("input: a system message that is not the first; a data file has one at the front")
     if roles[-1] != "user" or not {*roles} <= _ROLES:
@@ -167,19 +153,18 @@ def _is_message(message: Any) -> bool:
 
 
 def _row(sample: _Sample) -> dict[str, Any]:
-    said = {f"message_{number}": message["content"] for number, message in enumerate(sample.messages, 1)}
+    contents = {f"message_{number}": message["content"] for number, message in enumerate(sample.messages, 1)}
     ideal = {f"ideal_{number}": target for number, target in enumerate(sample.targets, 1)}
-    return {"id": sample.place.rpartition(":")[2], **said, **ideal}
+    return {"id": sample.place.rpartition(":")[2], **contents, **ideal}
 
 
 def _data_file(stem: str, sample: _Sample, template: _Template, args: Mapping[str, Any]) -> dict[str, Any]:
-    contents = [f"{{{{ message_{number} }}}}" for number in range(1, len(sample.messages) + 1)]
     messages = [
-        {"role": message["role"], "content": content}
-        for message, content in zip(sample.messages, contents, strict=True)
+        {"role": message["role"], "content": f"{{{{ message_{number} }}}}"}
+        for number, message in enumerate(sample.messages, 1)
     ]
     targets = [f"{{{{ ideal_{number} }}}}" for number in range(1, len(sample.targets) + 1)]
-    prompt: Any = contents[0] if [message["role"] for message in messages] == ["user"] else messages
+    prompt: Any = messages[0]["content"] if len(messages) == 1 else messages
     return {"prompt": prompt, "data": f"{stem}.rows.jsonl", "checks": template.checks(args, targets)}
 
 
@@ -193,35 +178,31 @@ def _imported(destination: Path, files: NewFiles, left: Sequence[Remark], differ
     return Imported(files, left, differs, [f"pytest {destination} --lm-adapter=SPEC{judge}"])
 
 
-def _match(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"metric": "starts_with", "targets": [*targets]}]
-
-
 def _includes(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
     extras = {"extras": {"ignore_case": True}} if args.get("ignore_case") else {}
     return [{"metric": "contains_any", "targets": [*targets], **extras}]
 
 
-def _json_match(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"metric": "json_exact", "targets": [*targets]}, {"metric": "only_json", "target": "JSON"}]
-
-
-def _json_validator(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"metric": "only_json", "target": "JSON"}]
+def _json(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
+    right = [{"metric": "json_exact", "targets": [*targets]}] if targets else []
+    return [*right, {"metric": "only_json", "target": "JSON"}]
 
 
 def _rubric(text: str) -> Callable[[Mapping[str, Any], Sequence[str]], list[dict[str, Any]]]:
     return lambda args, targets: [{"metric": "rubric", "targets": [*targets], "extras": {"rubric": text}}]
 
 
-_JUDGE = "the judge here has a prompt of its own, and gives 0 or 1"
+_JUDGE = "the judge here has its own prompt, and gives 0 or 1"
 _TEMPLATES: Mapping[str, _Template] = MappingProxyType(
     {
-        "Match": _Template(_match, "white space before the answer does not count here"),
+        "Match": _Template(
+            lambda _, targets: [{"metric": "starts_with", "targets": [*targets]}],
+            "white space before the answer is ignored here",
+        ),
         "Includes": _Template(_includes),
-        "JsonMatch": _Template(_json_match),
-        "JsonValidator": _Template(_json_validator, needs_ideal=False),
-        "ModelBasedClassify:closedqa": _Template(_rubric(_CLOSED_QA), _JUDGE),
-        "ModelBasedClassify:fact": _Template(_rubric(_FACT), _JUDGE),
+        "JsonMatch": _Template(_json),
+        "JsonValidator": _Template(_json, needs_ideal=False),
+        "ModelBasedClassify:closedqa": _Template(_rubric(FULFILS), _JUDGE),
+        "ModelBasedClassify:fact": _Template(_rubric(AGREES), _JUDGE),
     }
 )

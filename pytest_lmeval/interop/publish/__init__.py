@@ -1,4 +1,4 @@
-"""A run for other tools: ``lmeval publish KIND``.
+"""Write a run for other tools: ``lmeval publish KIND``.
 
 A new kind is a module with a function ``render(run, about) -> bytes``, and its entry in ``KINDS``.
 """
@@ -6,9 +6,11 @@ A new kind is a module with a function ``render(run, about) -> bytes``, and its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from importlib import import_module
 from types import MappingProxyType
 
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.records.runfile import RunFile
 
@@ -17,7 +19,7 @@ __all__ = ["KINDS", "About", "Publisher", "publisher"]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a ledger does not say of a run: its model's name for others, and who ran it."""
+    """Facts about a run that its ledger lacks: the public name of its model, and who ran it."""
 
     model_id: str = ""
     organization: str = ""
@@ -31,10 +33,18 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "otel": "OpenTelemetry events gen_ai.evaluation.result as OTLP/JSON: one for each score of an example",
     }
 )
-"""The modules of this package by what they write."""
+"""The modules of this package, each with a description of its output."""
 
 
 def publisher(name: str) -> Publisher:
-    """Return the function of a kind, which is imported when it is asked for."""
+    """Return the function of a kind; its module is imported only then."""
     function: Publisher = import_module(f"pytest_lmeval.interop.publish.{name}").render
     return function
+
+
+def epoch_seconds(run: RunFile) -> int:
+    """Return the start of a run in seconds since 1970, UTC; raise UsageError if the file has no valid one."""
+    try:
+        return int(datetime.fromisoformat(run.timestamp).timestamp())
+    except ValueError:
+        raise UsageError(f"{run.path}: timestamp: expected RFC 3339, got {run.timestamp!r:.80}") from None

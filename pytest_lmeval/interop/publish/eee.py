@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval import __version__
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG
-from pytest_lmeval.interop.publish.times import epoch_seconds
+from pytest_lmeval.interop.publish import About, epoch_seconds
 from pytest_lmeval.leaderboard.groups import MEASURES, shown
 from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.records.runfile import RunFile, board_of
-
-if TYPE_CHECKING:
-    from pytest_lmeval.interop.publish import About
 
 SCHEMA_VERSION = "0.3.0"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
 
 def render(run: RunFile, about: About) -> bytes:
-    """Return the record: a result for each task and metric. Raise UsageError for a run that is not complete.
+    """Return the record: a result for each task and metric. Raise UsageError for an incomplete run.
 
-    The score of a task is a proportion from 0 to 1; where the task gave the metric's own value, with its direction and
-    standard error, that is the result. Bounds that are not known are null, and higher is taken for better.
+    The score of a task is a proportion from 0 to 1. If the task reported the metric's own value, with direction and
+    standard error, the result is that value. Unknown bounds are null; an unknown direction means higher is better.
     """
     if not run.complete:
         raise UsageError(f"{run.path}: the run is not complete; only the scores of a complete one are published")
@@ -68,7 +65,7 @@ def _results(row: TaskRow) -> Iterator[dict[str, Any]]:
 
 
 def _result(row: TaskRow, metric: str, value: float, note: Mapping[str, Any]) -> dict[str, Any]:
-    # What else a task's own aggregations return may be of any size.
+    # A task's own aggregations may return any number.
     is_share = "ci95" in note or metric.partition(",")[0] in RIGHT_OR_WRONG
     low, high = (0.0, 1.0) if is_share else (None, None)
     details = {"path": str(row.dataset.get("path") or row.path), "sha256": str(row.dataset.get("sha256") or row.sha256)}

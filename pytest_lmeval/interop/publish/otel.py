@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval import __version__
-from pytest_lmeval.interop.publish.times import epoch_seconds
+from pytest_lmeval.interop.publish import About, epoch_seconds
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import UNSCORED, ExampleResult
-
-if TYPE_CHECKING:
-    from pytest_lmeval.interop.publish import About
 
 EVENT = "gen_ai.evaluation.result"
 _LABELS = {"passed": "pass", "failed": "fail", "below": "fail"}
@@ -24,8 +21,8 @@ _LABELS = {"passed": "pass", "failed": "fail", "below": "fail"}
 def render(run: RunFile, about: About) -> bytes:
     """Return one export request on a line, as a collector's ``otlpjsonfile`` receiver reads it.
 
-    Each example gives an event for its score and one for each further metric, an unscored one an event with
-    ``error.type``. Whatever was not scored on purpose, or is in quarantine, gives none.
+    A scored example yields an event for its score and one for each further metric; an unscored one yields an event
+    with ``error.type``. Examples that were excluded on purpose or are in quarantine yield none.
     """
     model = about.model_id or run.adapter
     time = str(epoch_seconds(run) * 10**9)

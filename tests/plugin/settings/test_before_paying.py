@@ -37,7 +37,7 @@ def suite(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
-        ("which: [", "c.yaml:2:1: expected*"),
+        ("which: [", "c.yaml:2: column 1: expected*"),
         ("{which: last, language: en}", "--lm-config=c.yaml: no task has the parameter 'language'; they have which"),
     ],
 )

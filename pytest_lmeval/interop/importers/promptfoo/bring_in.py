@@ -1,24 +1,31 @@
-"""From a config to the files that are written."""
+"""Turn a config into files: tests with equal checks share a data file, and each prompt is a variant of it."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import UsageError
-from pytest_lmeval.file_names import safe_name
+from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.interop.files import NewFiles, encode_lines
-from pytest_lmeval.interop.importers.imported import Imported
+from pytest_lmeval.interop.importers import FULFILS, Imported
 from pytest_lmeval.interop.importers.promptfoo.cases import Case, read_cases
-from pytest_lmeval.interop.importers.promptfoo.checks import checks_of, share_of
-from pytest_lmeval.interop.importers.promptfoo.documents import Checked, document_of, fits_inline, grouped
-from pytest_lmeval.interop.importers.promptfoo.files import Folder, read_config
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
+from pytest_lmeval.interop.importers.promptfoo.checks import Check, checks_of, share_of
+from pytest_lmeval.interop.importers.promptfoo.config import Folder, LeftOut, Node, Remarks, read_config
 from pytest_lmeval.interop.importers.promptfoo.prompts import Prompt, read_prompts
 from pytest_lmeval.interop.importers.promptfoo.providers import profiles_text, read_providers
 from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
-from pytest_lmeval.interop.importers.promptfoo.templates import checked
+from pytest_lmeval.interop.importers.promptfoo.templates import (
+    checked,
+    is_blank,
+    is_template,
+    names_in,
+    script_text,
+    tolerating,
+)
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
 
 _USUAL_NAME = "promptfooconfig"
@@ -26,6 +33,28 @@ _READ = frozenset(
     {"$schema", "description", "prompts", "providers", "targets", "tests", "defaultTest", "evaluateOptions"}
 )
 _OPTIONS = frozenset({"prefix", "suffix", "disableVarExpansion", "disableDefaultAsserts"})
+_IDS = ("id", "test", "test_id", "promptfoo_test")
+_MOST_INLINE = 40
+_LONGEST_INLINE = 30_000
+_LOOKS_INTO = re.compile(r"\{\{-?\s*(\w+)\s*[.\[|]")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A case, its checks, and the parts of its example that are not checks."""
+
+    case: Case
+    checks: Sequence[Check]
+    before: str = ""
+    after: str = ""
+    threshold: float | None = None
+
+    @property
+    def form(self) -> str:
+        """A key that cases of one file share: everything but the texts that may differ between rows."""
+        checks = [replace(each, targets=("",) * len(each.targets), demand=each.demand[:0]) for each in self.checks]
+        return repr((checks, [bool(each.demand) for each in self.checks], self.before, self.after, self.threshold))
 
 
 def bring_in(source: Path, destination: Path) -> Imported:
@@ -37,15 +66,16 @@ def bring_in(source: Path, destination: Path) -> Imported:
     prompts = read_prompts(config, folder, remarks)
     cases = [*_checked(read_cases(config, folder, remarks), prompts, folder, remarks)] if prompts else []
     if not cases:
-        lines = "".join(f"\n{each}" for each in Imported(files, remarks.left_out).listed())
-        raise UsageError(f"{source}: no test of it has a counterpart, so nothing was written{lines}")
+        raise Imported(files, remarks.left_out).nothing(source, "test")
     head, name = _description(config), _name(source)
-    groups = grouped(cases)
-    for number, group in enumerate(groups, 1):
+    groups: dict[str, list[Checked]] = {}
+    for case in cases:
+        groups.setdefault(case.form, []).append(case)
+    for number, group in enumerate(groups.values(), 1):
         stem = files.stem(f"{name}-{number}" if len(groups) > 1 else name)
-        document, rows = document_of(group, prompts)
-        held: dict[str, Any] = {"rows": rows}
-        if not fits_inline(rows):
+        document, rows = _document_of(group, prompts)
+        held: Row = {"rows": rows}
+        if len(rows) > _MOST_INLINE or len(json.dumps(rows)) > _LONGEST_INLINE:
             held = {"data": f"{stem}.rows.jsonl"}
             files.add(held["data"], encode_lines(rows))
         files.add(f"{stem}.yaml", head + yaml_text({"prompt": document.pop("prompt"), **held, **document}).encode())
@@ -96,7 +126,6 @@ def _of_case(case: Case, folder: Folder, remarks: Remarks) -> Checked:
 
 
 def _description(config: Node) -> bytes:
-    """Return the description of the config as a comment."""
     described = config.value.get("description")
     printed = "".join(character if character.isprintable() else "\n" for character in str(described or ""))
     return "".join(f"# {line}\n" for line in printed.splitlines()).encode("utf-8", "replace")
@@ -105,3 +134,112 @@ def _description(config: Node) -> bytes:
 def _name(source: Path) -> str:
     stem = source.resolve().parent.name if source.stem == _USUAL_NAME else source.stem
     return safe_name(stem.removeprefix(f"{_USUAL_NAME}.").removesuffix(f".{_USUAL_NAME}"), "promptfoo")
+
+
+def _document_of(group: Sequence[Checked], prompts: Sequence[Prompt]) -> tuple[Row, list[Row]]:
+    first = group[0]
+    columns = {name: None for each in group for name in each.case.variables}
+    id_column = next(name for name in _IDS if name not in columns)
+    looked_into = {name for text in _templates(group, prompts) for name in _LOOKS_INTO.findall(text)}
+    rows = [
+        {id_column: _id(each.case)}
+        | {name: _cell(each.case.variables.get(name), is_plain=name not in looked_into) for name in columns}
+        for each in group
+    ]
+    for key in {key: None for each in group for key in each.case.metadata}:
+        # No variable may have this name: templates do not see metadata.
+        values = [each.case.metadata.get(key) for each in group]
+        _add_column(f"metadata_{key}", ["" if value is None else value for value in values], rows)
+    checks = [_check(number, group, rows) for number in range(len(first.checks))]
+    used = {name for prompt in prompts for _, text in prompt.messages for name in names_in(text)}
+    blank = {name for name in columns if any(is_blank(row[name]) for row in rows)} | (used - columns.keys())
+    texts = {each.name: _prompt(each, first, blank, rows) for each in prompts}
+    document = {
+        "prompt": texts if len(texts) > 1 else texts[prompts[0].name],
+        **({"id": f"{{{{ {id_column} }}}}"} if id_column != "id" else {}),
+        **({"threshold": first.threshold} if first.threshold is not None else {}),
+        "checks": _named(checks, has_threshold=first.threshold is not None),
+    }
+    return document, rows
+
+
+def _templates(group: Sequence[Checked], prompts: Sequence[Prompt]) -> Iterator[str]:
+    yield from (text for prompt in prompts for _, text in prompt.messages)
+    yield from (text for each in group for check in each.checks for text in (*check.targets, check.demand))
+    yield from (text for each in group for text in (each.before, each.after))
+
+
+def _cell(value: Any, *, is_plain: bool) -> Any:
+    # Convert as JavaScript does; keep a value that a template looks into.
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return script_text(value) if value is None or (is_plain and not is_integer) else value
+
+
+def _id(case: Case) -> str:
+    return f"{case.number}-{safe_name(case.description.lower(), '')[:50]}".rstrip("-")
+
+
+def _prompt(prompt: Prompt, first: Checked, blank: set[str], rows: Sequence[Row]) -> Any:
+    (role, text), *others = prompt.messages
+    messages = [(role, first.before + text), *others]
+    messages[-1] = messages[-1][0], messages[-1][1] + first.after
+    if not any(names_in(text) for _, text in messages):
+        # A data file's prompt must use a column; this one is the same for all rows.
+        role, text = messages[-1]
+        messages[-1] = role, f"{{{{ {_add_column('prompt_text', [text] * len(rows), rows)} }}}}"
+    found = [{"role": role, "content": tolerating(text, blank)} for role, text in messages]
+    return found if role else found[0]["content"]
+
+
+def _check(number: int, group: Sequence[Checked], rows: Sequence[Row]) -> Check:
+    """Return a check of a group; texts that differ between rows become columns."""
+    found = [each.checks[number] for each in group]
+    check = found[0]
+    if check.demand and all(each.demand == check.demand for each in found) and not is_template(check.demand):
+        return replace(check, extras={"rubric": check.demand, **check.extras})
+    if check.demand:
+        found = [replace(each, targets=(each.demand,)) for each in found]
+        check = replace(found[0], extras={"rubric": FULFILS, **check.extras})
+    targets = [
+        _target([each.targets[place] for each in found], check.name, group, rows) for place in range(len(check.targets))
+    ]
+    return replace(check, targets=tuple(targets))
+
+
+def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Sequence[Row]) -> str:
+    if any(text != texts[0] for text in texts):
+        column = _add_column(name, [each.case.fill(text) for text, each in zip(texts, group, strict=True)], rows)
+        return tolerating(f"{{{{ {column} }}}}", [column] if any(is_blank(row[column]) for row in rows) else [])
+    text = texts[0]
+    if is_template(text):
+        return tolerating(text, [name for name in names_in(text) if any(is_blank(row.get(name)) for row in rows)])
+    # A data file refuses a text that is empty or the name of a column.
+    return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if not text.strip() or text.strip() in rows[0] else text
+
+
+def _add_column(name: str, values: Sequence[Any], rows: Sequence[Row]) -> str:
+    """Add a column, and return its name: ``name`` made valid and unique."""
+    name = safe_name(name, "expected").replace("-", "_")
+    name = FileNames(("range", "row", *rows[0])).give(f"expected_{name}" if name[0].isdigit() else name, "_")
+    for row, value in zip(rows, values, strict=True):
+        row[name] = value
+    return name
+
+
+def _named(checks: Sequence[Check], *, has_threshold: bool) -> list[Row]:
+    found: list[Row] = []
+    names = FileNames()
+    for check in checks:
+        threshold = 0 if has_threshold else check.threshold
+        targets = {"target": check.targets[0]} if len(check.targets) == 1 else {"targets": [*check.targets]}
+        found.append(
+            {
+                "metric": check.metric,
+                **(targets if check.targets else {}),
+                "name": names.give(check.name if check.name != "checks" else "all"),
+                **({"threshold": threshold} if threshold is not None else {}),
+                **({"weight": round(check.weight, 9)} if check.weight != 1 else {}),
+                **({"extras": dict(check.extras)} if check.extras else {}),
+            }
+        )
+    return found

@@ -1,7 +1,8 @@
-"""The tests of a config, with what ``defaultTest`` says of all, one for each combination of variables."""
+"""The tests of a config and its csv files, merged with ``defaultTest``: a case for each combination of variables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -9,14 +10,29 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.interop.importers.promptfoo.csv_cases import cases_of_csv
-from pytest_lmeval.interop.importers.promptfoo.files import MAPPINGS, Folder, is_reference
-from pytest_lmeval.interop.importers.promptfoo.nodes import REFERENCE, LeftOut, Node, Remarks
+from pytest_lmeval.data.rows import BadRows, read_data
+from pytest_lmeval.interop.importers.promptfoo.checks import is_kind
+from pytest_lmeval.interop.importers.promptfoo.config import (
+    MAPPINGS,
+    REFERENCE,
+    Folder,
+    LeftOut,
+    Node,
+    Remarks,
+    is_reference,
+)
 from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled, is_template, script_text
 
 _KNOWN = frozenset({"description", "vars", "assert", "threshold", "options", "metadata", REFERENCE})
 _MOST_CASES = 100_000
+_EXPECTED = re.compile(r"__expected\d*")
+_METADATA = "__metadata:"
+_ASSERTION = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
+_CODE = ("javascript:", "fn:", "eval:", "file://")
+_NAMED = {"__description": "description", "__providerOutput": "providerOutput"}
+_OPTIONS = {"__prefix": "prefix", "__suffix": "suffix"}
+_COLUMNS = {*_NAMED, *_OPTIONS, "__metric", "__threshold"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,7 @@ class Case:
 
 
 def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:
-    """Return the tests in the order of the config; what has no counterpart is noted."""
+    """Return the tests in the order of the config; add remarks about those without a counterpart."""
     reader = _Reader(folder, remarks)
     default = reader.tests(config.at("defaultTest"))
     found: list[Case] = []
@@ -56,44 +72,39 @@ def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads tests, and the files that they name."""
-
-    def __init__(self, folder: Folder, remarks: Remarks) -> None:
-        self._folder = folder
-        self._remarks = remarks
+    folder: Folder
+    remarks: Remarks
 
     def tests(self, node: Node) -> list[Node]:
-        """Return the mappings of tests, those in files too."""
+        """Return the mappings of tests, including those in files."""
         found: list[Node] = []
         for each in node.elements():
             try:
                 found += self._of(each)
             except LeftOut as left:
-                self._remarks.leave_for(left, each)
+                self.remarks.leave_for(left, each)
         return found
 
     def _of(self, node: Node) -> Iterator[Node]:
-        if isinstance(node.value, dict) and "path" in node.value:
-            raise LeftOut("tests that a program makes: run it, and name the file that it writes")
         if isinstance(node.value, dict):
+            if "path" in node.value:
+                raise LeftOut("tests that a program makes: run it, and name the file that it writes")
             yield node
-        elif isinstance(node.value, str):
-            for path in self._folder.find(node):
-                yield from self._of_file(path, node)
-        else:
+            return
+        if not isinstance(node.value, str):
             raise LeftOut(f"expected a test or the name of a file, got {node.value!r:.60}")
-
-    def _of_file(self, path: Path, node: Node) -> Iterator[Node]:
-        if path.suffix == ".csv":
-            yield from cases_of_csv(path, node, self._remarks)
-        elif path.suffix in MAPPINGS:
-            yield from self.tests(self._folder.parsed(path, node))
-        else:
-            raise LeftOut(f"{path.name}: tests are read from csv, json and yaml")
+        for path in self.folder.find(node):
+            if path.suffix == ".csv":
+                yield from _csv_tests(path, node, self.remarks)
+            elif path.suffix in MAPPINGS:
+                yield from self.tests(self.folder.parsed(path, node))
+            else:
+                raise LeftOut(f"{path.name}: tests are read from csv, json and yaml")
 
     def cases(self, chain: Sequence[Node], number: int, most: int) -> Iterator[Case]:
-        """Yield the cases of a test; ``chain`` ends with it, and begins with what is said of all."""
+        """Yield the cases of the last test of ``chain``, which begins with the defaults."""
         for part in chain:
             self._check(part.written_out())
         own = chain[-1]
@@ -119,10 +130,9 @@ class _Reader:
             if key in ENDS:
                 raise LeftOut(f"{key}: {ENDS[key]}", node)
             if part.value[key] is not None and key not in _KNOWN:
-                self._remarks.leave(node, OF_A_KEY.get(key, "nothing here reads it"))
+                self.remarks.leave(node, OF_A_KEY.get(key, "nothing here reads it"))
 
     def _variables(self, node: Node) -> Iterator[tuple[str, list[Any]]]:
-        """Yield each variable with its values; those of a file are read."""
         if node.value is not None and not isinstance(node.value, dict):
             raise LeftOut("vars: expected a mapping; write what other files hold into the config", node)
         for name, each in node.items():
@@ -133,11 +143,11 @@ class _Reader:
             return [value for each in node.elements() for value in self._values(each)] or [[]]
         if not is_reference(node.written_out().value):
             return [node.value]
-        return [self._folder.value(path, node) for path in self._folder.find(node)]
+        return [self.folder.value(path, node) for path in self.folder.find(node)]
 
 
 def _rendered(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables of a case; the text of one may be a template over the others."""
+    """Return the variables of a case; a text may be a template over the others."""
     return {
         name: filled(checked(value), row) if isinstance(value, str) and is_template(value) else value
         for name, value in row.items()
@@ -146,3 +156,50 @@ def _rendered(row: dict[str, Any]) -> dict[str, Any]:
 
 def _is_true(options: Mapping[str, Node], name: str) -> bool:
     return name in options and options[name].value is True
+
+
+def _csv_tests(path: Path, node: Node, remarks: Remarks) -> Iterator[Node]:
+    """Yield a test for each row, as YAML would have it; raise LeftOut if the file cannot be read."""
+    try:
+        data = read_data(path)
+    except BadRows as bad:
+        raise LeftOut(bad.faults[0], node) from None
+    for row, line in zip(data.rows, data.lines, strict=True):
+        cells = {key: str("" if value is None else value).strip() for key, value in row.items()}
+        yield Node(_csv_test(cells), path.name, first_line=line)
+    for column in data.rows[0]:
+        is_read = column in _COLUMNS or _EXPECTED.fullmatch(column) or column.startswith(_METADATA)
+        if column.startswith("__") and not is_read:
+            remarks.leave(Node(None, path.name), "nothing here reads the column", column)
+
+
+def _csv_test(row: Mapping[str, str]) -> dict[str, Any]:
+    metric = {"metric": row["__metric"]} if row.get("__metric") else {}
+    return {
+        "vars": {name: value for name, value in row.items() if not name.startswith("__")},
+        "assert": [{**_assertion(row[name]), **metric} for name in row if _EXPECTED.fullmatch(name) and row[name]],
+        "options": {option: row[name] for name, option in _OPTIONS.items() if row.get(name)},
+        "metadata": {name.removeprefix(_METADATA): row[name] for name in row if name.startswith(_METADATA)},
+        **{key: row[name] for name, key in _NAMED.items() if row.get(name)},
+        **({"threshold": _number(row["__threshold"])} if row.get("__threshold") else {}),
+    }
+
+
+def _assertion(text: str) -> dict[str, Any]:
+    """Return the assertion in a cell: ``contains: Paris``, ``rouge-n(0.8): ...``, or a text to equal."""
+    if text.startswith(_CODE):
+        return {"type": "javascript", "value": text}
+    if text.startswith("grade:"):
+        return {"type": "llm-rubric", "value": text.removeprefix("grade:").strip()}
+    found = _ASSERTION.fullmatch(text)
+    if found is None or not is_kind(found[1]):
+        return {"type": "equals", "value": text}
+    value = {} if found[3] is None else {"value": found[3].strip()}
+    return {"type": found[1], **value, **({} if found[2] is None else {"threshold": float(found[2])})}
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,4 +1,4 @@
-"""What an assertion becomes: a check of a data file, or why there cannot be one."""
+"""Turn an assertion into checks of a data file, or say why that is impossible."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.interop.importers.promptfoo.files import Folder, is_reference
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
+from pytest_lmeval.interop.importers import AGREES
+from pytest_lmeval.interop.importers.promptfoo.config import Folder, LeftOut, Node, Remarks, is_reference
 from pytest_lmeval.interop.importers.promptfoo.reasons import DIFFERS, OF_A_KEY, TRANSFORM, WITHOUT
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, is_template, script_text
 from pytest_lmeval.numbers import is_number
 
-AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
-FULFILS = "The text fulfils what the reference demands."
 _KNOWN = frozenset({"type", "value", "threshold", "weight", "metric"})
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check; ``targets`` are templates, and ``demand`` is what a judge is asked about, "" of other metrics."""
+    """A check; ``targets`` are templates, and ``demand`` is the demand on a judged answer, else ""."""
 
     metric: str
     targets: tuple[str, ...] = ()
@@ -58,7 +56,7 @@ def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
     common = {"not": True} if is_not else {}
     weight = _number(node, "weight", 1)
     if weight == 0:
-        raise LeftOut("weight 0: promptfoo reports it, and never fails for it; an example fails for each of its checks")
+        raise LeftOut("weight 0: promptfoo reports such a check and never fails for it; here any check can fail")
     name = str(given.get("metric") or given["type"])
     return [replace(each, extras={**each.extras, **common}, name=name, weight=weight / len(found)) for each in found]
 
@@ -92,7 +90,7 @@ def _part(value: Any) -> str:
 
 
 def _list(value: Any) -> tuple[str, ...]:
-    # In promptfoo, a text is a list that is separated by commas.
+    # promptfoo splits a text at commas.
     parts = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts:
         raise LeftOut(f"expected a list of texts, got {value!r:.60}")
@@ -101,7 +99,6 @@ def _list(value: Any) -> tuple[str, ...]:
 
 def _equals(value: Any, node: Node) -> list[Check]:
     if isinstance(value, dict | list):
-        # The whole answer is JSON, and it is this.
         return [Check("json_exact", (json.dumps(value, ensure_ascii=False),)), Check("only_json", ("JSON",))]
     return [Check("exact_match", (_text(value),))]
 
@@ -154,7 +151,7 @@ def _share(node: Node, default: float | None) -> float | None:
 
 
 def share_of(node: Node) -> float:
-    """Return a threshold; raise LeftOut for anything but a number from 0 to 1."""
+    """Return a threshold; raise LeftOut unless it is a number from 0 to 1."""
     if not is_number(node.value) or not 0 <= node.value <= 1:
         raise LeftOut(f"threshold {node.value!r:.40}; expected a number from 0 to 1", node)
     return float(node.value)
@@ -185,5 +182,5 @@ _MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = MappingProxyType(
 
 
 def is_kind(name: str) -> bool:
-    """Tell whether there is an assertion of this name, with a counterpart or without."""
+    """Tell whether promptfoo has an assertion of this name."""
     return name.removeprefix("not-") in {*_MAKERS, *WITHOUT}

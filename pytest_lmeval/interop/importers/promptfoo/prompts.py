@@ -1,4 +1,4 @@
-"""The prompts of a config: texts and conversations, by name."""
+"""Read the prompts of a config: texts and conversations, by name."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.formats.yaml.document import YamlFault
-from pytest_lmeval.interop.importers.promptfoo.files import MAPPINGS, Folder, is_reference, parse_config
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
+from pytest_lmeval.interop.importers.promptfoo.config import (
+    MAPPINGS,
+    ConfigReader,
+    Folder,
+    LeftOut,
+    Node,
+    Remarks,
+    is_reference,
+)
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled
 
 _ALONE = Node("{{prompt}}", "promptfoo")
-"""The prompt that promptfoo asks with if a config has none."""
+"""The prompt of a config without prompts."""
 _FILES = re.compile(r".*\.(txt|md|j2|json|jsonl|ya?ml|csv|js|mjs|cjs|ts|py)(:\w+)?")
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _KNOWN = frozenset({"id", "label", "raw", "display"})
 
 
 class Prompt(NamedTuple):
-    """A prompt in the words of a data file: the messages, or one of no role if it is a text."""
+    """A prompt as roles and contents; a text is one message without a role."""
 
     name: str
     messages: Sequence[tuple[str, str]]
@@ -38,7 +45,7 @@ class Prompt(NamedTuple):
 
 
 def read_prompts(config: Node, folder: Folder, remarks: Remarks) -> list[Prompt]:
-    """Return the prompts, each with a name of its own; what has no counterpart is noted."""
+    """Return the prompts, each with a unique name; add remarks about those without a counterpart."""
     found: list[Prompt] = []
     names = FileNames()
     given = config.at("prompts")
@@ -53,7 +60,6 @@ def read_prompts(config: Node, folder: Folder, remarks: Remarks) -> list[Prompt]
 
 
 def _texts(node: Node, folder: Folder, remarks: Remarks) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the texts of an entry of ``prompts`` with their labels."""
     label = ""
     if isinstance(node.value, dict):
         remarks.leave_others(node, _KNOWN)
@@ -83,7 +89,6 @@ def _of_file(path: Path, node: Node, folder: Folder) -> Iterator[list[tuple[str,
 
 
 def _written(text: str) -> list[tuple[str, str]]:
-    """Return a text that may be a conversation in JSON or YAML."""
     talk = _talk(text) if text.lstrip().startswith(("[", "- role:")) else None
     return [("", checked(text))] if talk is None else talk
 
@@ -93,7 +98,7 @@ def _talk(text: str) -> list[tuple[str, str]] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         try:
-            value = parse_config(text.encode())
+            value = ConfigReader(text.encode()).read()
         except YamlFault:
             return None
     if not isinstance(value, list) or not all(isinstance(each, dict) and "role" in each for each in value):

@@ -1,4 +1,4 @@
-"""The providers of a config as profiles of pyproject.toml."""
+"""Turn the providers of a config into profiles for pyproject.toml."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.file_names import FileNames, safe_name
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node, Remarks
+from pytest_lmeval.interop.importers.promptfoo.config import LeftOut, Node, Remarks
 from pytest_lmeval.redaction import is_secret_name
 
 Profile = dict[str, Any]
-# By the name in front of the model: the address of a server that speaks OpenAI's language, and the variable of its key.
+# By prefix of the provider: the address of a server with OpenAI's interface, and the variable of its key.
 _SERVERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "ollama": ("http://localhost:11434/v1", ""),
@@ -46,7 +46,7 @@ _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{(\w+)\}")
 
 
 def read_providers(config: Node, remarks: Remarks) -> dict[str, Profile]:
-    """Return the profiles by name; what has no counterpart is noted."""
+    """Return the profiles by name; add remarks about providers and options without a counterpart."""
     found: dict[str, Profile] = {}
     names = FileNames(_SERVICES)
     given = config.at("providers" if config.value.get("providers") is not None else "targets")
@@ -77,10 +77,10 @@ def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
         raise LeftOut(f"provider {name!r:.60}: no adapter here has this name; your own is module:Object (adapters.md)")
     way, _, model = rest.partition(":")
     if way in _OTHER_WAYS:
-        raise LeftOut(f"provider {name!r:.60}: only chats are asked")
+        raise LeftOut(f"provider {name!r:.60}: only chat interfaces are supported")
     model = model if way in _WAYS and model else rest
     if (transform := node.at("transform")).value is not None:
-        raise LeftOut("a transform of the answers: adapters.md says how one adapter wraps another", transform)
+        raise LeftOut("a transform of the answers: wrap the adapter in one of your own (adapters.md)", transform)
     if way == "responses":
         remarks.differ(node, "the model is asked by chat completions", "openai:responses")
     adapter = "litellm" if service in _LITELLM else "anthropic" if service == "anthropic" else "openai"
@@ -95,11 +95,15 @@ def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
 
 
 def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Remarks) -> None:
-    """Add an option to a profile in the first form that its adapter takes."""
-    why = "an option of the provider; extra_body of a profile has further fields of requests"
+    """Add an option to a profile in the first form that its adapter accepts."""
     if key == "apiKey" or is_secret_name(key):
         why = "a key is never written down; name a variable with api_key_env"
-    for form in _forms(key, node.value, profile):
+        named = _VARIABLE.fullmatch(str(node.value))
+        forms: list[Profile] = [{"api_key_env": named[1] or named[2]}] if named else []
+    else:
+        why = "an option of the provider; extra_body of a profile has further fields of requests"
+        forms = _forms(key, node.value, profile)
+    for form in forms:
         try:
             import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(form)
         except UsageError as error:
@@ -111,9 +115,6 @@ def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Re
 
 
 def _forms(key: str, value: Any, profile: Profile) -> list[Profile]:
-    if key == "apiKey" or is_secret_name(key):
-        named = _VARIABLE.fullmatch(str(value))
-        return [{"api_key_env": named[1] or named[2]}] if named else []
     if key == "max_completion_tokens":
         return [{"max_tokens": value, "max_tokens_field": key}, {"max_tokens": value}]
     if key in _BODY:
@@ -130,5 +131,5 @@ def _toml(value: Any) -> str:
         return f"{{{', '.join(f'{_key(key)} = {_toml(each)}' for key, each in value.items() if each is not None)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    # Texts, numbers and booleans are those of JSON, but for one character.
+    # TOML writes scalars as JSON does, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Templates that Nunjucks and the sandboxed Jinja of data files fill alike, and texts as JavaScript writes values."""
+"""Templates that Nunjucks and the Jinja of data files fill in the same way, and values as JavaScript prints them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut
+from pytest_lmeval.interop.importers.promptfoo.config import LeftOut
 from pytest_lmeval.templates.rows import RowTemplate
 
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -19,22 +19,20 @@ _SAME = re.compile(rf"\{{\{{-?\s*([A-Za-z_]\w*)(\.\w+|\[\d+\])*(\s*\|\s*({_FILTE
 
 
 def is_template(text: str) -> bool:
-    """Tell whether a text has a part that is filled in."""
+    """Tell whether a text has a tag."""
     return "{{" in text or "{%" in text or "{#" in text
 
 
 def checked(text: str) -> str:
-    """Return a text, a template or not; raise LeftOut for a tag that Jinja may fill in another way."""
+    """Return the text; raise LeftOut for a tag that Jinja may fill differently."""
     for tag in _TAG.findall(text):
         found = _SAME.fullmatch(tag)
         if found is None:
-            raise LeftOut(
-                f"{tag!r:.60}: of templates, names and plain filters are brought in; write the text into rows"
-            )
+            raise LeftOut(f"{tag!r:.60}: of templates, names and plain filters are imported; write the text into rows")
         if found[1] == "env":
-            raise LeftOut("env: variables of the environment are in no task file; write the value")
+            raise LeftOut("env: task files do not read environment variables; write the value")
         if found[1] == "_conversation":
-            raise LeftOut("_conversation: what was said before is in `turns` of a record, not in a data file")
+            raise LeftOut("_conversation: data files have no earlier messages; use `turns` of a record")
     names_in(text)
     return text
 
@@ -48,7 +46,7 @@ def names_in(template: str) -> set[str]:
 
 
 def filled(template: str, row: Mapping[str, Any]) -> str:
-    """Return the text of a template for a row, in which what is missing is empty; raise LeftOut."""
+    """Return the text of a template for a row, a missing value being empty; raise LeftOut."""
     if not is_template(template):
         return template
     whole = {**dict.fromkeys(names_in(template), ""), **{key: each for key, each in row.items() if each is not None}}
@@ -60,7 +58,7 @@ def filled(template: str, row: Mapping[str, Any]) -> str:
 
 
 def tolerating(template: str, blank: Collection[str]) -> str:
-    """Return a template that may be filled if the names among ``blank`` are missing or empty."""
+    """Return a template that accepts missing and empty values of the names in ``blank``."""
     names = sorted(names_in(template) & {*blank})
     return "".join(f'{{% set {name} = {name} | default("") %}}' for name in names) + template
 
@@ -71,7 +69,7 @@ def is_blank(value: Any) -> bool:
 
 
 def script_text(value: Any) -> str:
-    """Return a value as JavaScript's ``String`` does; objects and lists, as promptfoo does, as JSON."""
+    """Return a value as JavaScript's ``String`` does, but objects and lists as JSON, as promptfoo does."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:

@@ -1,29 +1,114 @@
-"""The files that a config names: those below its folder, and no others."""
+"""Read a config and the files below its folder; keep the place of each value and the remarks about it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # no types are published with it
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.formats.yaml.document import Keys, YamlDocument, YamlFault
-from pytest_lmeval.formats.yaml.parse import DocumentReader, parse_yaml
-from pytest_lmeval.interop.importers.promptfoo.nodes import LeftOut, Node
+from pytest_lmeval.formats.yaml.document import Keys, YamlDocument, YamlFault, field_name
+from pytest_lmeval.formats.yaml.parse import DocumentReader
+from pytest_lmeval.interop.importers import Remark
 
-PREFIX = "file://"
+REFERENCE = "$ref"
 MAPPINGS = frozenset({".yaml", ".yml", ".json"})
+_PREFIX = "file://"
 _MOST_BYTES = 16 << 20
 _MOST_FILES = 1000
 _PROGRAMS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh", ".bash"})
 
 
+class LeftOut(Exception):
+    """Why a part of a config has no counterpart; ``node`` is the faulty part if it is not the whole."""
+
+    def __init__(self, why: str, node: Node | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.node = node
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value, its file as messages name it, and the keys that lead to it; without a document, its line."""
+
+    value: Any
+    file: str
+    document: YamlDocument | None = None
+    keys: Keys = ()
+    first_line: int = 1
+
+    @property
+    def line(self) -> int:
+        """The line of the value, from 1."""
+        return self.first_line if self.document is None else self.document.place(self.keys).line
+
+    @property
+    def name(self) -> str:
+        """The keys as one path."""
+        return field_name(self.keys) if self.keys else "the file"
+
+    def at(self, key: str) -> Node:
+        """Return the value under a key, or None."""
+        inner = self.value.get(key) if isinstance(self.value, dict) else None
+        return replace(self, value=inner, keys=(*self.keys, key))
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """Yield the entries of a mapping; any other value has no entries."""
+        if isinstance(self.value, dict):
+            yield from ((key, self.at(key)) for key in self.value)
+
+    def elements(self) -> list[Node]:
+        """Return the elements of a list, no element for None, and any other value as the only element."""
+        if isinstance(self.value, list):
+            return [replace(self, value=each, keys=(*self.keys, number)) for number, each in enumerate(self.value)]
+        return [] if self.value is None else [self]
+
+    def written_out(self) -> Node:
+        """Return this node; raise LeftOut if it refers to another part of the config."""
+        if isinstance(self.value, dict) and REFERENCE in self.value:
+            pointer = self.value[REFERENCE]
+            raise LeftOut(f"$ref {pointer!r:.80} is not followed; write out what it names, or use a YAML anchor", self)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """The remarks about a config, collected while it is read."""
+
+    left_out: list[Remark] = field(default_factory=list)
+    differs: list[Remark] = field(default_factory=list)
+
+    def leave(self, node: Node, why: str, what: str = "") -> None:
+        """Add a part that has no counterpart."""
+        self.left_out.append(Remark(node.file, node.line, what or node.name, why))
+
+    def leave_for(self, left: LeftOut, node: Node, what: str = "") -> None:
+        """Add the reason that was raised for ``node`` or a part of it."""
+        self.leave(left.node or node, left.why, what)
+
+    def differ(self, node: Node, why: str, what: str) -> None:
+        """Add a part whose meaning changes; only its first place is listed."""
+        if not any((what, why) == (each.what, each.why) for each in self.differs):
+            self.differs.append(Remark(node.file, node.line, what, why))
+
+    def leave_others(
+        self, node: Node, known: frozenset[str], why: Mapping[str, str] | str = "nothing here reads it"
+    ) -> None:
+        """Add every entry of a mapping that is not ``known``; ``why`` is one reason, or reasons by key."""
+        for key, inner in node.items():
+            if key not in known:
+                self.leave(inner, why if isinstance(why, str) else why.get(key, "nothing here reads it"))
+
+
 def is_reference(value: Any) -> bool:
     """Tell whether a value names a file."""
-    return isinstance(value, str) and value.startswith(PREFIX)
+    return isinstance(value, str) and value.startswith(_PREFIX)
 
 
 def read_config(path: Path) -> Node:
@@ -43,13 +128,13 @@ def read_config(path: Path) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder of a config."""
+    """The folder of a config; only files below it are read."""
 
     path: Path
 
     def find(self, node: Node) -> list[Path]:
-        """Return the files that a reference names, of a pattern all of them; raise LeftOut."""
-        name = str(node.value).removeprefix(PREFIX)
+        """Return the file that a reference names, or all files that its pattern matches; raise LeftOut."""
+        name = str(node.value).removeprefix(_PREFIX)
         if "://" in name or "{{" in name:
             raise LeftOut(f"{name!r} is no file of the config's folder; save what it names there", node)
         pattern = name.removeprefix("./")
@@ -64,7 +149,7 @@ class Folder:
             raise LeftOut(f"{name!r:.60} is no name of a file: {error!s:.60}", node) from None
 
     def value(self, path: Path, node: Node) -> Any:
-        """Return what is in a YAML or JSON file, or the text of another one; raise LeftOut."""
+        """Return the value of a YAML or JSON file, or the text of any other file; raise LeftOut."""
         return self.parsed(path, node).value if path.suffix in MAPPINGS else self.text(path, node).strip()
 
     def text(self, path: Path, node: Node) -> str:
@@ -75,7 +160,7 @@ class Folder:
             raise LeftOut(f"{path.name}: no text in UTF-8 (byte {error.start + 1}); prompts hold text", node) from None
 
     def parsed(self, path: Path, node: Node) -> Node:
-        """Return what is in a YAML or JSON file, with its places; raise LeftOut."""
+        """Return the value of a YAML or JSON file with its places; raise LeftOut."""
         try:
             return _parsed(self._bytes(path, node), path.suffix, path.relative_to(self.path).as_posix())
         except YamlFault as fault:
@@ -92,7 +177,7 @@ class Folder:
         return data
 
     def _checked(self, path: Path, node: Node) -> Path:
-        # A program may be followed by the name of its function.
+        # The name of its function may follow that of a program.
         name = path.name.partition(":")[0]
         if Path(name).suffix in _PROGRAMS:
             raise LeftOut(f"{name} is a program, which is not run; write what it returns into a file", node)
@@ -104,13 +189,13 @@ class Folder:
 
 
 class _MergeKey(str):
-    """The key ``<<`` without quotes, whose value has entries to add."""
+    """An unquoted ``<<`` key."""
 
     __slots__ = ()
 
 
-class _MergingReader(DocumentReader):
-    """Reads merge keys too; entries that were merged have the place of their key."""
+class ConfigReader(DocumentReader):
+    """Reads merge keys too; a merged entry has the place of its merge key."""
 
     def _key(self, event: Any, mapping: Any) -> str:
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
@@ -130,27 +215,14 @@ class _MergingReader(DocumentReader):
         return {**merged, **values}
 
 
-def parse_config(data: bytes) -> Any:
-    """Return the value of a YAML file, a YamlDocument if it is a mapping; raise YamlFault."""
-    return parse_yaml(data, kind=_MergingReader)
-
-
 def _parsed(data: bytes, suffix: str, name: str) -> Node:
     try:
-        found = parse_config(data)
+        reader = ConfigReader(data)
+        value = reader.read()
     except YamlFault:
-        if suffix != ".json":
-            raise
-        try:
-            return Node(json.loads(data), name)  # a large file, whose places are not known
-        except (ValueError, RecursionError):
-            pass
+        if suffix == ".json":
+            # YAML has a limit of its own; places in a larger file are not known.
+            with suppress(ValueError, RecursionError):
+                return Node(json.loads(data), name)
         raise
-    if isinstance(found, YamlDocument):
-        return Node(found, name, found)
-    # Places are of documents that are mappings: a list is read once more as the value of a key, a line further down.
-    try:
-        document = parse_config(b"root:\n" + data)
-    except YamlFault:
-        return Node(found, name)
-    return Node(found, name, document, ("root",), 0) if document == {"root": found} else Node(found, name)
+    return Node(value, name, YamlDocument({}, reader.places))

@@ -1,49 +1,54 @@
-"""The checks of a record that has several instead of a metric: ``checks: [{metric, targets, ...}]``."""
+"""Records with several checks instead of a metric (``checks: [{metric, targets, ...}]``); every check must pass."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, check_keys, known_metric
-from pytest_lmeval.formats.metric_fields import check_metric, check_read_extras
+from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED
 from pytest_lmeval.formats.turns import check_calls
+from pytest_lmeval.judging.question import total
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
+from pytest_lmeval.postprocess import Rule, apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Metric
+from pytest_lmeval.stats.intervals import is_at_least
+from pytest_lmeval.types import Completion, Example, Generate, Metric, Score
 
+if TYPE_CHECKING:
+    from pytest_lmeval.judging.graded import Graded
+
+_CODE = "code_exec"
 _MOST_WEIGHT = 1_000_000
 _OF_CHECKS = ("metric", "targets", "threshold", "name", "weight", "extras")
 
 
 def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Registry) -> list[dict[str, Any]]:
-    """Return the checks of a record that is asked with ``tools``; raise RecordRefused for the first thing wrong."""
-    if not isinstance(given, list) or not given:
-        got = "an empty one" if given == [] else checks.type_name(given)
-        raise RecordRefused("bad_type", CHECKS, f"expected a non-empty array of objects, got {got}")
+    """Return the checks of a record with ``tools``; raise RecordRefused for the first fault."""
     names: list[str] = []
-    for number, check in enumerate(given):
+    for number, check in enumerate(checks.filled_list(given, CHECKS, "array of objects")):
         name = _check_check(check, f"{CHECKS}[{number}]", tools, registry)
         if name in names:
             detail = f"{name!r} is the name of {CHECKS}[{names.index(name)}], too: give each check a name of its own"
             raise RecordRefused("bad_value", f"{CHECKS}[{number}].name", detail)
         names.append(name)
-    return given
+    return [*given]
 
 
 def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> str:
-    """Return the name of a check; raise RecordRefused for the first thing wrong with it."""
+    """Return the name of a check; raise RecordRefused for its first fault."""
     if not isinstance(check, dict):
         raise RecordRefused("bad_type", field, f"expected an object with metric, got {checks.type_name(check)}")
     if "metric" not in check and "type" in check:
         raise RecordRefused("unknown_field", f"{field}.type", "a check names its metric: write metric instead of type")
     checks.check_names(check, _OF_CHECKS, f"{field}.")
     if "metric" not in check:
-        raise RecordRefused("missing_required", f"{field}.metric", "a check has the metric that it is made by")
-    metric = known_metric(check["metric"], f"{field}.metric", registry)
+        raise RecordRefused("missing_required", f"{field}.metric", "a check needs a metric")
+    metric = checks.known_metric(check["metric"], f"{field}.metric", registry)
     known = registry.metrics[RENAMED.get(metric, metric)]
     if "targets" not in check and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
@@ -53,10 +58,10 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
     if known.takes_calls:
         check_calls(extras, field, metric, tools)
     try:
-        check_metric(known, metric, targets, extras, "extras")
+        checks.check_metric(known, metric, targets, extras, "extras")
         checks.reachable(targets, metric)
-        check_read_extras(metric, targets, extras, registry)
-        if metric == "code_exec":
+        checks.check_read_extras(metric, targets, extras, registry)
+        if metric == _CODE:
             from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
 
             timeout_of(extras, "extras")
@@ -71,8 +76,8 @@ def _check_extras_of_check(extras: Mapping[str, Any], field: str, metric: Metric
         if key == "threshold":
             raise RecordRefused("unknown_field", f"{field}.{key}", "the threshold of a check is beside its metric")
         if key in OF_COMPACT and key != "post_process":
-            raise RecordRefused("unknown_field", f"{field}.{key}", f"{key!r} is said of the record, in its own extras")
-    check_keys(extras, field, ("post_process", *metric.extras))
+            raise RecordRefused("unknown_field", f"{field}.{key}", f"{key!r} belongs into the extras of the record")
+    checks.check_keys(extras, field, ("post_process", *metric.extras))
     if "post_process" in extras:
         checks.one_of(extras["post_process"], f"{field}.post_process", registry.rules)
 
@@ -86,5 +91,103 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
         raise RecordRefused("bad_value", f"{field}.weight", detail)
     name = checks.string(check.get("name", metric), f"{field}.name")
     if name == CHECKS:
-        raise RecordRefused("bad_value", f"{field}.name", "'checks' is what the board calls all of them together")
+        raise RecordRefused("bad_value", f"{field}.name", "'checks' is the board's name for all checks together")
     return name
+
+
+class AnswerCheck(NamedTuple):
+    """A check as ``given`` in the record, with its metric, the rule for the output, and the extras for the metric."""
+
+    given: Mapping[str, Any]
+    name: str
+    metric: Metric
+    rule: Rule
+    extras: Mapping[str, Any]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The right answers."""
+        return tuple(self.given.get("targets", ()))
+
+    def scoring(self) -> dict[str, Any]:
+        """Return the fields that decide the score: all but the threshold, and the time limit of code."""
+        scoring = {name: value for name, value in self.given.items() if name != "threshold"}
+        if self.metric.name == _CODE:
+            from pytest_lmeval.metrics.parts.code_plan import timeout_of
+
+            scoring["timeout_s"] = timeout_of(self.extras, "extras")
+        return scoring
+
+    def question(self, completion: Completion, graded: Graded) -> Generate | None:
+        """Return the first question to the judge, or None."""
+        prediction = predicted(completion, self.rule, self.metric)
+        if not (self.metric.asks_judge and prediction.found):
+            return None
+        return replace(graded, scorer=self.name).question(prediction.text, self.targets, self.extras).first
+
+    def score(self, completion: Completion, sandbox: Any, graded: Graded) -> Score:
+        """Return the score of a completion."""
+        helper = replace(graded, scorer=self.name) if self.metric.asks_judge else sandbox
+        prediction = predicted(completion, self.rule, self.metric)
+        return apply_metric(self.metric, prediction, self.targets, self.extras, helper)
+
+
+def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
+    """Return the checks of an example; the record's rule, or else the metric's, is the default of each."""
+    common = example.metadata
+    found = []
+    for given in common[CHECKS]:
+        word, extras = given["metric"], given.get("extras", {})
+        metric = registry.metric(RENAMED.get(word, word))
+        usual = "extract_code_block" if word == _CODE and "post_process" not in common else example.post_process
+        rule = registry.rule(extras.get("post_process") or usual)
+        read = {"tools": common["tools"], **extras} if metric.takes_calls else extras
+        found.append(AnswerCheck(given, given.get("name", word), metric, rule, read))
+    return found
+
+
+def score_checks(
+    checks: Sequence[AnswerCheck], completion: Completion, rule: Rule, sandbox: Any, graded: Graded
+) -> Score:
+    """Return the weighted mean of the checks' scores, with each score and threshold by name.
+
+    ``rule`` makes the prediction to show; ``graded`` asks the judge. The details have the checks and judges' replies.
+    """
+    scores = [check.score(completion, sandbox, graded) for check in checks]
+    found = [*map(_shown, checks, scores)]
+    weights = [float(check.given.get("weight", 1)) for check in checks]
+    judged = [entry for score in scores for entry in score.details.get("judge", ())]
+    mean = math.fsum(weight * each["score"] for weight, each in zip(weights, found, strict=True)) / math.fsum(weights)
+    return Score(
+        min(1.0, mean),
+        {CHECKS: found, **({"judge": judged} if judged else {})},
+        rule(completion.text).text,
+        any("unparsed" in each for each in found),
+        metrics={each["name"]: each["score"] for each in found},
+        thresholds={each["name"]: each["threshold"] for each in found},
+        usage=total([score.usage for score in scores]),
+    )
+
+
+def _shown(check: AnswerCheck, score: Score) -> dict[str, Any]:
+    given, word = check.given, check.given["metric"]
+    value, threshold = share_of(score.value, word), float(given.get("threshold", check.metric.threshold))
+    own_rule = "post_process" in check.extras and not check.metric.takes_calls
+    more = {
+        "metric": word if "name" in given else "",
+        "weight": given.get("weight"),
+        "targets": [*check.targets],
+        "not": check.extras.get("not"),
+        "prediction": score.prediction if own_rule else "",
+        "unparsed": score.unparsed,
+        "reason": score.details.get("reason"),
+        "details": {name: detail for name, detail in score.details.items() if name not in ("judge", "reason")},
+    }
+    known = {name: detail for name, detail in more.items() if detail}
+    return {
+        "name": check.name,
+        "passed": is_at_least(value, threshold),
+        "score": value,
+        "threshold": threshold,
+        **known,
+    }

@@ -1,8 +1,7 @@
-"""What is asked of a field, and what the author of a record or a task probably meant.
+"""Check the fields of a record or a task, and guess misspelt names.
 
-Every check raises RecordRefused with rule, field and detail. A key of ``extras``, or ``metadata``, that nothing reads
-is the author's own and may be anything. One that is nearly a key that is read was hardly meant so: a misspelt
-``must_pass`` would let a run pass.
+Every check raises RecordRefused with rule, field and detail. Authors may add any keys to ``extras`` or ``metadata``. A
+key that is nearly one that is read is probably a mistake, and refused: a misspelt ``must_pass`` would let a run pass.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.errors import RecordRefused, UnknownName, nearest, not_one_of
+from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, nearest, not_one_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.pages import page
-from pytest_lmeval.types import NOTHING, POLICY_KEYS, Example
+from pytest_lmeval.types import NOTHING, POLICY_KEYS, Example, Metric
 
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _GUIDE = f"{page('coming-from.md')} has a table of names"
 _HARNESS = "a task of lm-evaluation-harness"
 _ROW = "a row of a data set"
-# By the keys that give a record away, the first that has all of them.
+# The first entry whose keys are all in the record names its origin.
 _RECORDS = (
     (frozenset({"input", "ideal"}), "a sample of OpenAI's evals"),
     (frozenset({"input", "target"}), "a sample of inspect_ai"),
@@ -43,35 +42,28 @@ _FILES = (
     (frozenset({"prompts", "tests"}), "a configuration of promptfoo"),
 )
 OF_COMPACT = (*POLICY_KEYS, "category", "post_process")
-"""What is read of every compact record."""
+"""Keys of the extras of every compact record that are read."""
 WORDS = frozenset({"difficulty", "passed", "subject"})
-"""Words of the schemas, and common ones, that nothing reads: they are no mistake."""
+"""Keys of the schemas, and common ones, that are not read but are no mistake."""
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 TURNS = "turns"
 _OF_RECORDS: Mapping[str, str] = MappingProxyType({TURNS: "a prompt", CHECKS: "a metric"})
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""The metric names of a compact file that mean another metric of the registry: it ignores case and spacing."""
+"""The metric names of a compact file that mean another metric of the registry, which ignores case and spacing."""
+READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
+"""The metrics that read their rules in the extras while they score."""
 
 
 def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness: float = 0.6) -> str:
-    """Return ``"; did you mean 'wanted' by 'x'?"`` for the nearest given name that is not known, or an empty text."""
+    """Return ``"; did you mean 'wanted' by 'x'?"`` for the nearest given name that is not known, or ""."""
     others = [name for name in given if name not in known]
     near = difflib.get_close_matches(wanted, others, n=1, cutoff=likeness)
     return f"; did you mean {wanted!r} by {near[0]!r}?" if near else ""
 
 
-def foreign_record(keys: Collection[str]) -> str:
-    """Return what a record of another tool is, and where it says how to bring it here; else an empty text."""
-    return _foreign(keys, _RECORDS)
-
-
-def foreign_file(keys: Collection[str]) -> str:
-    """Return what a YAML file of another tool is, and where it says how to bring it here; else an empty text."""
-    return _foreign(keys, _FILES)
-
-
-def _foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]]) -> str:
+def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
+    """Return the tool that a YAML file, or a record, with these keys is from, and the guide to convert it; or ""."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
@@ -82,7 +74,7 @@ def _foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]])
 
 
 def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> None:
-    """Raise RecordRefused for a key of ``holder`` that is nearly one of those that are ``read``."""
+    """Raise RecordRefused for a key of ``holder`` that is nearly one of the keys ``read``."""
     known = frozenset(read)
     for key in holder:
         if wanted := meant(key, known):
@@ -91,7 +83,7 @@ def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> N
 
 
 def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
-    """Yield the line of the first record, and a sentence, for each misspelt key of records whose metadata are free."""
+    """Yield the first line, and a sentence, for each misspelt key of records with free metadata."""
 
     def read(example: Example) -> frozenset[str]:
         return frozenset((*POLICY_KEYS, "timeout_s") if example.metric == "code_exec" else POLICY_KEYS)
@@ -104,7 +96,7 @@ def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
 def misspelt_keys(
     examples: Iterable[Example], read: Callable[[Example], frozenset[str]]
 ) -> Iterator[tuple[int, str, str, int]]:
-    """Yield ``(first line, key, what was meant, examples)`` for each key that is nearly one that is ``read``."""
+    """Yield ``(first line, key, probable key, examples)`` for each key that is nearly one of the keys ``read``."""
     first: dict[tuple[str, str], int] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for example in examples:
@@ -117,11 +109,11 @@ def misspelt_keys(
 
 @lru_cache(maxsize=4096)
 def meant(key: str, known: Collection[str]) -> str:
-    """Return the key of ``known`` that ``key`` is nearly, or an empty text."""
+    """Return the key of ``known`` that is nearly ``key``, or ""."""
     if key in known or key in WORDS:
         return ""
     plain = key.strip().lower().replace("-", "_").replace(" ", "_")[:80]
-    # One word more makes another key: cluster_id, threshold_note.
+    # A further word makes a different key: cluster_id, threshold_note.
     if any(plain.startswith(f"{each}_") or plain.endswith(f"_{each}") for each in known):
         return ""
     near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=_SIMILARITY)
@@ -143,22 +135,19 @@ def type_name(value: object) -> str:
 
 
 def check_fields(
-    record: object,
-    required: Collection[str],
-    optional: Collection[str],
-    elsewhere: Mapping[str, str] = _NOTHING,
+    record: object, required: Collection[str], optional: Collection[str], elsewhere: Mapping[str, str] = _NOTHING
 ) -> Mapping[str, Any]:
     """Return ``record`` if it is an object with every required and no unknown field.
 
-    ``elsewhere`` says of fields that people look for here where they belong.
+    ``elsewhere`` names the right place of fields that authors often put here.
     """
     if not isinstance(record, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {type_name(record)}")
     known = [*required, *optional]
     for name in required:
         if name not in record:
-            foreign = foreign_record(record.keys())
-            hint = misspelt(name, record, known) or (foreign and f"; {foreign}")
+            origin = foreign(record.keys(), _RECORDS)
+            hint = misspelt(name, record, known) or (origin and f"; {origin}")
             raise RecordRefused("missing_required", name, f"required: {', '.join(required)}{hint}")
     if not record.keys() <= {*known}:
         check_names(record, known, elsewhere=elsewhere)
@@ -168,7 +157,7 @@ def check_fields(
 def check_names(
     holder: Mapping[str, Any], known: Collection[str], within: str = "", elsewhere: Mapping[str, str] = _NOTHING
 ) -> None:
-    """Raise RecordRefused for a field of ``holder``, which is at ``within``, that is not ``known``."""
+    """Raise RecordRefused for a field of ``holder`` that is not ``known``; ``within`` is the path of ``holder``."""
     for name in holder:
         if name not in known:
             hint = f";{elsewhere[name]}" if name in elsewhere else nearest(name, known, "expected one of")
@@ -187,17 +176,35 @@ def string(value: object, field: str) -> str:
 
 def strings(value: object, field: str) -> tuple[str, ...]:
     """Return a non-empty array of strings as a tuple."""
-    if not isinstance(value, list):
-        instead = _INSTEAD.get((field, type(value)), "")
-        detail = f"expected a non-empty array of strings, got {type_name(value)}{instead}"
-        raise RecordRefused("bad_type", field, detail)
-    if not value:
-        raise RecordRefused("bad_type", field, "expected a non-empty array of strings, got an empty one")
-    for index, element in enumerate(value):
+    elements = filled_list(value, field, "array of strings")
+    for index, element in enumerate(elements):
         if not isinstance(element, str):
             detail = f"expected strings, got {type_name(element)} {element!r} at index {index}"
             raise RecordRefused("bad_type", field, f'{detail}; write "{element}"' if is_number(element) else detail)
-    return tuple(value)
+    return tuple(elements)
+
+
+def filled_list(value: object, field: str, wanted: str, hint: str = "") -> list[Any]:
+    """Return a non-empty list; ``wanted`` describes it in the message, before ``hint``."""
+    if not isinstance(value, list) or not value:
+        got = "an empty one" if value == [] else type_name(value)
+        instead = hint or _INSTEAD.get((field, type(value)), "")
+        raise RecordRefused("bad_type", field, f"expected a non-empty {wanted}, got {got}{instead}")
+    return value
+
+
+def text(value: object, field: str) -> str:
+    """Return a string, which may be empty."""
+    if not isinstance(value, str):
+        raise RecordRefused("bad_type", field, f"expected a string, got {type_name(value)}")
+    return value
+
+
+def boolean(value: object, field: str) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
+        raise RecordRefused("bad_type", field, f"expected true or false, got {type_name(value)}")
+    return value
 
 
 def one_of(value: object, field: str, choices: Collection[str]) -> str:
@@ -205,12 +212,12 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    # Every line of a file has a text of its own for the same word.
+    # Share one text: every line of a file holds its own copy of the word.
     return intern(name)
 
 
 def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> Mapping[str, Any]:
-    """Return the object under ``field``, or an empty one; ``within`` is the path of ``record`` where it is a part."""
+    """Return the object under ``field``, or an empty one; ``within`` is the path of ``record``, "" at the root."""
     value = record.get(field, NOTHING)
     if not isinstance(value, dict):
         path = f"{within}.{field}" if within else field
@@ -228,14 +235,12 @@ def number_in_range(value: object, field: str, low: float, high: float) -> float
 
 
 def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
-    """Check what ``metadata`` or ``extras`` tell the run: threshold, must_pass, cluster, quarantine and repeats."""
+    """Check the keys of ``metadata`` or ``extras`` that the run reads: threshold, must_pass, cluster and others."""
     if "threshold" in holder:
         number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)
     if "repeats" in holder or "passes" in holder:
         _repeats(holder, prefix)
-    if not isinstance(holder.get("must_pass", False), bool):
-        detail = f"expected true or false, got {type_name(holder['must_pass'])}"
-        raise RecordRefused("bad_type", f"{prefix}.must_pass", detail)
+    boolean(holder.get("must_pass", False), f"{prefix}.must_pass")
     if "cluster" in holder:
         string(holder["cluster"], f"{prefix}.cluster")
     if "quarantine" in holder:
@@ -249,7 +254,7 @@ def _repeats(holder: Mapping[str, Any], prefix: str) -> None:
             if not count.is_integer() or isinstance(holder[name], float):
                 raise RecordRefused("bad_value", f"{prefix}.{name}", f"expected a whole number, got {holder[name]!r}")
     if holder.get("passes", 1) > holder.get("repeats", MOST_REPEATS):
-        detail = f"of {holder['repeats']} repeats {holder['passes']} cannot pass"
+        detail = f"{holder['passes']} of {holder['repeats']} repeats cannot pass"
         raise RecordRefused("bad_value", f"{prefix}.passes", detail)
 
 
@@ -260,12 +265,9 @@ def _quarantine(value: object, field: str) -> None:
         if name not in value:
             raise RecordRefused("missing_required", f"{field}.{name}", "a quarantine needs until, a date, and reason")
         string(value[name], f"{field}.{name}")
-    for name in value:
-        if name not in ("until", "reason"):
-            raise RecordRefused("unknown_field", f"{field}.{name}", "a quarantine has until and reason, and no more")
+    check_names(value, ("until", "reason"), f"{field}.")
     if not _is_date(value["until"]):
-        detail = f"expected a date as YYYY-MM-DD, got {value['until']!r:.80}"
-        raise RecordRefused("bad_value", f"{field}.until", detail)
+        raise RecordRefused("bad_value", f"{field}.until", f"expected a date YYYY-MM-DD, got {value['until']!r:.80}")
 
 
 def _is_date(text: str) -> bool:
@@ -276,7 +278,7 @@ def _is_date(text: str) -> bool:
 
 
 def reachable(targets: Sequence[str], metric: str) -> None:
-    """Raise RecordRefused for targets by which every answer scores 0, or 1: texts without a character, for a metric."""
+    """Raise RecordRefused for empty targets with which every answer would score 0, or 1."""
     if metric == "substring_contains" and not all(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
@@ -284,7 +286,7 @@ def reachable(targets: Sequence[str], metric: str) -> None:
 
 
 def known_metric(value: Any, field: str, registry: Registry) -> str:
-    """Return the word of a file for a metric; raise RecordRefused for one that there is not, and for that of turns."""
+    """Return a metric's name in a file; raise RecordRefused if it is unknown, or the metric of turns or checks."""
     metric = string(value, field)
     if RENAMED.get(metric, metric) not in registry.metrics:
         choices = registry.metrics.keys() - _OF_RECORDS.keys()
@@ -296,6 +298,37 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
 
 
 def id_of(fields: Mapping[str, Any], line: int) -> str:
-    """Return the id of a record, or one made of its line."""
+    """Return the id of a record, by default made from its line."""
     value = fields.get("id", f"ex-{line}")
     return str(value) if not isinstance(value, str) and is_whole(value) else string(value, "id")
+
+
+def category_of(extras: Mapping[str, Any]) -> str:
+    """Return the category in the extras of a record, or ""."""
+    return string(extras["category"], "extras.category") if "category" in extras else ""
+
+
+def extras_of(fields: Mapping[str, Any], metric: Metric) -> Mapping[str, Any]:
+    """Return the extras of a record; raise RecordRefused for a bad or misspelt key that is read."""
+    extras = optional_object(fields, "extras")
+    gate_fields(extras, "extras")
+    check_keys(extras, "extras", (*OF_COMPACT, *metric.extras))
+    return extras
+
+
+def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
+    """Raise RecordRefused for targets or extras that ``metric``, called ``word`` in the file, cannot score by."""
+    if metric.check is not None:
+        metric.check(targets, extras)
+    if boolean(extras.get("not", False), f"{place}.not") and not (metric.binary or metric.asks_judge):
+        detail = f"{word} is graded: only a right-or-wrong metric, or rubric, can be negated"
+        raise RecordRefused("bad_value", f"{place}.not", detail)
+
+
+def check_read_extras(metric: str, targets: Sequence[str], extras: Mapping[str, Any], registry: Registry) -> None:
+    """Raise RecordRefused if a metric of ``READ_EXTRAS`` cannot read its rules in ``extras``."""
+    if metric in READ_EXTRAS:
+        try:
+            registry.metric(metric).function("", targets, extras)
+        except ScoringError as error:  # a package that the metric needs is not installed
+            raise RecordRefused("bad_value", "metric", str(error)) from None

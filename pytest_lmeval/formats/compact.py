@@ -1,6 +1,6 @@
 """The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule.
 
-A record with ``turns`` has them instead of prompt, targets and metric, one with ``checks`` instead of the last two.
+``turns`` replaces prompt, targets and metric; ``checks`` replaces targets and metric.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
-from pytest_lmeval.formats.metric_fields import READ_EXTRAS, check_metric, check_read_extras
+from pytest_lmeval.formats.checks import RENAMED, TURNS
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example
@@ -19,7 +18,7 @@ from pytest_lmeval.types import Example
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
 FIELDS = frozenset({*REQUIRED, TURNS, CHECKS})
-"""A record without any of these is none of this dialect, however bad."""
+"""A record with none of these fields is not of this dialect."""
 
 IN_EXTRAS = {
     "metadata": " in this dialect it is called 'extras'",
@@ -29,9 +28,9 @@ IN_EXTRAS = {
         for name in ("category", "cluster", "io_pairs", "must_pass", "post_process", "tags", "tests", "threshold")
     },
 }
-"""Of fields that people look for in a record, where they belong."""
+"""The right places of fields that authors often put into a record."""
 OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
-"""The fields of a record; what else it has in a file with defaults is data for the prompt."""
+"""The fields of a record; in a file with defaults, all other fields are data for the prompt."""
 
 
 def check_compact_record(record: object, line: int, registry: Registry) -> Example:
@@ -50,8 +49,8 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     example_id = checks.id_of(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
     targets = checks.strings(fields["targets"], "targets") if "targets" in fields else ()
-    metric = known_metric(fields["metric"], "metric", registry)
-    extras = checks.optional_object(fields, "extras")
+    metric = checks.known_metric(fields["metric"], "metric", registry)
+    extras = checks.extras_of(fields, registry.metrics[RENAMED.get(metric, metric)])
     rule = _check_extras(extras, metric, targets, registry)
     checks.reachable(targets, metric)
     return Example(
@@ -60,23 +59,20 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
         targets=targets,
         metric=metric,
         post_process=rule,
-        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
+        category=checks.category_of(extras),
         metadata=extras,
         line=line,
     )
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
-    """Tell whether ``record`` has what a record of this dialect needs, right or wrong: other data hardly has it.
-
-    So has the first one, which says what the others need not.
-    """
+    """Tell whether ``record`` has the fields of this dialect, or is a first line with defaults."""
     if record.keys() == {"defaults"}:
         return isinstance(record["defaults"], dict)
     if TURNS in record:
         turns = record[TURNS]
         return isinstance(turns, list) and any(isinstance(turn, dict) and "user" in turn for turn in turns)
-    # Some metrics have what they want in the extras.
+    # Some metrics need extras instead of targets.
     has_metric = {"prompt", "metric"} <= record.keys() and not {"targets", "extras"}.isdisjoint(record)
     return has_metric or {"prompt", CHECKS} <= record.keys()
 
@@ -91,9 +87,7 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
     fields = checks.check_fields(record, ("prompt", CHECKS), OPTIONAL, IN_EXTRAS)
     example_id = checks.id_of(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")
-    extras = checks.optional_object(fields, "extras")
-    checks.gate_fields(extras, "extras")
-    check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[CHECKS].extras))
+    extras = checks.extras_of(fields, registry.metrics[CHECKS])
     rule = checks.one_of(extras.get("post_process", "none"), "extras.post_process", registry.rules)
     given = check_checks(fields[CHECKS], check_tools(extras), registry)
     return Example(
@@ -102,7 +96,7 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
         targets=(),
         metric=CHECKS,
         post_process=rule,
-        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
+        category=checks.category_of(extras),
         metadata={**extras, CHECKS: given},
         line=line,
     )
@@ -110,9 +104,6 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
     known = registry.metrics[RENAMED.get(metric, metric)]
-    if extras:
-        checks.gate_fields(extras, "extras")
-        check_keys(extras, "extras", (*OF_COMPACT, *known.extras))
     if metric == "code_exec":
         from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
 
@@ -122,16 +113,12 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         from pytest_lmeval.formats.tools import check_call_extras, check_choice, tools_of
 
         if "tools" not in extras:
-            raise RecordRefused(
-                "missing_required", "extras.tools", f"the metric {metric} needs the tools that may be called"
-            )
+            raise RecordRefused("missing_required", "extras.tools", f"the metric {metric} needs the tools to call")
         tools = tools_of(extras["tools"], "extras.tools")
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
-    if known.check is not None or "not" in extras:
-        check_metric(known, metric, targets, extras, "extras")
-    if metric in READ_EXTRAS:
-        check_read_extras(metric, targets, extras, registry)
+    checks.check_metric(known, metric, targets, extras, "extras")
+    checks.check_read_extras(metric, targets, extras, registry)
     if "post_process" in extras:
         return checks.one_of(extras["post_process"], "extras.post_process", registry.rules)
     return "extract_code_block" if metric == "code_exec" else "none"

@@ -1,12 +1,12 @@
-"""A data file: YAML whose root has a ``prompt`` and rows, which it fills; each row is an example.
+"""Load a data file: YAML with rows, and a ``prompt`` that each row fills to make an example.
 
     prompt: "Is this review good or bad? {{ review }}"
     data: reviews.csv
     target: "{{ label }}"
     metric: exact_match
 
-A row becomes a record of the compact dialect, and is checked and scored as one. Columns are data only, whatever their
-names. ``prompt`` may be a list of messages, or a mapping of names to prompts: each is a task, a variant of the others.
+A row becomes a record of the compact dialect, and is checked and scored as one. Columns are only data, even one named
+like a field. ``prompt`` may be a list of messages, or a mapping of names to prompts, each a variant of the task.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, local_path, read_data
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.chat_prompts import ChatPrompt
 from pytest_lmeval.formats.compact import check_compact_record
-from pytest_lmeval.formats.data_shape import PROMPT, Shape, shape_of
+from pytest_lmeval.formats.data_shape import PROMPT, ChatPrompt, Shape, shape_of
 from pytest_lmeval.formats.jsonl import KINDS, JsonlTask
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
@@ -40,7 +39,7 @@ _MOST_COLUMNS = 10
 
 
 def load_data_file(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the task that ``document`` describes, one for each of several prompts, and what is wrong with it."""
+    """Return the tasks that ``document`` describes, one for each prompt, and its faults."""
     try:
         shape = shape_of(document, registry)
         rows = _rows(source.path, document)
@@ -69,7 +68,7 @@ def _check_uses_rows(field: str, prompt: RowTemplate | ChatPrompt, rows: _Rows) 
 
 
 class _Row(NamedTuple):
-    """The cells of a row, the line of the YAML file that leads to it, and where it is in the file of its data."""
+    """The cells of a row, its line in the YAML file, and its place in the data file if that is another."""
 
     cells: Mapping[str, Any]
     line: int
@@ -78,7 +77,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows, and what is known of the file that they are from."""
+    """The rows, and the facts about their file."""
 
     rows: Sequence[_Row]
     dataset: Mapping[str, Any] = field(default_factory=dict)
@@ -90,7 +89,7 @@ class _Rows:
 
 
 class _Maker:
-    """Makes tasks of rows, and notes what is wrong with them."""
+    """Turns rows into tasks, and collects their faults."""
 
     def __init__(
         self, source: TaskSource, document: YamlDocument, registry: Registry, shape: Shape, rows: _Rows
@@ -106,7 +105,7 @@ class _Maker:
         self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
 
     def task(self, name: str, prompt: RowTemplate | ChatPrompt) -> JsonlTask:
-        """Return the task of the prompt ``name``, "" where there is only one."""
+        """Return the task of the prompt ``name``, "" for the only prompt."""
         source, metric = self._source, self._shape.metric or CHECKS
         return KINDS.get(metric, JsonlTask)(
             name=f"{source.name}@{name}" if name else source.name,
@@ -153,12 +152,9 @@ class _Maker:
                 for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry)
-        # Rows of a file of their own are all of the line that names it.
-        return (
-            replace(example, messages=messages, place=number - 1 if row.place else 0)
-            if messages or row.place
-            else example
-        )
+        # All rows of a data file have the line that names it.
+        place = number - 1 if row.place else 0
+        return replace(example, messages=messages, place=place) if messages or place else example
 
     def _id(self, row: _Row, number: int) -> str:
         if self._shape.id is not None:
@@ -167,14 +163,13 @@ class _Maker:
             return str(number)
         given = row.cells.get("id")
         if not (isinstance(given, str) or is_whole(given)) or not str(given).strip():
-            raise RecordRefused(
-                "bad_value", "id", f"expected a text or a whole number in the column 'id', got {given!r}"
-            )
+            detail = f"expected a text or a whole number in the column 'id', got {given!r}"
+            raise RecordRefused("bad_value", "id", detail)
         return str(given)
 
     def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
         counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
-        # A fault that every row has is a fault of the file: it is reported once.
+        # Report a fault of every row once, as a fault of the file.
         of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
         for rule, name, detail in sorted(of_file):
             self.errors.append(RecordError(self._line(name), None, rule, name, detail))
@@ -184,7 +179,7 @@ class _Maker:
                 self.errors.append(RecordError(row.line, None, refused.rule, refused.field, detail))
 
     def _line(self, name: str) -> int:
-        """Return the line of a field of records, one of which may have another name here."""
+        """Return the line of a field of records; ``targets`` may be ``target`` here."""
         return line_of(self._document, "target" if name == "targets" and "target" in self._document else name)
 
 
@@ -193,10 +188,8 @@ def _filled(templates: Sequence[RowTemplate], row: _Row) -> list[str]:
 
 
 def _rows(path: Path, document: YamlDocument) -> _Rows:
-    return _of_file(path, document) if "data" in document else _Rows([*_inline(document)])
-
-
-def _of_file(path: Path, document: YamlDocument) -> _Rows:
+    if "data" not in document:
+        return _Rows([*_inline(document)])
     name = checks.string(document["data"], "data")
     file = local_path(path, name)
     data = read_data(file)
@@ -209,11 +202,8 @@ def _of_file(path: Path, document: YamlDocument) -> _Rows:
 
 def _inline(document: YamlDocument) -> Iterator[_Row]:
     given = document["rows"]
-    if not isinstance(given, list) or not given:
-        got = "an empty one" if given == [] else checks.type_name(given)
-        beside = f"; a file goes into data: {given}" if isinstance(given, str) and given.endswith(SUFFIXES) else ""
-        raise RecordRefused("bad_type", "rows", f"expected a non-empty list of mappings, got {got}{beside}")
-    for number, cells in enumerate(given):
+    beside = f"; a file goes into data: {given}" if isinstance(given, str) and given.endswith(SUFFIXES) else ""
+    for number, cells in enumerate(checks.filled_list(given, "rows", "list of mappings", beside)):
         if not isinstance(cells, dict):
             raise RecordRefused("bad_type", f"rows[{number}]", f"expected a mapping, got {checks.type_name(cells)}")
         yield _Row(cells, document.place(("rows", number)).line, "")

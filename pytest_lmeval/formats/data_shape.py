@@ -1,4 +1,4 @@
-"""What the root of a data file says: the templates that make a record of each row, and what all records share."""
+"""Read the root of a data file: the templates that turn each row into a record, and the fields of all records."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.chat_prompts import ChatPrompt
-from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.defaults import common_extras
 from pytest_lmeval.formats.yaml.claims import ROLES
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.rows import RowTemplate, RowValue
+from pytest_lmeval.types import Message
 
 _KEYS = (
     *("prompt", "data", "rows", "id", "target", "targets", "metric", "checks"),
@@ -25,12 +24,13 @@ _KEYS = (
 PROMPT = "prompt"
 _ANSWERS = frozenset({"target", "targets", "checks"})
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+_ROLES = ("system", "user", "assistant")
 
 
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
-    """Tell whether a document is a data file, with faults or without; ``is_named`` is whether the command names it.
+    """Tell whether a document is meant to be a data file; ``is_named`` if the command names it.
 
-    One that is not named, has no targets and has other keys belongs to another program, such as a training.
+    A file that is not named, and has other keys and no targets, belongs to another program, such as a training.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
     has_answers = not _ANSWERS.isdisjoint(document)
@@ -42,11 +42,34 @@ def _is_foreign(key: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What a row is made into; ``metric`` is "" beside checks.
+class ChatPrompt:
+    """A prompt that is a conversation: a role and a template for the content of each message."""
 
-    ``checks`` are all but the targets of each check, and those.
-    """
+    roles: Sequence[str]
+    contents: Sequence[RowTemplate]
+
+    @classmethod
+    def of(cls, given: Sequence[Any], field: str) -> ChatPrompt:
+        """Return the prompt of a list of messages; raise RecordRefused for its first fault."""
+        if not given:
+            raise RecordRefused("bad_type", field, "expected a text or a list of messages, got an empty one")
+        roles = [_role(message, f"{field}[{number}]") for number, message in enumerate(given)]
+        if roles[-1] != "user" or "system" in roles[1:]:
+            detail = "expected a system message at the front, if any, and one of the user at the end"
+            raise RecordRefused("bad_value", field, f"{detail}, got {', '.join(roles)}")
+        fields = [f"{field}[{number}].content" for number in range(len(given))]
+        contents = [checks.string(message["content"], name) for message, name in zip(given, fields, strict=True)]
+        return cls(roles, [RowTemplate.of(text, name) for text, name in zip(contents, fields, strict=True)])
+
+    def messages(self, row: Mapping[str, Any]) -> tuple[Message, ...]:
+        """Return the conversation for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does."""
+        filled = zip(self.roles, self.contents, strict=True)
+        return tuple(Message(role, content.fill(row)) for role, content in filled)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The templates of a record; ``metric`` is "" if there are ``checks``, each a check without targets, and these."""
 
     prompts: Mapping[str, RowTemplate | ChatPrompt]
     targets: Sequence[RowTemplate]
@@ -70,28 +93,26 @@ class Shape:
 
 
 def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
-    """Return what a data file says, but for its rows; raise RecordRefused for the first thing wrong."""
+    """Return the shape of a data file; raise RecordRefused for the first fault."""
     checks.check_names(document, _KEYS)
     if "data" in document and "rows" in document:
-        raise RecordRefused("bad_value", "rows", "there is 'data', too: a data file has one of both")
+        raise RecordRefused("bad_value", "rows", "'data' is given, too: give one of the two")
     if document.keys().isdisjoint(("metric", CHECKS)):
-        detail = "a data file needs the metric that its answers are scored by, or checks"
-        raise RecordRefused("missing_required", "metric", detail)
+        raise RecordRefused("missing_required", "metric", "a data file needs a metric, or checks, to score answers")
     id = _template(document["id"], "id") if "id" in document else None
     extras = RowValue.of(common_extras(document, registry), "extras")
     shape = Shape(_prompts(document["prompt"]), (), id, extras)
     if CHECKS in document:
         return replace(shape, checks=_checks(document))
-    metric = known_metric(document["metric"], "metric", registry)
+    metric = checks.known_metric(document["metric"], "metric", registry)
     return replace(shape, targets=_targets(document), metric=metric)
 
 
 def _checks(document: Mapping[str, Any]) -> list[tuple[RowValue, Sequence[RowTemplate]]]:
     for name in ("metric", "target", "targets"):
         if name in document:
-            raise RecordRefused(
-                "unknown_field", name, f"a data file with checks has no {name} of its own: each check has"
-            )
+            detail = f"a data file with checks has no {name} of its own: each check has"
+            raise RecordRefused("unknown_field", name, detail)
     given = document[CHECKS]
     if not isinstance(given, list) or not all(isinstance(check, dict) for check in given):
         raise RecordRefused("bad_type", CHECKS, f"expected a list of mappings, got {given!r:.80}")
@@ -120,14 +141,12 @@ def _prompt(given: Any, name: str) -> RowTemplate | ChatPrompt:
 
 def _targets(holder: Mapping[str, Any], prefix: str = "") -> list[RowTemplate]:
     if "target" in holder and "targets" in holder:
-        detail = "there is 'target', too: one of both says what is right"
-        raise RecordRefused("bad_value", f"{prefix}targets", detail)
+        raise RecordRefused("bad_value", f"{prefix}targets", "'target' is given, too: give one of the two")
     if "target" in holder:
         return [_template(holder["target"], f"{prefix}target")]
-    given = holder.get("targets", [])
-    if not isinstance(given, list) or (not given and "targets" in holder):
-        got = "an empty one" if given == [] else checks.type_name(given)
-        raise RecordRefused("bad_type", f"{prefix}targets", f"expected a non-empty list of texts, got {got}")
+    if "targets" not in holder:
+        return []
+    given = checks.filled_list(holder["targets"], f"{prefix}targets", "list of texts")
     return [_template(text, f"{prefix}targets[{number}]") for number, text in enumerate(given)]
 
 
@@ -135,3 +154,9 @@ def _template(given: Any, name: str) -> RowTemplate:
     if is_number(given):
         raise RecordRefused("bad_type", name, f'expected a text, got a number {given}; write "{given}"')
     return RowTemplate.of(checks.string(given, name), name)
+
+
+def _role(message: Any, field: str) -> str:
+    if not isinstance(message, dict) or message.keys() != {"role", "content"}:
+        raise RecordRefused("bad_type", field, f"expected a mapping of role and content, got {message!r:.80}")
+    return checks.one_of(message["role"], f"{field}.role", _ROLES)

@@ -1,4 +1,4 @@
-"""The first line of a compact file, where it has ``defaults``: what its records need not say, and a prompt for all."""
+"""Read the ``defaults`` in the first line of a compact file: common fields, and a prompt for all records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.checks import known_metric
 from pytest_lmeval.formats.compact import IN_EXTRAS, OF_RECORD
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.rows import RowTemplate, RowValue
@@ -20,10 +19,10 @@ _IN_EXTRAS = ("post_process", "threshold")
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the records of a file have in common.
+    """The common fields of the records of a file.
 
-    ``metric`` is None where each says its own. ``prompt`` is filled with what a record has besides the fields of one;
-    ``columns`` are the names of what it may have without the prompt using it.
+    ``metric`` is None if each record has its own. The keys of a record that are no fields of one fill ``prompt``;
+    ``columns`` are further keys that it may have.
     """
 
     metric: str | None
@@ -32,7 +31,7 @@ class Defaults:
     columns: frozenset[str]
 
     def filled_in(self, record: Any) -> Any:
-        """Return a record as it would be without defaults; raise RecordRefused for a key that nothing uses."""
+        """Return a record with the defaults; raise RecordRefused for a key that nothing uses."""
         if not isinstance(record, dict):
             return record
         own = {name: value for name, value in record.items() if name in OF_RECORD}
@@ -51,26 +50,26 @@ class Defaults:
         for name in row:
             if name not in used:
                 elsewhere = f";{IN_EXTRAS[name]}" if name in IN_EXTRAS else nearest(name, [*OF_RECORD, *sorted(used)])
-                hint = elsewhere or "; nothing uses it: list what is data alone in defaults.columns"
+                hint = elsewhere or "; nothing uses it: list columns that are only data in defaults.columns"
                 raise RecordRefused("unknown_field", name, f"unknown field {name!r}{hint}")
 
 
 def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
-    """Return the defaults that the first record of a file has; raise RecordRefused for the first thing wrong."""
+    """Return the defaults in the first record of a file; raise RecordRefused for the first fault."""
     for name in record:
         if name != DEFAULTS:
-            raise RecordRefused("unknown_field", name, "a line with defaults has nothing else: records follow it")
+            raise RecordRefused("unknown_field", name, "a line with defaults has no other key: records follow it")
     given = checks.optional_object(record, DEFAULTS)
     checks.check_names(given, _KEYS, f"{DEFAULTS}.")
-    metric = known_metric(given["metric"], f"{DEFAULTS}.metric", registry) if "metric" in given else None
+    metric = checks.known_metric(given["metric"], f"{DEFAULTS}.metric", registry) if "metric" in given else None
     extras = RowValue.of(common_extras(given, registry, DEFAULTS), f"{DEFAULTS}.extras")
     return Defaults(metric, extras, _prompt(given), _columns(given))
 
 
 def common_extras(given: Mapping[str, Any], registry: Registry, within: str = "") -> Mapping[str, Any]:
-    """Return the extras of every record: those that ``given`` has, with its ``post_process`` and ``threshold``.
+    """Return the extras of every record: those in ``given``, with its ``post_process`` and ``threshold``.
 
-    Raises RecordRefused; ``within`` is what messages call ``given``, where it is a part.
+    Raises RecordRefused; ``within`` is the path of ``given`` in messages, "" at the root.
     """
     prefix = f"{within}." if within else ""
     extras = checks.optional_object(given, "extras", within)
@@ -81,7 +80,7 @@ def common_extras(given: Mapping[str, Any], registry: Registry, within: str = ""
         checks.number_in_range(given["threshold"], f"{prefix}threshold", 0.0, 1.0)
     twice = next((name for name in _IN_EXTRAS if name in given and name in extras), None)
     if twice is not None:
-        raise RecordRefused("bad_value", f"{prefix}{twice}", f"{prefix}extras has {twice!r}, too: say it once")
+        raise RecordRefused("bad_value", f"{prefix}{twice}", f"{prefix}extras has {twice!r}, too: give it once")
     return {**extras, **{name: given[name] for name in _IN_EXTRAS if name in given}}
 
 
@@ -92,9 +91,7 @@ def _prompt(given: Mapping[str, Any]) -> RowTemplate | None:
     template = RowTemplate.of(checks.string(given["prompt"], field), field)
     own = sorted(template.used(()) & OF_RECORD)
     if own:
-        raise RecordRefused(
-            "bad_value", field, f"{own[0]!r} is a field of records; a prompt is made of their other keys"
-        )
+        raise RecordRefused("bad_value", field, f"{own[0]!r} is a field of records; a prompt uses their other keys")
     return RowTemplate("prompt", template.template)
 
 

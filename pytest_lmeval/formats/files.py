@@ -1,4 +1,4 @@
-"""Which files are task files, what their tasks are called, and how to read them."""
+"""Find task files, name their tasks, and load them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ _LONGEST_LOOK = 1 << 20
 _MARKS: Mapping[str, tuple[bytes, ...]] = {".jsonl": _FIELDS_OF_TASKS, ".yaml": (), ".py": (b"pytest_lmeval",)}
 _PLAIN_NAME = re.compile(r"[\w./@ -]*", re.ASCII)
 RECORDING_SUFFIX = ".replay.jsonl"
-"""Recorded model outputs, for the replay adapter; never a task file."""
+"""The suffix of recorded outputs for the replay adapter, which are never task files."""
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
-    """Tell whether ``path`` may hold a task: by its suffix, and because it is no recording, ledger or task's data."""
+    """Tell whether ``path`` may hold a task: its suffix fits, and it is no recording, ledger or data of a task."""
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
     if path.suffix != ".jsonl":
         return True
-    # What begins with a record of a task is no ledger, and not read that far.
-    is_other = not _holds_a_task(path) and _is_anothers(path)
-    return not (is_other or is_row_file(path))
+    # A file that begins with a record of a task is no ledger, and not read that far.
+    return not ((not _holds_a_task(path) and _is_foreign(path)) or is_row_file(path))
 
 
-def _is_anothers(path: Path) -> bool:
+def _is_foreign(path: Path) -> bool:
     from pytest_lmeval.formats.python.claims import is_data
     from pytest_lmeval.records.ledger_lines import is_ledger
 
@@ -52,7 +51,7 @@ def _holds_a_task(path: Path) -> bool:
     from pytest_lmeval.data.lines import number_lines, parse_line
     from pytest_lmeval.formats.compact import is_record
 
-    # The first line says so: in a folder of many, others are not worth a look for each.
+    # Only the first line: a folder may have many files.
     try:
         with path.open("rb") as file:
             start = file.read(_SHORT_LOOK)
@@ -68,13 +67,13 @@ def _holds_a_task(path: Path) -> bool:
 def _is_strict(record: Mapping[str, object]) -> bool:
     from pytest_lmeval.formats.spec import REQUIRED
 
-    return set(REQUIRED) <= record.keys()
+    return {*REQUIRED} <= record.keys()
 
 
 def is_row_file(path: Path) -> bool:
     """Tell whether a YAML file beside ``path``, or in the folder above, names it as the file of a data set.
 
-    A file whose first line reads like a record of a task is looked at no further: that costs next to nothing.
+    A file that begins like a record of a task is not: that check is cheap.
     """
     try:
         with path.open("rb") as file:
@@ -95,38 +94,32 @@ def is_row_file(path: Path) -> bool:
     )
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+def _read(path: Path, size: int = -1) -> bytes:
+    """Return the first ``size`` bytes of a file, by default all; none if it cannot be read."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(size)
+    return b""
 
 
 def misnamed(path: Path) -> str:
-    """Return why a file that reads like a task is not taken for one because of its name, or an empty text."""
+    """Return why a file that reads like a task has the wrong name for one, or ""."""
     from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 
-    try:
-        if path.suffix == ".yml" and reads_like_a_task(path.read_bytes()):
-            return "task files in YAML end in .yaml"
-        if path.suffix == ".json":
-            with path.open("rb") as file:
-                start = file.read(_FIRST_LINE)
-            if all(field in start for field in _FIELDS_OF_TASKS):
-                return "task files in JSON end in .jsonl, and have one record a line"
-    except OSError:
-        pass
+    if path.suffix == ".yml" and reads_like_a_task(_read(path)):
+        return "task files in YAML end in .yaml"
+    if path.suffix == ".json" and all(field in _read(path, _FIRST_LINE) for field in _FIELDS_OF_TASKS):
+        return "task files in JSON end in .jsonl, and have one record a line"
     return ""
 
 
 def find_misnamed(folder: Path) -> dict[Path, str]:
-    """Return the files below ``folder`` that :func:`misnamed` has a reason for, with the reason."""
+    """Return the misnamed files below ``folder``, each with the reason."""
     reasons = ((path, misnamed(path)) for path in files_below(folder) if path.suffix in (".json", ".yml"))
     return {path: reason for path, reason in reasons if reason}
 
 
 def has_tasks(folder: Path) -> bool:
-    """Tell by a cheap look whether a file below ``folder`` is most likely a task: the folders of others have none."""
+    """Tell by a cheap look whether ``folder`` probably has a task."""
     return any(_is_surely_a_task(path) for path in files_below(folder) if path.suffix in _MARKS)
 
 
@@ -135,11 +128,8 @@ def _is_surely_a_task(path: Path) -> bool:
         return False
     from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 
-    with suppress(OSError), path.open("rb") as file:
-        start = file.read(_FIRST_LINE)
-        marks = _MARKS[path.suffix]
-        return all(mark in start for mark in marks) if marks else reads_like_a_task(start)
-    return False
+    start, marks = _read(path, _FIRST_LINE), _MARKS[path.suffix]
+    return all(mark in start for mark in marks) if marks else reads_like_a_task(start)
 
 
 def task_name(path: Path, root: Path) -> str:
@@ -148,10 +138,10 @@ def task_name(path: Path, root: Path) -> str:
 
 
 def file_task_name(name: str, path: Path) -> str:
-    """Return what :func:`task_name` called the file at ``path``, of which ``name`` is one of the tasks.
+    """Return the :func:`task_name` of the file at ``path``, given the ``name`` of one of its tasks.
 
-    A name may end in ``@`` and what a config is called, and so may that of the file itself. If it does not follow from
-    the file's, the tasks have names of their own, and any name of the file will do.
+    The name may end in ``@`` and the name of a config, as may that of the file itself. If it does not follow from the
+    file's, the tasks have names of their own, and any name of the file will do.
     """
     parts = name.split("@")
     names = ["@".join(parts[:count]) for count in range(1, len(parts) + 1)]
@@ -167,7 +157,7 @@ def load_file(
     is_named: bool = False,
     is_explicit: bool = False,
 ) -> LoadedFile:
-    """Return the tasks and the bad records of one file; that it cannot be read is a bad record, too.
+    """Return the tasks and the bad records of one file; an unreadable file counts as a bad record.
 
     ``is_named`` and ``is_explicit`` are those of a :class:`TaskSource`.
     """
@@ -179,7 +169,7 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     node = f"{name}{path.suffix}"
     if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
-        # Every log would show it, and no command line could name what is in the file.
+        # Logs would show the name, and no command line could select the examples.
         detail = "the file's name holds '::', a control character or a command to a CI runner; rename it, or its folder"
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", detail)])
     try:
@@ -212,7 +202,7 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
 
 
 def no_task_suffix(path: Path, registry: Registry) -> str:
-    """Return what to say of a file that was named as a task and that no format reads, by its suffix."""
+    """Return the message for a file that was named as a task, but has a suffix that no format reads."""
     from pytest_lmeval.data.rows import SUFFIXES
 
     wanted = f"not a task file; expected one of {', '.join(sorted(registry.formats))}"
@@ -222,11 +212,8 @@ def no_task_suffix(path: Path, registry: Registry) -> str:
 
 
 def leads_back(folder: Path) -> bool:
-    """Tell whether ``folder`` is a link to a folder that it is in: below it everything would be found again."""
-    if not folder.is_symlink():
-        return False
-    target = folder.resolve()
-    return any(parent.resolve() == target for parent in folder.absolute().parents)
+    """Tell whether ``folder`` is a link to one of its parents, which would repeat all files."""
+    return folder.is_symlink() and folder.resolve() in [parent.resolve() for parent in folder.absolute().parents]
 
 
 def files_below(folder: Path) -> list[Path]:

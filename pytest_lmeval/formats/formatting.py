@@ -1,4 +1,4 @@
-"""What each task's first prompt looks like to models of different chat formats, as hashes to compare with."""
+"""Hashes of each task's first prompt in every chat format, to detect changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.task import Task, render
 from pytest_lmeval.types import Generate, Message
 
 FILE = "formatting.json"
-"""Name of the file beside the tasks."""
+"""The file beside the tasks."""
 SCHEMA = "pytest-lmeval/formatting/1"
 
 Hashes = Mapping[str, Mapping[str, str]]
@@ -25,7 +25,7 @@ Hashes = Mapping[str, Mapping[str, str]]
 def formatted(task: Task, formatter: str) -> str:
     """Return the prompt of the task's first example as the formatter of that name writes it.
 
-    ``concatenation`` is the text that a model without roles reads, whichever formatter makes it.
+    ``concatenation`` is the text for a model without roles.
     """
     prompt = render(task.examples[0])
     if formatter == "concatenation":
@@ -39,7 +39,7 @@ def formatting_hashes(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
 
 
 def read_hashes(path: Path) -> Hashes:
-    """Return the hashes in the file at ``path``, none where there is no file; raise UsageError for another file."""
+    """Return the hashes in the file at ``path``, none if it is missing; raise UsageError for another kind of file."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def read_hashes(path: Path) -> Hashes:
 
 
 def update_hashes(path: Path, hashes: Hashes) -> None:
-    """Record ``hashes`` in the file at ``path``; tasks that are not among them keep theirs."""
+    """Record ``hashes`` in the file at ``path``; other tasks keep theirs."""
     prompts = {**read_hashes(path), **hashes}
     ordered = {task: dict(sorted(prompts[task].items())) for task in sorted(prompts)}
     write_atomically(path, encode_json({"schema": SCHEMA, "prompts": ordered}))

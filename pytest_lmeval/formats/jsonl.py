@@ -1,4 +1,4 @@
-"""A ``.jsonl`` file, in either dialect, to a task."""
+"""Load a ``.jsonl`` file, in either dialect, as a task."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.types import Completion, Example, Generate, Metric, RecordError, Request, Response, Score
 
 if TYPE_CHECKING:
-    from pytest_lmeval.formats.checked import AnswerCheck
+    from pytest_lmeval.formats.check_list import AnswerCheck
     from pytest_lmeval.formats.defaults import Defaults
     from pytest_lmeval.judging.graded import Graded
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
-# Of metadata and extras, what describes an example without deciding its score.
+# Keys of metadata and extras that describe an example and do not affect its score.
 _DESCRIPTIVE = frozenset({*OF_COMPACT, "difficulty"} - {"passes", "repeats"})
 _LARGEST_DOCUMENT = 1 << 24
 
@@ -37,7 +37,7 @@ _LARGEST_DOCUMENT = 1 << 24
 class JsonlTask(Task):
     """A task whose examples are lines: ask for one completion, post-process it, apply the metric.
 
-    Records with checks or turns have a class of their own, chosen once out of KINDS.
+    Records with checks or turns have their own class, chosen once from KINDS.
     """
 
     name: str
@@ -54,7 +54,7 @@ class JsonlTask(Task):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the one request for a completion."""
-        # Of a record's own extras the tools are the metric's business, unless it is asked with them.
+        # Only a metric that compares calls sends the tools.
         if "tools" in example.metadata and not self.strict and self._metric(example).takes_calls:
             from pytest_lmeval.formats.turns import tools_in
 
@@ -85,11 +85,11 @@ class JsonlTask(Task):
         return example.policy.threshold
 
     def metric_name(self, example: Example) -> str:
-        """Return the registry's name: the word ``exact_match`` means another metric in a compact file."""
+        """Return the registry's name: ``exact_match`` is another metric in a compact file."""
         return example.metric if self.strict else RENAMED.get(example.metric, example.metric)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the extras that decide the score, the time limit of code always among them."""
+        """Return the extras that decide the score, always with the time limit of code."""
         extras = self._metadata_read(example) if self.strict else example.metadata
         scoring = {key: value for key, value in extras.items() if key not in _DESCRIPTIVE}
         if example.metric == "code_exec":
@@ -99,7 +99,7 @@ class JsonlTask(Task):
         return scoring
 
     def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
-        metric = self.registry.metric(self.metric_name(example))
+        metric = self._metric(example)
         prediction = predicted(completion, self.registry.rule(example.post_process), metric)
         helper = self._graded(example, tools) if metric.asks_judge else tools.sandbox
         extras = self._metadata_read(example) if self.strict else example.metadata
@@ -121,12 +121,12 @@ class JsonlTask(Task):
         return self.registry.metric(self.metric_name(example))
 
     def _metadata_read(self, example: Example) -> Mapping[str, Any]:
-        # A spec record's metadata is the author's own: of it, only the time limit reaches the metric.
+        # Metadata of a spec record are free: only the time limit reaches the metric.
         return {key: value for key, value in example.metadata.items() if key == "timeout_s"}
 
 
 class ChecksTask(JsonlTask):
-    """A task whose examples have several checks each: all of them have to pass."""
+    """A task whose examples have several checks each, which must all pass."""
 
     __slots__ = ()
 
@@ -135,7 +135,7 @@ class ChecksTask(JsonlTask):
         return ("",) if any(check.metric.asks_judge for check in self._checks(example)) else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the extras that decide the score, and of each check what decides its."""
+        """Return the extras that decide the score, and those of each check."""
         return {**super().scoring(example), CHECKS: [check.scoring() for check in self._checks(example)]}
 
     def further_metrics(self, example: Example) -> Sequence[str]:
@@ -143,7 +143,7 @@ class ChecksTask(JsonlTask):
         return [check.metric.name for check in self._checks(example)]
 
     def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
-        from pytest_lmeval.formats.checked import score_checks
+        from pytest_lmeval.formats.check_list import score_checks
 
         rule = self.registry.rule(example.post_process)
         return score_checks(self._checks(example), completion, rule, tools.sandbox, self._graded(example, tools))
@@ -153,7 +153,7 @@ class ChecksTask(JsonlTask):
         return [question for question in found if question is not None]
 
     def _checks(self, example: Example) -> Sequence[AnswerCheck]:
-        from pytest_lmeval.formats.checked import checks_of
+        from pytest_lmeval.formats.check_list import checks_of
 
         return checks_of(example, self.registry)
 
@@ -164,7 +164,7 @@ class TurnsTask(JsonlTask):
     __slots__ = ()
 
     def conversation(self, example: Example) -> FollowUp:
-        """Return what follows the first request."""
+        """Return the function that continues the conversation."""
         from pytest_lmeval.formats.turns import script_of
 
         return script_of(example).next_request
@@ -176,13 +176,13 @@ class TurnsTask(JsonlTask):
 
 
 KINDS: Mapping[str, type[JsonlTask]] = {CHECKS: ChecksTask, TURNS: TurnsTask}
-"""The classes of tasks whose records have something in place of a metric, by the metric of their examples."""
+"""The classes of tasks whose records have checks or turns, by the metric of their examples."""
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the task in a file, and its bad records; a file without any record counts as one."""
-    reader = _read(source.data, registry, source.options.max_line_bytes)
-    examples, errors, strict, numbered = reader.examples, reader.errors, reader.strict is True, reader.numbered
+    """Return the task in a file and its bad records; a file without records counts as a bad record."""
+    reader = read_records(source.data, registry, source.options.max_line_bytes)
+    examples, errors = reader.examples, reader.errors
     if not examples and not errors:
         errors = [
             RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")
@@ -200,24 +200,17 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
         sha256=hashlib.sha256(source.data).hexdigest(),
         metric=metric,
         examples=examples,
-        strict=strict,
+        strict=reader.strict is True,
         registry=registry,
-        numbered=numbered,
+        numbered=reader.numbered,
     )
-    remarks = tuple(unread_keys(examples)) if strict and any(example.metadata for example in examples) else ()
+    remarks = tuple(unread_keys(examples)) if reader.strict else ()
     return LoadedFile((task,), errors, remarks=remarks)
 
 
-def read_records(
-    data: bytes, registry: Registry, *, max_line_bytes: int = MAX_LINE_BYTES
-) -> tuple[list[Example], list[RecordError], bool]:
-    """Return the valid examples of ``data``, an error per bad record, and whether the dialect is the strict one."""
-    reader = _read(data, registry, max_line_bytes)
-    return reader.examples, reader.errors, reader.strict is True
-
-
-def _read(data: bytes, registry: Registry, max_line_bytes: int) -> _RecordReader:
-    reader = _RecordReader(registry, max_line_bytes)
+def read_records(data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE_BYTES) -> RecordReader:
+    """Return a reader with the valid examples of ``data``, and an error per bad record."""
+    reader = RecordReader(registry, max_line_bytes)
     for number, line in number_lines(data):
         reader.read(number, line)
         if reader.is_stopped:
@@ -226,7 +219,7 @@ def _read(data: bytes, registry: Registry, max_line_bytes: int) -> _RecordReader
 
 
 def _errors_of_file(data: bytes) -> list[RecordError]:
-    """Return the one fault of a file that is no JSONL at all, of which every line would be another; else nothing."""
+    """Return one fault for a file that is not JSONL at all, instead of one for each line; else nothing."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         detail = "the file is UTF-16; save it as UTF-8"
     elif (document := _one_document(data)) is None:
@@ -255,8 +248,8 @@ def is_spec_record(record: Mapping[str, Any]) -> bool:
     return not _SPEC_KEYS.isdisjoint(record)
 
 
-class _RecordReader:
-    """Reads one file: what a record may be depends on the records before it."""
+class RecordReader:
+    """Reads one file; earlier records decide the dialect, the metric and the ids in use."""
 
     def __init__(self, registry: Registry, max_line_bytes: int) -> None:
         self.registry = registry
@@ -270,6 +263,7 @@ class _RecordReader:
         self._lines_by_id: dict[str, int] = {}
 
     def read(self, number: int, line: bytes) -> None:
+        """Read line ``number``, from 1."""
         record: Any = None
         try:
             record = parse_line(line, self.max_line_bytes, LINE_OPTION)
@@ -288,7 +282,7 @@ class _RecordReader:
 
     def _check(self, record: Any, number: int) -> Example:
         if self.strict is None and isinstance(record, dict):
-            self.strict = not _SPEC_KEYS.isdisjoint(record)
+            self.strict = is_spec_record(record)
         if self.strict:
             from pytest_lmeval.formats.spec import check_spec_record
 
@@ -301,8 +295,8 @@ class _RecordReader:
         from pytest_lmeval.formats.defaults import read_defaults
 
         if self.strict is not None:
-            raise RecordRefused("unknown_field", "defaults", "defaults are the first record of a file, and there once")
-        # Without them every other record would be one more error.
+            raise RecordRefused("unknown_field", "defaults", "defaults are allowed once, as the first record of a file")
+        # Stop at bad defaults: every other record would be an error, too.
         self.strict, self.is_stopped = False, True
         self._defaults = read_defaults(record, self.registry)
         self.is_stopped = False
@@ -310,10 +304,7 @@ class _RecordReader:
     def _check_against_earlier(self, example: Example) -> None:
         if not self.strict and self.examples and example.metric != self.examples[0].metric:
             first = self.examples[0]
-            detail = (
-                f"{example.metric!r}, but line {first.line} set {first.metric!r}: a compact file has one metric, "
-                "others go into a file of their own"
-            )
+            detail = f"{example.metric!r}, but line {first.line} has {first.metric!r}: use one file for each metric"
             raise RecordRefused("bad_value", TURNS if example.metric == TURNS else "metric", detail)
         if example.id in self._lines_by_id:
             field = "task_id" if self.strict else "id"

@@ -1,8 +1,8 @@
-"""The one scorer of log-probabilities: what is asked for each option, which one a model chooses, and the record of it.
+"""Score log-probabilities: the requests for options, the choice, and its details.
 
-Every task that asks ``LogLikelihood`` requests scores with :func:`ranked`, so that all leave the same details. Tokens
-that two options both begin with say nothing about which is better, so only those that differ are compared; the border
-is looked for among tokens, since a text can be cut in the middle of one.
+Every task with ``LogLikelihood`` requests scores with :func:`ranked`, so all have the same details. Tokens that all
+options begin with do not affect the choice, so only the rest is compared; the border is between tokens, not within
+one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pytest_lmeval.metrics.parts.probability import lowest, per_byte, per_charac
 from pytest_lmeval.types import LogLikelihood, LogProb, Message, Response
 
 Rule = Literal["total", "tokens", "characters", "bytes"]
-"""What a log-probability is divided by before options are compared; ``total``: by nothing."""
+"""The divisor of a log-probability before options are compared; ``total`` does not divide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its log-probability, the mean loss over the ``tokens`` that are compared, and if it is greedy."""
+    """One option: its log-probability, the mean loss over the compared ``tokens``, and whether it is greedy."""
 
     total: float
     loss: float
@@ -35,7 +35,7 @@ class Option:
 class Ranked:
     """The options of one example in the task's order, with their log-probabilities.
 
-    ``asked`` are those that were asked for: options that read the same are asked for once.
+    ``asked`` are the requested options: options with equal text are requested once.
     """
 
     texts: Sequence[str]
@@ -48,7 +48,7 @@ class Ranked:
         return [option.total for option in self.options]
 
     def values(self, rule: Rule) -> list[float]:
-        """Return the number of each option; the highest decides. An empty text has a length of 1."""
+        """Return the value of each option; the highest is chosen. An empty text has a length of 1."""
         if rule == "tokens":
             return [-option.loss for option in self.options]
         if rule == "total":
@@ -63,10 +63,10 @@ class Ranked:
         return lowest([-value for value in values])
 
     def record(self, chosen: int | None = None) -> dict[str, Any]:
-        """Return the details that every task leaves: ``logprobs`` by text, and ``options`` for :func:`log_probs_of`.
+        """Return the details of the score: ``logprobs`` by text, and ``options`` for :func:`log_probs_of`.
 
-        With ``chosen`` also that number and the ``confidence`` in it: the softmax of the totals. A log-probability that
-        is not finite is None; ``confidence`` and ``options`` are then left out.
+        With ``chosen``, add that number and the ``confidence`` in it, the softmax of the totals. A log-probability that
+        is not finite is None; ``confidence`` and ``options`` are then missing.
         """
         logprobs = {
             text: round(total, 6) if math.isfinite(total) else None
@@ -82,9 +82,9 @@ class Ranked:
 def option_requests(
     pairs: Sequence[tuple[str, str]], task: str, example: str, messages: tuple[Message, ...] = ()
 ) -> tuple[LogLikelihood, ...]:
-    """Return a request per pair of context and continuation, one for pairs that read the same.
+    """Return a request for each pair of context and continuation, one for equal pairs.
 
-    ``messages`` is the conversation that the contexts are the text of.
+    ``messages`` is the conversation whose text the contexts are.
     """
     return tuple(LogLikelihood(*pair, task, example, messages) for pair in dict.fromkeys(pairs))
 
@@ -95,11 +95,10 @@ def ranked(
     pairs: Sequence[Hashable] = (),
     compared: Callable[[Sequence[LogProb]], list[Option]] | None = None,
 ) -> Ranked:
-    """Return the options ``texts`` with the responses to what :func:`option_requests` asked for them.
+    """Return the options ``texts`` with the responses to the requests of :func:`option_requests`.
 
-    ``pairs`` identifies the options as they were asked for; without it the texts do. ``compared`` is one of
-    :func:`whole`, the default, :func:`by_beginning` and :func:`by_ending`. Raise ScoringError where a response is no
-    log-probability.
+    ``pairs`` identifies the requests, by default the texts do. ``compared`` is :func:`whole`, the default,
+    :func:`by_beginning` or :func:`by_ending`. Raises ScoringError if a response is no log-probability.
     """
     asked = (compared or whole)(log_probs(responses))
     keys: Sequence[Hashable] = pairs or texts
@@ -108,7 +107,7 @@ def ranked(
 
 
 def log_probs(responses: Sequence[Response]) -> list[LogProb]:
-    """Return the responses; raise ScoringError where one is no log-probability."""
+    """Return the responses; raise ScoringError if one is no log-probability."""
     found = [response for response in responses if isinstance(response, LogProb)]
     if len(found) != len(responses):
         raise ScoringError("expected log-probabilities, got a completion")
@@ -116,15 +115,15 @@ def log_probs(responses: Sequence[Response]) -> list[LogProb]:
 
 
 def whole(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options with all their tokens compared."""
+    """Return the options, comparing all tokens."""
     return [_option(one, 0, len(_tokens(one))) for one in given]
 
 
 def by_beginning(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options compared from the first token on in which they differ: texts after the same context.
+    """Return the options, comparing from the first different token: for texts after the same context.
 
-    Where an option has no token left, as one that another begins with, or the adapter reports no token ids, all of
-    them are compared whole.
+    All options are compared whole if one has no token left, because another begins with it, or if the adapter reports
+    no token ids.
     """
     shared = _shared([one.ids for one in given])
     if any(len(one.ids) != len(one.tokens) or len(one.tokens) <= shared for one in given):
@@ -133,9 +132,9 @@ def by_beginning(given: Sequence[LogProb]) -> list[Option]:
 
 
 def by_ending(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options compared in the last tokens that are the same for all: a text after different contexts.
+    """Return the options, comparing the last tokens that all share: for one text after different contexts.
 
-    The total is that of these tokens. Where no token is the same, the options are compared whole.
+    The total is that of these tokens. Options without a shared token are compared whole.
     """
     shared = _shared([one.ids[::-1] for one in given])
     if shared == 0 or any(len(one.ids) != len(one.tokens) for one in given):
@@ -149,7 +148,7 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
     """Rebuild the log-probabilities of a :meth:`Ranked.record`; empty if ``details`` have none.
 
-    Tokens that were not compared are not recorded: what is rebuilt is compared whole, and scores the same.
+    Only compared tokens are recorded: the result is compared whole, and scores the same.
     """
     first = (details.get("repeats") or [details])[0]
     try:
@@ -170,7 +169,7 @@ def _option(one: LogProb, begin: int, end: int) -> Option:
 
 
 def _tokens(one: LogProb) -> tuple[float, ...]:
-    # An adapter may know nothing but the sum.
+    # An adapter may report only the sum.
     return one.tokens or (one.total,)
 
 

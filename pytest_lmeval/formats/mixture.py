@@ -1,10 +1,10 @@
-"""Tasks mixed into one, each example scored by the task it is from.
+"""Mix tasks into one; each example is scored by its own task.
 
-A YAML file says which::
+A YAML file lists them::
 
     mixture: [arithmetic.jsonl, task_medical.py, task_medical.py]
 
-or, with more to say::
+or with options::
 
     mixture:
       tasks: [arithmetic.jsonl, {path: task_quiz.py, task: Geography Quiz}]
@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -33,8 +33,8 @@ from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.formats.yaml.document import line_of
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.task import Prompt, Task, Tools
-from pytest_lmeval.types import Example, ExampleResult, Metric, RecordError, Request, Response, Score
+from pytest_lmeval.task import Prompt, Task
+from pytest_lmeval.types import Example, ExampleResult, Metric, RecordError, Request
 
 SEED = 42
 _ORDERS = ("shuffled", "sequence")
@@ -44,7 +44,7 @@ _LOADING: ContextVar[tuple[Path, ...]] = ContextVar("_LOADING", default=())
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A task of a mixture, the label in front of its examples' ids, and how to get at its examples."""
+    """A task of a mixture, the prefix of its examples' ids, and a function that returns its examples."""
 
     label: str
     task: Task
@@ -63,7 +63,7 @@ def _of_part(member: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class MixtureTask(Task):
-    """Examples of several tasks in one order; ``sources`` leads from an example back to its part and its original."""
+    """Examples of several tasks in one order; ``sources`` maps an example's id to its part and original."""
 
     name: str
     path: Path
@@ -81,7 +81,7 @@ class MixtureTask(Task):
 
     @property
     def needs(self) -> str:
-        """The method that any part needs; there is one such method so far."""
+        """The method that a part needs, of which there is only one so far."""
         return next((part.task.needs for part in self.parts if part.task.needs), "")
 
     @property
@@ -91,23 +91,23 @@ class MixtureTask(Task):
 
     @property
     def has_score(self) -> bool:
-        """Whether any part can have a score."""
+        """True if any part can have a score."""
         return any(part.task.has_score for part in self.parts)
 
     @property
     def numbered(self) -> bool:
-        """Whether any part's examples are."""
+        """True if any part is."""
         return any(part.task.numbered for part in self.parts)
 
     @property
     def aggregates(self) -> bool:
-        """Whether any part does."""
+        """True if any part does."""
         return any(part.task.aggregates for part in self.parts)
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
         """Return the metrics and notes of the parts that aggregate, each under the part's label and a dot.
 
-        Scores, classes and confusions of parts are left out: those of several tasks make none of a mixture.
+        Scores, classes and confusions of parts are dropped: they do not combine.
         """
         own: dict[int, list[ExampleResult]] = {}
         for result in results:
@@ -128,22 +128,18 @@ class MixtureTask(Task):
         return {"metrics": metrics, "notes": notes}
 
     def prepared(self, adapter: Any) -> MixtureTask:
-        """Return the mixture with each part as it is put to ``adapter``."""
+        """Return the mixture with each part prepared for ``adapter``."""
         parts = [replace(part, task=part.task.prepared(adapter)) for part in self.parts]
         same = all(new.task is old.task for new, old in zip(parts, self.parts, strict=True))
         return self if same else replace(self, parts=tuple(parts))
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return what the example's own task asks, on behalf of the mixture."""
+        """Return the requests of the example's own task, under the names of the mixture."""
         task, original = self._source(example)
         asked = task.requests(original, prompt)
         return tuple(replace(request, task=self.name, id=example.id) for request in asked)
 
-    def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the score of the example's own task."""
-        task, original = self._source(example)
-        return task.score(original, responses, tools)
-
+    score = _of_part("score")
     record = _of_part("record")
     conversation = _of_part("conversation")
     threshold = _of_part("threshold")
@@ -162,7 +158,7 @@ class MixtureTask(Task):
 def mixture_task(
     name: str, path: Path, sha256: str, parts: Sequence[Part], order: Sequence[tuple[int, int]], line: int
 ) -> MixtureTask:
-    """Return the mixture of ``parts`` in ``order``, pairs of a part's number and the place of an example in it."""
+    """Return the mixture of ``parts`` in ``order``, pairs of a part's number and an example's place in it."""
     sources: dict[str, tuple[int, Example]] = {}
 
     def make(index: int) -> Example:
@@ -177,7 +173,7 @@ def mixture_task(
 
 
 def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the mixture that a parsed YAML ``document`` with the key ``mixture`` asks for, or what is wrong with it.
+    """Return the mixture that a YAML ``document`` with the key ``mixture`` describes, or its fault.
 
     Paths are relative to the file. A task listed twice has its examples twice.
     """
@@ -202,7 +198,9 @@ def _mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry
     loaded = [
         _tasks(f"mixture.tasks[{number}]", entry, source, registry) for number, entry in enumerate(settings["tasks"])
     ]
-    parts = _labelled([task for each in loaded for task in each.tasks])
+    tasks = [task for each in loaded for task in each.tasks]
+    labels = labels_of(task.name for task in tasks)
+    parts = [Part(label, task, task.examples.__getitem__) for label, task in zip(labels, tasks, strict=True)]
     order = [(number, place) for number, part in enumerate(parts) for place in range(len(part.task.examples))]
     if settings.get("order", _ORDERS[0]) == "shuffled":
         random.Random(settings.get("seed", SEED)).shuffle(order)
@@ -226,10 +224,7 @@ def _check(settings: Any) -> None:
     if not isinstance(settings, dict):
         wanted = "a list of tasks, or an object with the key tasks"
         raise RecordRefused("bad_type", "mixture", f"expected {wanted}, got {checks.type_name(settings)}")
-    for key in settings:
-        if key not in _KEYS:
-            hint = nearest(str(key), _KEYS, "expected one of")
-            raise RecordRefused("unknown_field", f"mixture.{key}", f"unknown field{hint}")
+    checks.check_names(settings, _KEYS, "mixture.")
     if not isinstance(settings.get("tasks"), list) or not settings["tasks"]:
         raise RecordRefused("missing_required", "mixture.tasks", "expected a list of at least one task")
     checks.one_of(settings.get("order", _ORDERS[0]), "mixture.order", _ORDERS)
@@ -257,7 +252,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
     if loaded.errors:
         raise RecordRefused("bad_value", field, "; ".join(error.at(path.name) for error in loaded.errors))
     chosen = [task for task in loaded.tasks if wanted.get("task") in (None, task.name)]
-    # One of which the run's subjects leave nothing is known by its subjects alone.
+    # The run's subjects may exclude all examples of a task: only its subjects are known then.
     subjects = {name: each for name, each in loaded.subjects.items() if wanted.get("task") in (None, name)}
     if not chosen and not subjects:
         names = [task.name for task in loaded.tasks]
@@ -266,14 +261,14 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
     return replace(loaded, tasks=chosen, subjects=subjects)
 
 
-def _labelled(tasks: Sequence[Task]) -> list[Part]:
+def labels_of(names: Iterable[str]) -> list[str]:
+    """Return the names of parts; a name that is there again gets its number."""
     seen: Counter[str] = Counter()
-    parts = []
-    for task in tasks:
-        seen[task.name] += 1
-        label = task.name if seen[task.name] == 1 else f"{task.name}-{seen[task.name]}"
-        parts.append(Part(label, task, task.examples.__getitem__))
-    return parts
+    labels = []
+    for name in names:
+        seen[name] += 1
+        labels.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return labels
 
 
 @contextmanager

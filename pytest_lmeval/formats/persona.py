@@ -1,4 +1,4 @@
-"""A user whom a model plays: what it is asked for the user's next message, and how its reply is read."""
+"""A simulated user: the question for the user's next message, and the reading of the reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.types import Generate, Message
 
 DONE, MAX_TURNS = "done", "max_turns"
-"""How a conversation ends: the user has nothing more to say, or has said as much as it may."""
+"""The ways a conversation ends: the user is done, or reached the limit of messages."""
 NO_USER = "no model for the user: name one with --lm-user SPEC, or a judge with --lm-judge SPEC, which plays it, too"
 _MOST_TURNS = 100
 _ROLE = """\
@@ -37,14 +37,14 @@ _FIRST = " The conversation begins with you: done is false."
 
 
 def _saying(*, may_end: bool) -> Verdict:
-    """Return the verdict that is what the user says, and whether it is the last; ``may_end`` allows it to be."""
+    """Return the verdict on the user's message, and whether it is the last, which ``may_end`` allows."""
 
     def read(reply: str) -> tuple[str, bool] | None:
-        said = object_in(reply)
-        if said is None or not isinstance(said.get("say"), str) or not isinstance(said.get("done"), bool):
+        found = object_in(reply)
+        if found is None or not isinstance(found.get("say"), str) or not isinstance(found.get("done"), bool):
             return None
-        text, done = said["say"].strip(), said["done"]
-        # A text without words may only be the last.
+        text, done = found["say"].strip(), found["done"]
+        # Only the last text may be empty.
         return (text, done) if (may_end if done else text) else None
 
     wanted = "JSON object with say, a text, and done, true or false" + ("" if may_end else ", and done is false")
@@ -54,14 +54,14 @@ def _saying(*, may_end: bool) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Who a model plays, what that user wants, and how many messages it may say; :meth:`check` looks at them."""
+    """A simulated user, its goal, and its limit of messages; :meth:`check` validates them."""
 
     persona: Any
     goal: Any = ""
     max_turns: Any = 8
 
     def check(self, prefix: str = "") -> None:
-        """Raise RecordRefused for a persona without words, and a number of turns that is not from 1 to 100."""
+        """Raise RecordRefused for an empty persona, or a number of turns that is not from 1 to 100."""
         if not isinstance(self.persona, str) or not self.persona.strip():
             detail = f"expected a text that says who the user is, got {self.persona!r:.80}"
             raise RecordRefused("bad_value", f"{prefix}persona", detail)
@@ -73,9 +73,9 @@ class Persona:
             raise RecordRefused("bad_value", f"{prefix}max_turns", detail)
 
     def question(self, asker: str, talk: Sequence[tuple[str, str]], request: Callable[..., Generate]) -> Question:
-        """Return what asks for the next message after ``talk``, pairs of what the user said and was answered.
+        """Return the question for the message after ``talk``, pairs of a message of the user and its answer.
 
-        Its verdict is what the user says, and whether that is all.
+        Its verdict is the message, and whether it is the last.
         """
         opening = (Message("user", self._role), *(message for pair in talk for message in _pair(*pair)))
         return Question(asker, _saying(may_end=bool(talk)), opening, request)

@@ -1,4 +1,4 @@
-"""A conversation with a user whom a model plays: what the model under test is asked between what the user says."""
+"""A conversation between the model under test and a simulated user."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pytest_lmeval.types import Exchange, Generate, Message
 
 @dataclass(frozen=True, slots=True)
 class PlayedScript:
-    """What the user says is asked for turn by turn; ``tools`` says how tools answer."""
+    """Asks for the user's messages turn by turn; ``tools`` answers the calls."""
 
     persona: Persona
     tools: Script
 
     def opening(self, first: Generate) -> Aside:
-        """Return what asks for the user's first message; of what an example asks only the system message stays."""
+        """Return the request for the user's first message; the example contributes its system message only."""
         system = [message for message in messages_of(first) if message.role == "system"]
         return self._aside(first, system, ())
 
     def __call__(self, exchanges: Sequence[Exchange]) -> Generate | Aside | None:
-        """Return what to ask after ``exchanges``: the model again, the user, or None at the end."""
+        """Return the request after ``exchanges``, to the model or the user; None at the end."""
         turns, talk, last = by_turn(exchanges), self.tools.talk(exchanges), exchanges[-1].request
         if self.tools.goes_on(turns[-1]):
             return replace(last, prompt=tuple(talk))
@@ -37,7 +37,7 @@ class PlayedScript:
         return self._aside(last, talk, [(_said(turn[0]), turn[-1].response.text) for turn in turns])
 
     def ended(self, turns: int) -> str:
-        """Return how a conversation of so many turns has ended."""
+        """Return how a conversation of ``turns`` turns ended."""
         return MAX_TURNS if turns == self.persona.max_turns else DONE
 
     def _aside(self, last: Generate, talk: Sequence[Message], pairs: Sequence[tuple[str, str]]) -> Aside:
@@ -52,8 +52,8 @@ class PlayedScript:
                 found, unread = end.value
             if unread:
                 raise ScoringError(unread.replace(UNREAD, "the reply of the user is no", 1))
-            said, done = found
-            return None if done else replace(last, prompt=(*talk, Message("user", said)))
+            text, done = found
+            return None if done else replace(last, prompt=(*talk, Message("user", text)))
 
         return Aside(question.request(next(steps)), take)
 

@@ -1,4 +1,4 @@
-"""The strict dialect: the vocabulary of a spec record and the rules it is held to, in the order they are checked.
+"""The strict dialect: the vocabulary of a spec record, and its rules in the order of the checks.
 
 The vocabulary is closed. A new entry needs a metric or a rule, a shipped record that uses it, and a new
 ``SPEC_VERSION``.
@@ -106,14 +106,12 @@ def _few_shot(value: object) -> tuple[FewShot, ...]:
 def _shot(element: object, index: int) -> FewShot:
     if not isinstance(element, dict) or element.keys() != {"prompt", "completion"}:
         got = f"keys {sorted(element)}" if isinstance(element, dict) else checks.type_name(element)
-        raise RecordRefused(
-            "bad_type", "few_shot_examples", f"index {index}: expected exactly {{prompt, completion}}, got {got}"
-        )
+        detail = f"index {index}: expected exactly {{prompt, completion}}, got {got}"
+        raise RecordRefused("bad_type", "few_shot_examples", detail)
     for key, text in element.items():
         if not isinstance(text, str):
-            raise RecordRefused(
-                "bad_type", "few_shot_examples", f"index {index}: {key} must be a string, got {checks.type_name(text)}"
-            )
+            detail = f"index {index}: {key} must be a string, got {checks.type_name(text)}"
+            raise RecordRefused("bad_type", "few_shot_examples", detail)
     return FewShot(element["prompt"], element["completion"])
 
 

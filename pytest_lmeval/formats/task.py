@@ -1,4 +1,4 @@
-"""A task file as a format gets it, and what it makes of it; the tasks themselves are in :mod:`pytest_lmeval.task`."""
+"""The input of a format, a task file, and its result; tasks themselves are in :mod:`pytest_lmeval.task`."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = [
     "complete",
 ]
 
-# The names that task files of others may have.
+# Names for task files that others wrote.
 BareTask = TaskDefaults = Task
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What a run asks of every task that it loads.
+    """The options of a run for every task that it loads.
 
-    ``num_fewshot`` is for tasks that draw few-shots, None for their own number; ``subjects`` are the only ones wanted,
-    empty for all; ``configs`` are the values for declarative tasks, one mapping for each time a task is to run.
-    Examples that :meth:`used` does not name need not be made. ``trusted`` are the only folders whose task files may run
-    Python: those in Python at all, declarative ones their snippets; None for all.
+    ``num_fewshot`` is for tasks that draw few-shots, None for their own number. ``subjects`` selects subjects, () for
+    all. ``configs`` are values for declarative tasks, one mapping for each variant. Only the examples that :meth:`used`
+    returns need be made. ``trusted`` are the folders whose task files may run Python, None for all: files in Python,
+    and the snippets of declarative ones.
     """
 
     max_line_bytes: int = 1 << 20
@@ -50,7 +50,7 @@ class LoadOptions:
     seed: int = 0
 
     def used(self, task: str, available: int) -> Sequence[int]:
-        """Return the places of the examples that the run uses, of ``available`` good ones of a task."""
+        """Return the places of the examples that the run uses, out of ``available`` valid ones of a task."""
         if self.sample is not None and self.sample < available:
             return sorted(random.Random(f"{self.seed}:{task}").sample(range(available), self.sample))
         return range(available)[: self.limit]
@@ -64,8 +64,8 @@ class LoadOptions:
 class TaskSource:
     """A task file as it was read: a format turns it into a :class:`LoadedFile`.
 
-    ``is_named``: somebody asked for this very file, so it is an error that it holds no task. ``is_explicit``: somebody
-    asked for the files of its folder, so it is an error that it cannot be parsed.
+    ``is_named``: the command names this file, so it is an error if it holds no task. ``is_explicit``: the command names
+    its folder, so it is an error if it cannot be parsed.
     """
 
     path: Path
@@ -78,7 +78,7 @@ class TaskSource:
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The subjects of a task's examples, and how many examples are ``available`` before any subject is chosen."""
+    """The subjects of a task's examples, and the number of examples ``available`` before subjects are selected."""
 
     names: frozenset[str]
     available: int
@@ -86,13 +86,13 @@ class Subjects:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """What a task file holds: its tasks, and its bad records.
+    """The tasks of a task file, and its bad records.
 
-    ``no_task`` says why a file that nobody named is not a task; empty where it is not meant to be one, as a data set.
-    ``is_near_miss``: it is probably meant to be one. ``subjects`` are those of each task that has any, by its name; a
-    task of which the wanted subjects leave nothing is only here. They are looked for only where the run wants some.
-    ``draws_few_shots``: ``LoadOptions.num_fewshot`` applies to one of the tasks. ``remarks`` are ``(line, sentence)``,
-    for every report, about what looks like a fault and is not one.
+    ``no_task`` says why a file that was not named is no task; "" if it is not meant to be one, such as a data set.
+    ``is_near_miss``: it is probably meant to be one. ``subjects`` has the subjects of each task by its name, if the run
+    selects subjects; a task without selected examples is only there. ``draws_few_shots``: ``LoadOptions.num_fewshot``
+    applies to one of the tasks. ``remarks`` are pairs ``(line, sentence)`` for every report: likely mistakes that are
+    allowed.
     """
 
     tasks: Sequence[Task] = ()

@@ -1,4 +1,4 @@
-"""The tools of a record: what a model may call, what it should call, and what the tools answer."""
+"""Check the tools of a record: their schemas, the expected calls, and their responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHAPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
     """Return functions with ``name``, ``description`` and ``parameters``; raise RecordRefused for anything else.
 
-    Each may be within ``{"type": "function", "function": ...}``, as chat interfaces have it.
+    Each may be wrapped in ``{"type": "function", "function": ...}``, as in chat interfaces.
     """
     if not isinstance(given, list) or not given:
         raise RecordRefused("bad_type", field, f"expected a non-empty array of functions, got {_got(given)}")
@@ -45,9 +45,9 @@ def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused unless ``extras`` say which calls of ``tools`` are expected, and how they are compared."""
+    """Raise RecordRefused unless ``extras`` have the expected calls of ``tools``, and valid rules to compare them."""
     if "calls" not in extras:
-        detail = "the metric tool_calls needs the calls that are expected; [] where none may be made"
+        detail = "the metric tool_calls needs the expected calls; [] if no call may be made"
         raise RecordRefused("missing_required", f"{prefix}.calls", detail)
     schemas = {tool["name"]: schema_of(tool) for tool in tools}
     calls = wanted_calls(extras["calls"], schemas, f"{prefix}.calls", subset=extras.get("arguments") == "subset")
@@ -61,17 +61,17 @@ def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Ma
 
 
 def check_choice(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused unless ``tool_choice`` is a word for it, or the name of a tool."""
+    """Raise RecordRefused unless ``tool_choice`` is auto, none, required or the name of a tool."""
     if "tool_choice" in extras:
         checks.one_of(extras["tool_choice"], f"{prefix}.tool_choice", [*_CHOICES, *(tool["name"] for tool in tools)])
 
 
 def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused unless ``given`` has, by the name of a tool, one response or a table of them by arguments."""
+    """Raise RecordRefused unless ``given`` maps names of tools to one response or a list of them by arguments."""
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", field, f"expected an object, got {_got(given)}")
     if not tools:
-        raise RecordRefused("missing_required", "extras.tools", f"{field} are what tools answer, but it has no tools")
+        raise RecordRefused("missing_required", "extras.tools", f"{field} has answers of tools, but there are no tools")
     by_name = {tool["name"]: tool for tool in tools}
     for name, response in given.items():
         checks.one_of(name, field, by_name)
@@ -83,7 +83,7 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
 
 
 def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
-    """Raise RecordRefused for arguments, some of a call's, that no call which is valid by the tool's schema has."""
+    """Raise RecordRefused if no call that is valid by the tool's schema has these arguments among its own."""
     WantedCall(tool["name"], arguments).check(schema_of(tool), field, partial=True)
 
 
@@ -115,7 +115,7 @@ def _tool(entry: Any, field: str) -> Mapping[str, Any]:
 
 
 def _check_schema(schema: Any, field: str, depth: int = 0) -> None:
-    """Raise RecordRefused unless ``schema`` has the shape of a JSON Schema; keywords that say nothing here are free."""
+    """Raise RecordRefused unless ``schema`` has the shape of a JSON Schema; unknown keywords are free."""
     if isinstance(schema, bool) and depth:
         return
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""How a conversation goes on: the tools answer, the user says the next thing, until there is nothing more to say."""
+"""Continue a conversation: tools answer calls, and the user sends the next message, until the script ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCal
 
 MAX_ROUNDS = 10
 Respond = Callable[[ToolCall], str]
-"""From a call to what the tool answers."""
+"""Returns the answer of the tool to a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What the user says, turn by turn, and how the tools answer.
+    """The messages of the user, turn by turn, and the function that answers for the tools.
 
-    ``respond`` is None where they do not: a turn then ends with the calls. ``max_rounds`` is how often the model is
-    asked again within a turn, with the answers to its calls.
+    Without ``respond`` a turn ends with the calls. ``max_rounds`` limits the requests within a turn that send answers
+    to calls.
     """
 
     said: Sequence[str]
@@ -29,7 +29,7 @@ class Script:
     max_rounds: int = MAX_ROUNDS
 
     def next_request(self, exchanges: Sequence[Exchange]) -> Generate | None:
-        """Return what to ask after ``exchanges``, of which there is one at least; None at the end."""
+        """Return the request after ``exchanges``, at least one; None at the end."""
         turns, talk = by_turn(exchanges), self.talk(exchanges)
         if self.goes_on(turns[-1]):
             return replace(exchanges[-1].request, prompt=tuple(talk))
@@ -38,9 +38,9 @@ class Script:
         return replace(exchanges[-1].request, prompt=(*talk, Message("user", self.said[len(turns)])))
 
     def talk(self, exchanges: Sequence[Exchange]) -> list[Message]:
-        """Return all that was said, the last answer and what the tools answered to it included."""
+        """Return all messages so far, including the last answer and the tools' answers to it."""
         turn, last = by_turn(exchanges)[-1], exchanges[-1]
-        # Thoughts are not sent back.
+        # Reasoning is not sent back.
         talk = [*messages_of(last.request), Message("assistant", last.response.text, last.response.tool_calls)]
         goes_on = self.goes_on(turn)
         for call in last.response.tool_calls:
@@ -49,17 +49,17 @@ class Script:
         return talk
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
-        """Return why a turn was ended that the model would have gone on with; "" if it was not."""
+        """Return the reason if a turn was cut short, else ""."""
         asks = bool(turn[-1].response.tool_calls) and self.respond is not None
         return f"stopped after {self.max_rounds} rounds of calls (max_rounds)" if asks else ""
 
     def goes_on(self, turn: Sequence[Exchange]) -> bool:
-        """Tell whether the tools answer the last calls of a turn, so that the model is asked again."""
+        """Tell whether the turn continues: the tools answer its last calls."""
         return bool(turn[-1].response.tool_calls) and self.respond is not None and len(turn) <= self.max_rounds
 
 
 def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
-    """Return the exchanges of each turn so far: each begins with a further message of the user."""
+    """Return the exchanges of each turn so far; a turn begins with a further message of the user."""
     turns: list[list[Exchange]] = []
     said = -1
     for each in exchanges:
@@ -72,27 +72,24 @@ def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
 
 
 def answer_of(exchanges: Sequence[Exchange]) -> Completion:
-    """Return the answer of a turn: the last text, with all calls that were made on the way to it."""
+    """Return the answer of a turn: its last text, with all its calls."""
     calls = tuple(call for each in exchanges for call in each.response.tool_calls)
     return replace(exchanges[-1].response, tool_calls=calls)
 
 
 def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
-    """Return what the model said in a turn, and what the tools answered where it was asked on, as JSON."""
+    """Return the messages of the model in a turn, and the tools' answers that were sent to it, as JSON."""
     shown: list[dict[str, Any]] = []
     for number, each in enumerate(turn):
         shown.append(_shown(each.response))
-        later = (
-            messages_of(turn[number + 1].request)[len(messages_of(each.request)) + 1 :]
-            if number + 1 < len(turn)
-            else ()
-        )
-        shown += [{"role": "tool", "content": one.content} for one in later]
+        if number + 1 < len(turn):
+            later = messages_of(turn[number + 1].request)[len(messages_of(each.request)) + 1 :]
+            shown += [{"role": "tool", "content": one.content} for one in later]
     return shown
 
 
 def from_table(table: Mapping[str, Any]) -> Respond:
-    """Return what answers calls from a table: by the name of the tool one response, or a list of them by arguments."""
+    """Return a function that answers calls from a table: by tool name, one response or a list of them by arguments."""
 
     def respond(call: ToolCall) -> str:
         if call.name not in table:

@@ -1,4 +1,4 @@
-"""Records with turns: what one has to have, what the user says and the tools answer, and the score turn by turn."""
+"""Records with turns: validation, the script of user and tools, and the score of each turn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED, TURNS, check_keys, known_metric
-from pytest_lmeval.formats.metric_fields import check_metric
+from pytest_lmeval.formats.checks import RENAMED, TURNS
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
 from pytest_lmeval.postprocess import apply_metric, predicted, share_of
@@ -16,26 +15,20 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import Completion, Example, Exchange, Message, Score
 
-_OF_TURNS_ALONE = ("prompt", "targets", "metric")
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
 def check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
     """Return the example that a record with turns describes; raise RecordRefused for the first rule it breaks."""
-    for name in _OF_TURNS_ALONE:
+    for name in ("prompt", "targets", "metric"):
         if name in record:
-            detail = f"a record with turns has no {name} of its own: what is asked and scored is in the turns"
+            detail = f"a record with turns has no {name} of its own: its turns have them"
             raise RecordRefused("unknown_field", name, detail)
     fields = checks.check_fields(record, ("turns",), ("id", "extras"))
     example_id = checks.id_of(fields, line)
-    extras = checks.optional_object(fields, "extras")
-    checks.gate_fields(extras, "extras")
-    check_keys(extras, "extras", (*OF_COMPACT, *registry.metrics[TURNS].extras))
+    extras = checks.extras_of(fields, registry.metrics[TURNS])
     tools = check_tools(extras)
-    turns = fields["turns"]
-    if not isinstance(turns, list) or not turns:
-        got = "an empty one" if turns == [] else checks.type_name(turns)
-        raise RecordRefused("bad_type", "turns", f"expected a non-empty array of objects, got {got}")
+    turns = checks.filled_list(fields["turns"], "turns", "array of objects")
     for number, turn in enumerate(turns):
         _check_turn(turn, f"turns[{number}]", tools, registry)
     if not any(map(_is_scored, turns)):
@@ -45,7 +38,7 @@ def check_conversation(record: Mapping[str, Any], line: int, registry: Registry)
         prompt="\n\n".join(turn["user"] for turn in turns),
         targets=(),
         metric=TURNS,
-        category=checks.string(extras["category"], "extras.category") if "category" in extras else "",
+        category=checks.category_of(extras),
         metadata={**extras, "turns": turns},
         line=line,
         messages=(Message("user", turns[0]["user"]),),
@@ -59,15 +52,15 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
         checks.number_in_range(extras["threshold"], f"{field}.extras.threshold", 0.0, 1.0)
     if "post_process" in turn:
         checks.one_of(turn["post_process"], f"{field}.post_process", registry.rules)
-    metric = known_metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
+    metric = checks.known_metric(turn.get("metric", "exact_match"), f"{field}.metric", registry)
     known = registry.metrics[RENAMED.get(metric, metric)]
-    check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
+    checks.check_keys(extras, f"{field}.extras", ("threshold", *known.extras))
     if known.needs_sandbox or known.asks_judge:
         what = "runs programs" if known.needs_sandbox else "asks a judge"
         raise RecordRefused("bad_value", f"{field}.metric", f"{metric} {what}, which a turn cannot")
     if "targets" in turn:
         targets = checks.strings(turn["targets"], f"{field}.targets")
-        check_metric(known, metric, targets, extras, f"{field}.extras")
+        checks.check_metric(known, metric, targets, extras, f"{field}.extras")
     elif "metric" in turn and known.needs_targets:
         raise RecordRefused("missing_required", f"{field}.targets", f"the metric {metric} needs targets")
     if known.takes_calls:
@@ -75,11 +68,9 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
 
 
 def check_calls(extras: Mapping[str, Any], field: str, metric: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused for a turn or a check at ``field`` whose metric compares calls, and can compare none."""
+    """Raise RecordRefused if the turn or check at ``field`` compares calls without tools or expected calls."""
     if not tools:
-        raise RecordRefused(
-            "missing_required", "extras.tools", f"{field} has the metric {metric}, and there are no tools"
-        )
+        raise RecordRefused("missing_required", "extras.tools", f"{field} has the metric {metric}, but no tools")
     check_call_extras(extras, f"{field}.extras", tools)
 
 
@@ -88,20 +79,20 @@ def _check_turn_fields(turn: Any, field: str) -> None:
         raise RecordRefused("bad_type", field, f"expected an object with user, got {checks.type_name(turn)}")
     checks.check_names(turn, _OF_TURNS, f"{field}.")
     if "user" not in turn:
-        raise RecordRefused("missing_required", f"{field}.user", "a turn begins with what the user says")
+        raise RecordRefused("missing_required", f"{field}.user", "a turn begins with a message of the user")
     checks.string(turn["user"], f"{field}.user")
 
 
 def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the tools of a conversation; raise RecordRefused where what the extras say of them cannot be used."""
+    """Return the tools in the extras of a record; raise RecordRefused if their extras are not valid."""
     tools = tools_of(extras["tools"], "extras.tools") if "tools" in extras else ()
     check_choice(extras, "extras", tools)
     if "responses" in extras:
         check_responses(extras["responses"], "extras.responses", tools)
     if "max_rounds" in extras:
         if "responses" not in extras:
-            detail = "it limits how often tools answer, which they do by extras.responses alone"
-            raise RecordRefused("missing_required", "extras.responses", f"extras.max_rounds: {detail}")
+            detail = "extras.max_rounds limits the answers of tools, which only extras.responses makes"
+            raise RecordRefused("missing_required", "extras.responses", detail)
         rounds = checks.number_in_range(extras["max_rounds"], "extras.max_rounds", 1, 100)
         if not rounds.is_integer():
             raise RecordRefused("bad_value", "extras.max_rounds", f"expected a whole number, got {rounds!r}")
@@ -109,20 +100,20 @@ def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def tools_in(example: Example) -> dict[str, Any]:
-    """Return the tools of a record, and how they are to be chosen, as a request takes them."""
+    """Return the tools and tool choice of a record as arguments of a request."""
     extras = example.metadata
     return {"tools": tools_of(extras["tools"], "extras.tools"), "tool_choice": extras.get("tool_choice", "")}
 
 
 def script_of(example: Example) -> Script:
-    """Return what the user says, and what the tools answer."""
+    """Return the script of a record with turns."""
     extras = example.metadata
     respond = from_table(extras["responses"]) if "responses" in extras else None
     return Script([turn["user"] for turn in extras["turns"]], respond, extras.get("max_rounds", MAX_ROUNDS))
 
 
 def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
-    """Return the share of the scored turns that pass, and every turn in the details."""
+    """Return the share of the scored turns that pass, with every turn in the details."""
     extras, script = example.metadata, script_of(example)
     talk, turns = by_turn(response.exchanges), extras["turns"]
     if len(talk) != len(turns):
@@ -136,15 +127,10 @@ def score_turns(example: Example, response: Completion, registry: Registry) -> S
 
 
 def _turn(
-    turn: Mapping[str, Any],
-    exchanges: Sequence[Exchange],
-    script: Script,
-    registry: Registry,
-    tools: Mapping[str, Any],
+    turn: Mapping[str, Any], exchanges: Sequence[Exchange], script: Script, registry: Registry, tools: Mapping[str, Any]
 ) -> dict[str, Any]:
     shown: dict[str, Any] = {"user": turn["user"], "said": said_in(exchanges)}
-    stopped = script.stopped(exchanges)
-    if stopped:
+    if stopped := script.stopped(exchanges):
         shown["stopped"] = stopped
     if not _is_scored(turn):
         return shown
@@ -168,5 +154,5 @@ def _turn(
 
 
 def _is_scored(turn: Mapping[str, Any]) -> bool:
-    """Tell whether a turn is scored: it has targets, or a metric that does without."""
+    """Tell whether a turn is scored: it has targets, or a metric that needs none."""
     return "targets" in turn or "metric" in turn

@@ -79,11 +79,9 @@ BORDER = Border(
             "wrong type",
             "styled",
             "def __init__(self): self.num_fewshot, self.TASK_STYLER = 0, MCStyle()",
-            "no run calls it, what it does",
+            "no run calls it, so it would",
         ),
-        _refused(
-            "wrong type", "lock", "def generate_completions(self, *a, **k): pass", "no run calls it, what it does"
-        ),
+        _refused("wrong type", "lock", "def generate_completions(self, *a, **k): pass", "no run calls it, so it would"),
         _used("too large", "long", f'{_ALL}{{"test": [{{"q": "say: 1", "a": "1"}}] * 1000}}', "ex-999"),
         _used("not finite or negative", "nan", f'{_ALL}{{"test": [{{"q": "say: x", "a": "x", "n": float("nan")}}]}}'),
         _refused(

@@ -186,7 +186,9 @@ BORDER = Border(
             unsaid="reports/ledger:",
         ),
         Row(kind="kept client", never="a file is read before anything is asked"),
-        refused("out of order", "defaults behind a record", line() + filled(), "defaults are the", "tasks/bad.jsonl"),
+        refused(
+            "out of order", "defaults behind a record", line() + filled(), "defaults are allowed", "tasks/bad.jsonl"
+        ),
         Row(kind="late", never="files are read once, when they are collected"),
         Row(kind="cancelled", never="to read a file cannot be cancelled"),
         Row(kind="secret", never="a task file is written by its author; what the model answers is another border"),
@@ -210,8 +212,10 @@ REFUSED = Border(
             filled({"said": "x", "targets": ["x"]}, prompt="{{ said * 9999999 }}"),
             "more than 4,194,304 characters",
         ),
-        bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are the first record of a file, and there"),
-        bad_line("out of order", "defaults behind a record", line() + filled(), "defaults are the first record"),
+        bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are allowed once, as the first"),
+        bad_line(
+            "out of order", "defaults behind a record", line() + filled(), "defaults are allowed once, as the first"
+        ),
         bad_line(
             "absent", "a check without a metric", checked({"targets": ["x"]}), "missing_required checks[0].metric"
         ),

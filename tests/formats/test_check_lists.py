@@ -152,8 +152,8 @@ REFUSED: list[tuple[Record, str]] = [
     ({"checks": [YES]}, "missing_required prompt: required: prompt, checks"),
     (_record(YES, YES), "bad_value checks[1].name: 'contains_any' is the name of checks[0], too"),
     (_yes({"name": ""}), "bad_type checks[0].name: expected a non-empty string"),
-    (_yes({"name": "checks"}), "bad_value checks[0].name: 'checks' is what the board calls all of them"),
-    (_record({"targets": ["x"]}), "missing_required checks[0].metric: a check has the metric"),
+    (_yes({"name": "checks"}), "bad_value checks[0].name: 'checks' is the board's name for all"),
+    (_record({"targets": ["x"]}), "missing_required checks[0].metric: a check needs a metric"),
     (_record({"metric": "contains_any"}), "missing_required checks[0].targets: the metric contains_any needs targets"),
     (
         _record({"type": "contains", "value": "x"}),
@@ -183,12 +183,12 @@ REFUSED: list[tuple[Record, str]] = [
     (_yes({"metric": "substring_contains", "targets": [" "]}), "bad_value checks[0].targets: every text"),
     (_yes({"extras": []}), "bad_type checks[0].extras: expected an object, got an array"),
     (_yes({"extras": {"threshold": 1}}), "unknown_field checks[0].extras.threshold: the threshold of a check"),
-    (_yes({"extras": {"must_pass": True}}), "unknown_field checks[0].extras.must_pass: 'must_pass' is said of"),
+    (_yes({"extras": {"must_pass": True}}), "unknown_field checks[0].extras.must_pass: 'must_pass' belongs into"),
     (_yes({"extras": {"ignore_cas": True}}), "unknown_field checks[0].extras.ignore_cas: nothing reads"),
     (_yes({"extras": {"ignore_case": 1}}), "bad_type checks[0].extras.ignore_case: expected true or false"),
     (_yes({"extras": {"post_process": "x"}}), "bad_value checks[0].extras.post_process: 'x' is not one of"),
     (_record({**WORDS, "extras": {"not": True}}), "bad_value checks[0].extras.not: f1 is graded"),
-    (_record(CALL), "missing_required extras.tools: checks[0] has the metric tool_calls, and there are no tools"),
+    (_record(CALL), "missing_required extras.tools: checks[0] has the metric tool_calls, but no tools"),
     (_record({"metric": "tool_calls"}, extras={"tools": [TOOL]}), "missing_required checks[0].extras.calls: "),
     (_yes({"metric": "json_schema"}), "bad_value checks[0].extras.json_schema: "),
     (_record(YES, extras={"post_process": "x"}), "bad_value extras.post_process: 'x' is not one of"),
@@ -237,7 +237,7 @@ def test_a_file_has_checks_in_each_record_or_in_none(tmp_path: Path) -> None:
     plain = {"prompt": "Is it?", "targets": ["yes"], "metric": "f1"}
     path.write_text(f"{json.dumps(_record(YES))}\n{json.dumps(plain)}\n")
     (error,) = load_file(path, "t", REGISTRY).errors
-    assert "'f1', but line 1 set 'checks'" in error.detail
+    assert "'f1', but line 1 has 'checks'" in error.detail
 
 
 def test_a_threshold_changes_no_pair_and_a_weight_does(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
     ("old", "new", "said"),
     [
         ("checks:", "metric: f1\nchecks:", "q.yaml:3: unknown_field metric: a data file with checks has no metric of"),
-        ("target: ", "targets: [x], target: ", "q.yaml:4: bad_value checks[0].targets: there is 'target', too"),
+        ("target: ", "targets: [x], target: ", "q.yaml:4: bad_value checks[0].targets: 'target' is given, too"),
         ('"{{ word }}"', "word", "q.yaml:4: bad_value checks[0].target: 'word' is text, and the name of a column"),
         ("{{ word }}", "{{ wrd }}", "q.yaml:4: bad_value checks[0].target: there is no column 'wrd'; did you mean"),
         (

@@ -48,7 +48,7 @@ def _fault(record: object, registry: Registry) -> tuple[str, str]:
 
 def _faults(records: list[Record], registry: Registry) -> list[tuple[int, str, str]]:
     data = "\n".join(map(json.dumps, records)).encode()
-    return [(error.line_number, error.rule, error.field) for error in read_records(data, registry)[1]]
+    return [(error.line_number, error.rule, error.field) for error in read_records(data, registry).errors]
 
 
 # Whole files

@@ -126,8 +126,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"data": "row.csv"}, "2: bad_value data: row.csv: cannot be read: No such file or directory; did you mean"),
     ({"data": "/etc/rows.csv"}, "2: bad_value data: /etc/rows.csv: outside of the project"),
     ({"data": 3}, "2: bad_type data: expected a non-empty string, got a number"),
-    ({"rows": [{}]}, "5: bad_value rows: there is 'data', too"),
-    ({"targets": ["x"]}, "5: bad_value targets: there is 'target', too"),
+    ({"rows": [{}]}, "5: bad_value rows: 'data' is given, too"),
+    ({"targets": ["x"]}, "5: bad_value targets: 'target' is given, too"),
     ({"target": 5}, '3: bad_type target: expected a text, got a number 5; write "5"'),
     ({"prompt": {}}, "1: bad_type prompt: expected a text, or a mapping of names to texts, got an empty one"),
     ({"prompt": {"a b": "x"}}, "1: bad_value prompt.a b: a prompt's name is made of letters"),
@@ -173,7 +173,7 @@ def test_extras_are_filled_and_then_checked_for_each_row(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (_without("metric"), "1: missing_required metric: a data file needs the metric"),
+        (_without("metric"), "1: missing_required metric: a data file needs a metric"),
         (_without("target"), "1: missing_required targets: required: prompt, targets, metric"),
         (_without("data", rows=[]), "4: bad_type rows: expected a non-empty list of mappings, got an empty one"),
         (
@@ -236,7 +236,7 @@ def test_each_prompt_is_a_variant_and_a_bad_row_is_named_once(tmp_path: Path) ->
         ("prompt: x\ndata: t.csv\nmetrics: f1\n", "no key metric; did you mean 'metric'?"),
         (
             "prompt: x\ndata: t.csv\nmetric: f1\nmodel: gpt\nlr: 0.1\n",
-            "beside the keys of a data file there are others",
+            "it has the keys of a data file, and others",
         ),
         ("a: {prompt: x, data: t.csv, metric: f1}\n", "no key definition"),
         ("prompt: {{ x }}\ndata: ${d}\n  metric: f1\n", "no key metric"),

@@ -23,9 +23,9 @@ def _registry() -> Registry:
 
 def _read(defaults: object, *records: object) -> tuple[list[Example], list[tuple[int, str, str, str]]]:
     lines = [{"defaults": defaults}, *records]
-    examples, errors, strict = read_records("\n".join(map(json.dumps, lines)).encode(), _registry())
-    assert not strict
-    return examples, [(each.line_number, each.rule, each.field, each.detail) for each in errors]
+    read = read_records("\n".join(map(json.dumps, lines)).encode(), _registry())
+    assert not read.strict
+    return read.examples, [(each.line_number, each.rule, each.field, each.detail) for each in read.errors]
 
 
 def _one(defaults: object, record: Record) -> Example:
@@ -106,7 +106,10 @@ def test_bad_defaults_are_one_error_whatever_follows(defaults: object, said: str
     [
         ({"txt": "x", "targets": ["y"]}, "unknown_field txt: unknown field 'txt'; did you mean 'text'?"),
         ({**ROW, "target": "x"}, "unknown_field target: unknown field 'target'; did you mean 'targets'?"),
-        ({**ROW, "zzz": 1}, "unknown_field zzz: unknown field 'zzz'; nothing uses it: list what is data alone in "),
+        (
+            {**ROW, "zzz": 1},
+            "unknown_field zzz: unknown field 'zzz'; nothing uses it: list columns that are only data in ",
+        ),
         ({**ROW, "threshold": 1}, "unknown_field threshold: unknown field 'threshold'; write it into extras"),
         ({"targets": ["y"]}, "missing_required prompt: the row has no 'text', which the template uses"),
         ({**ROW, "text": " "}, "bad_value prompt: 'text' is empty, and the template uses it"),
@@ -138,14 +141,14 @@ def test_turns_and_records_without_a_template_have_the_extras() -> None:
 @each_row(
     ("lines", "said"),
     [
-        ([{"defaults": USUAL}, {"defaults": {}}], "defaults are the first record of a file, and there once"),
-        ([{"prompt": "a", "targets": ["b"], "metric": "f1"}, {"defaults": USUAL}], "defaults are the first record"),
-        ([{"defaults": USUAL, "metric": "f1"}, ROW], "a line with defaults has nothing else"),
-        ([{"defaults": USUAL, "task_id": "x"}, ROW], "a line with defaults has nothing else"),
+        ([{"defaults": USUAL}, {"defaults": {}}], "defaults are allowed once, as the first record of a file"),
+        ([{"prompt": "a", "targets": ["b"], "metric": "f1"}, {"defaults": USUAL}], "defaults are allowed once"),
+        ([{"defaults": USUAL, "metric": "f1"}, ROW], "a line with defaults has no other key"),
+        ([{"defaults": USUAL, "task_id": "x"}, ROW], "a line with defaults has no other key"),
     ],
 )
 def test_defaults_come_first_once_and_alone(lines: list[Record], said: str) -> None:
-    _, (error,), _ = read_records("\n".join(map(json.dumps, lines)).encode(), _registry())
+    (error,) = read_records("\n".join(map(json.dumps, lines)).encode(), _registry()).errors
     assert ("unknown_field", True) == (error.rule, error.detail.startswith(said))
 
 

@@ -144,7 +144,7 @@ def test_the_hash_follows_the_tasks(folder: Path) -> None:
     [
         (5, "bad_type mixture: expected a list of tasks, or an object with the key tasks, got a number"),
         ([], "missing_required mixture.tasks: expected a list of at least one task"),
-        ({"task": ["sums.jsonl"]}, "unknown_field mixture.task: unknown field; did you mean 'tasks'?"),
+        ({"task": ["sums.jsonl"]}, "unknown_field mixture.task: unknown field 'task'; did you mean 'tasks'?"),
         ({"tasks": ["sums.jsonl"], "order": "suffled"}, "bad_value mixture.order: 'suffled' is not one of sequence"),
         ({"tasks": ["sums.jsonl"], "seed": "x"}, "bad_type mixture.seed: expected a whole number, got 'x'"),
         ({"tasks": ["sums.jsonl"], "name": ""}, "bad_type mixture.name: expected a non-empty string"),

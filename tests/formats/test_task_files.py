@@ -52,8 +52,8 @@ def _write(path: Path, *records: Any) -> Path:
 
 
 def _read(data: bytes) -> tuple[list[Example], list[tuple[int, str, str]], bool]:
-    examples, errors, strict = read_records(data, REGISTRY)
-    return examples, [(error.line_number, error.rule, error.field) for error in errors], strict
+    read = read_records(data, REGISTRY)
+    return read.examples, [(error.line_number, error.rule, error.field) for error in read.errors], read.strict is True
 
 
 def _lines(*records: Any) -> bytes:
@@ -115,12 +115,12 @@ _PIECES = st.sampled_from(
 @examples(300)
 @given(st.binary() | st.lists(_PIECES, max_size=12).map(b"".join))
 def test_every_line_of_any_file_is_an_example_or_an_error_or_blank_or_a_comment(data: bytes) -> None:
-    examples, errors, _ = read_records(data, REGISTRY)
-    accounted = [example.line for example in examples] + [error.line_number for error in errors]
+    read = read_records(data, REGISTRY)
+    accounted = [example.line for example in read.examples] + [error.line_number for error in read.errors]
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     silent = [number for number, line in enumerate(lines, 1) if line.strip(b" \t\r")[:1] in (b"", b"#")]
     assert list(range(1, len(lines) + 1)) == sorted(accounted + silent)
-    assert len(examples) == len({example.id for example in examples})
+    assert len(read.examples) == len({example.id for example in read.examples})
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

@@ -84,7 +84,7 @@ BAD_CALLED: list[tuple[str, Any, str]] = [
     ("extras.tools.0.parameters.required", "city", "bad_type extras.tools[0].parameters.required: an array of names"),
     ("extras.tools", [WEATHER, WEATHER], "bad_value extras.tools: two tools are called"),
     ("extras.tools.0.name", "a b", "bad_value extras.tools[0].name: characters"),
-    ("extras.calls", ..., "missing_required extras.calls: [] where none may be made"),
+    ("extras.calls", ..., "missing_required extras.calls: [] if no call may be made"),
     ("extras.calls.0.name", "wether", "bad_value extras.calls[0].name: unknown tool 'wether'; did you mean 'weather'?"),
     ("extras.calls.0.arguments", {"town": "Riga"}, "bad_value extras.calls[0].arguments: no parameter 'town'"),
     ("extras.order", "random", "bad_value extras.order: any, exact"),
@@ -108,13 +108,13 @@ BAD_TURNS: list[tuple[str, Any, str]] = [
     ("turns", [{"user": "?"}], "bad_value turns: no turn has targets"),
     ("turns.1", "and?", "bad_type turns[1]: an object with user"),
     ("turns.1", {"usr": "and?"}, "unknown_field turns[1].usr: did you mean 'user'?"),
-    ("turns.1", {}, "missing_required turns[1].user: begins with what the user says"),
+    ("turns.1", {}, "missing_required turns[1].user: begins with a message of the user"),
     ("turns.0.user", "", "bad_type turns[0].user: an empty one"),
     ("turns.0.targets", [], "bad_type turns[0].targets: an empty one"),
     ("turns.2.targets", ..., "missing_required turns[2].targets: f1 needs targets"),
     ("turns.0.metric", "code_exec", "bad_value turns[0].metric: runs programs"),
     ("turns.0.metric", "exact", "bad_value turns[0].metric: did you mean"),
-    ("prompt", "?", "unknown_field prompt: what is asked and scored is in the turns"),
+    ("prompt", "?", "unknown_field prompt: its turns have them"),
     ("extras.responses", {"news": "x"}, "bad_value extras.responses: is not one of weather"),
     ("extras.responses", {"weather": [1]}, "bad_type extras.responses.weather[0]: response"),
     (
@@ -128,7 +128,7 @@ BAD_TURNS: list[tuple[str, Any, str]] = [
         "bad_value extras.responses.weather[0].arguments: no parameter 'town'",
     ),
     ("extras.max_rounds", 0, "bad_value extras.max_rounds: in [1, 100]"),
-    ("extras.tools", ..., "missing_required extras.tools: what tools answer"),
+    ("extras.tools", ..., "missing_required extras.tools: answers of tools"),
     ("extras.responses", ..., "missing_required extras.responses: max_rounds"),
 ]
 BAD: list[tuple[Mapping[str, Any], str, Any, str]] = [

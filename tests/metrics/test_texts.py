@@ -162,5 +162,5 @@ def test_not_turns_a_right_or_wrong_metric_round_but_what_is_unparsed_stays_wron
 def test_records_with_bad_extras_are_refused(record: dict[str, Any], message: str) -> None:
     registry = default_registry(entry_points=False)
     line = json.dumps({"prompt": "p", "targets": ["5"], **record}).encode()
-    (error,) = read_records(line, registry)[1]
+    (error,) = read_records(line, registry).errors
     assert message in error.at("t.jsonl")

@@ -1,9 +1,10 @@
-"""From the parsed ``core.yaml`` and the baselines beside it to its tasks, and to one error per thing that is wrong."""
+"""Load the tasks of a ``core.yaml`` with the baselines beside it, and an error for each fault."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,22 +14,25 @@ from pytest_lmeval.data.lines import LINE_OPTION, number_lines, parse_line
 from pytest_lmeval.data.rows import BadRows, csv_table
 from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.core.entry import Entry, Record, check_entry, check_record
-from pytest_lmeval.formats.core.task import CoreTask, few_shots, render_record
+from pytest_lmeval.formats.core.task import CoreTask, Record, few_shots, render_record
 from pytest_lmeval.formats.task import LoadedFile, Subjects, TaskSource
 from pytest_lmeval.formats.yaml.document import line_in
+from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import Example, RecordError
 
 _DATA_FOLDERS = ("", "eval_data")
 _ROOT = "icl_tasks"
+KINDS = ("language_modeling", "multiple_choice", "schema")
+_REQUIRED = ("label", "dataset_uri", "num_fewshot", "icl_task_type")
+_OPTIONAL = ("continuation_delimiter", "has_categories")
+_LABEL_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@ -]{0,199}")
 
 
 def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return a task per entry of ``icl_tasks``, named by its label, and the errors of entries and of records.
+    """Return a task for each entry of ``icl_tasks``, named by its label, and the errors of entries and records.
 
-    Data files are looked for beside the file and in ``eval_data`` beside it. An entry with an error of its own is no
-    task; one with bad records is a task of the others.
+    Data files are beside the file or in ``eval_data`` beside it. A faulty entry is no task; bad records are skipped.
     """
     loader = _CoreLoader(source, document)
     loader.load(document.get(_ROOT))
@@ -37,7 +41,7 @@ def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registr
 
 @dataclass(slots=True)
 class _CoreLoader:
-    """Reads one file; labels may not repeat, and the baselines are read once."""
+    """Reads one file; labels must be unique."""
 
     source: TaskSource
     document: Mapping[str, Any]
@@ -67,14 +71,13 @@ class _CoreLoader:
 
     def _load_entry(self, given: object, number: int, baselines: Baselines) -> None:
         entry = check_entry(given)
-        line = self._line((_ROOT, number, "label"))
+        line = line_in(self.document, (_ROOT, number, "label"))
         if entry.label in self._lines:
-            detail = f"{entry.label!r} is on line {self._lines[entry.label]} already"
-            raise RecordRefused("bad_value", "label", detail)
+            raise RecordRefused("bad_value", "label", f"{entry.label!r} is on line {self._lines[entry.label]} already")
         self._lines[entry.label] = line
         baseline = baselines.of(entry.label)
         data = _read(self.source.path.parent, entry.uri)
-        records = self._records(entry, data, self._line((_ROOT, number, "dataset_uri")))
+        records = self._records(entry, data, line_in(self.document, (_ROOT, number, "dataset_uri")))
         if not records:
             raise RecordRefused("bad_value", "dataset_uri", f"{entry.uri} has no record that can be used")
         examples = self._examples(entry, records)
@@ -113,10 +116,7 @@ class _CoreLoader:
 
     def _refuse(self, refused: RecordRefused, keys: tuple[str | int, ...], label: str | None) -> None:
         field_name = f"{label or _ROOT}.{refused.field}" if len(keys) > 1 else refused.field
-        self.errors.append(RecordError(self._line(keys), label, refused.rule, field_name, refused.detail))
-
-    def _line(self, keys: tuple[str | int, ...]) -> int:
-        return line_in(self.document, keys)
+        self.errors.append(RecordError(line_in(self.document, keys), label, refused.rule, field_name, refused.detail))
 
 
 def _read(folder: Path, uri: str) -> bytes:
@@ -143,12 +143,7 @@ def _example(entry: Entry, records: Sequence[Record], number: int, shots: int) -
         targets=(record.choices[record.gold],),
         metric="accuracy",
         category=record.category,
-        metadata={
-            "contexts": contexts,
-            "continuations": continuations,
-            "choices": record.choices,
-            "gold": record.gold,
-        },
+        metadata={"contexts": contexts, "continuations": continuations, "choices": record.choices, "gold": record.gold},
         place=number,
     )
 
@@ -160,7 +155,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """Scores by guessing, in percent as written, by task label, with their lines; ``name`` is the file's."""
+    """The scores of guessing, in percent as written, and their lines, by task label; ``name`` is the file's."""
 
     name: str
     by_label: Mapping[str, tuple[str, int]]
@@ -182,10 +177,7 @@ class Baselines:
 
 
 def read_baselines(folder: Path) -> Baselines:
-    """Return the baselines of the one CSV file in ``folder`` that has them; raise RecordRefused if no file has them.
-
-    ``eval_meta_data.csv`` goes before others.
-    """
+    """Return the baselines in a CSV file of ``folder``, preferably ``eval_meta_data.csv``; raise RecordRefused."""
     files = sorted(folder.glob("*.csv"), key=lambda path: (path.name != _USUAL, path.name))
     found = [(path, rows) for path in files if (rows := _rows(path))]
     if not found:
@@ -214,3 +206,96 @@ def _rows(path: Path) -> Sequence[tuple[str, str, int]]:
     label, percent = table.columns.index(_LABEL), table.columns.index(_BASELINE)
     rows = zip(table.cells, table.lines, strict=True)
     return [(cells[label].strip(), cells[percent].strip(), line) for cells, line in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The name of a task, the file of its records, and the form of its prompts."""
+
+    label: str
+    uri: str
+    shots: int
+    kind: str
+    delimiter: str = " "
+    has_categories: bool = False
+
+
+def check_entry(given: object) -> Entry:
+    """Return the entry that ``given`` describes; raise RecordRefused for the first rule it breaks."""
+    fields = checks.check_fields(given, _REQUIRED, _OPTIONAL)
+    label = checks.string(fields["label"], "label")
+    if not _LABEL_PATTERN.fullmatch(label) or label != label.strip():
+        detail = f"{label!r}; expected letters, digits and _ . : / @ - at most 200, a letter, digit or _ first"
+        raise RecordRefused("bad_value", "label", detail)
+    return Entry(
+        label=label,
+        uri=_uri(fields["dataset_uri"]),
+        shots=_shots(fields["num_fewshot"]),
+        kind=checks.one_of(fields["icl_task_type"], "icl_task_type", KINDS),
+        delimiter=checks.text(fields.get("continuation_delimiter", " "), "continuation_delimiter"),
+        has_categories=checks.boolean(fields.get("has_categories", False), "has_categories"),
+    )
+
+
+def _uri(value: object) -> str:
+    uri = checks.string(value, "dataset_uri")
+    if "://" in uri or "\0" in uri:
+        raise RecordRefused("bad_value", "dataset_uri", f"{uri!r}; expected a local file, relative to this one")
+    return uri
+
+
+def _shots(value: object) -> int:
+    # The files of both projects have a list of one number.
+    if isinstance(value, list):
+        if len(value) != 1:
+            raise RecordRefused("bad_value", "num_fewshot", f"expected one number, got a list of {len(value)}")
+        value = value[0]
+    if not is_whole(value):
+        raise RecordRefused("bad_type", "num_fewshot", f"expected a whole number from 0, got {checks.type_name(value)}")
+    if value < 0:
+        raise RecordRefused("bad_value", "num_fewshot", f"expected a whole number from 0, got {value}")
+    return value
+
+
+def check_record(given: object, kind: str, has_categories: bool, line: int = 0) -> Record:
+    """Return the record that ``given`` describes; raise RecordRefused for the first rule it breaks.
+
+    Unknown fields are ignored: published files have some.
+    """
+    if not isinstance(given, dict):
+        raise RecordRefused("bad_type", "_root", f"expected an object, got {checks.type_name(given)}")
+    category = checks.string(_required(given, "category"), "category") if has_categories else ""
+    if kind == "multiple_choice":
+        query = checks.text(_required(given, "query"), "query")
+        choices = _options(given, "choices")
+        return Record((query,), choices, _gold(given, len(choices)), category, line)
+    if kind == "schema":
+        contexts = _options(given, "context_options")
+    else:
+        contexts = (checks.text(_required(given, "context"), "context"),)
+    continuation = checks.string(_required(given, "continuation"), "continuation")
+    gold = _gold(given, len(contexts)) if kind == "schema" else 0
+    return Record(contexts, (continuation,), gold, category, line)
+
+
+def _required(given: Mapping[str, Any], field: str) -> Any:
+    if field not in given:
+        raise RecordRefused("missing_required", field, f"required; the record has {', '.join(given) or 'nothing'}")
+    return given[field]
+
+
+def _options(given: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    options = checks.strings(_required(given, field), field)
+    if len(options) < 2:
+        raise RecordRefused("bad_value", field, "expected two options or more, got one: there is nothing to choose")
+    return options
+
+
+def _gold(given: Mapping[str, Any], count: int) -> int:
+    gold = _required(given, "gold")
+    if not is_whole(gold):
+        detail = f"expected the number of the right option, 0 to {count - 1}, got {checks.type_name(gold)}"
+        raise RecordRefused("bad_type", "gold", detail)
+    if not 0 <= gold < count:
+        raise RecordRefused("bad_value", "gold", f"{gold}; expected 0 to {count - 1}, as there are {count} options")
+    return gold

@@ -1,7 +1,7 @@
-"""One CORE task: what a model is given, how probable it finds each option, and which one is right.
+"""A CORE task: its prompts, and the score by the probabilities of options.
 
-A whole prompt is ``context + delimiter + continuation``, after as many right ones of other records, each followed by a
-blank line. It is cut in two where the model's tokens are to be looked at from.
+A full prompt is ``context + delimiter + continuation``, after few-shots of the same form and a blank line each. It is
+cut at the first token to compare.
 """
 
 from __future__ import annotations
@@ -13,11 +13,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.formats.core.entry import Record
 from pytest_lmeval.formats.loglikelihood import by_beginning, by_ending, option_requests, ranked
 from pytest_lmeval.metrics.parts.probability import accuracy_by, probability_mass
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import Example, Generate, Request, Response, Score
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record: contexts and continuations, one side with a single text, and the number of the right pair.
+
+    ``choices`` are the contexts of a schema, else the continuations. ``line`` is the record's, from 1.
+    """
+
+    contexts: tuple[str, ...]
+    continuations: tuple[str, ...]
+    gold: int = 0
+    category: str = ""
+    line: int = 0
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts to choose between; a single text if there is no choice."""
+        return self.contexts if len(self.contexts) > 1 else self.continuations
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +56,14 @@ class CoreTask(Task):
     needs: str = "loglikelihood"
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return a request per option, one for options that read the same; ``prompt`` goes before a schema's alone."""
+        """Return a request for each option, one for options with equal text; a schema has its own contexts."""
         data = example.metadata
-        # What is rendered is the context, where there is one for all options.
+        # The prompt is the context, if all options share it.
         contexts = data["contexts"] if self.kind == "schema" else (Generate(prompt).text,)
         return option_requests(_pairs(contexts, data["continuations"]), self.name, example.id)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return 1.0 where the right option has the lowest mean loss, or every token of the only one is greedy."""
+        """Return 1.0 if the right option has the lowest mean loss, or all tokens of the only option are greedy."""
         data = example.metadata
         if self.kind == "language_modeling":
             text = ranked(responses, data["continuations"])
@@ -87,26 +105,26 @@ _SEED = 1234
 _BLANK = re.compile(r"\s")
 
 Rendered = tuple[tuple[str, ...], tuple[str, ...]]
-"""Contexts and continuations, as those of a record: one side has a single text, unless contexts end alike."""
+"""Contexts and continuations; one side has a single text, unless contexts end in the same words."""
 
 
 def few_shots(records: Sequence[Record], index: int, count: int) -> list[Record]:
-    """Return ``count`` other records than number ``index``, drawn by a seed of that record's own.
+    """Return ``count`` records other than ``index``, drawn with a seed of that record.
 
-    The same are drawn whatever else of the task is run. Raise ValueError where there are too few.
+    They do not depend on the other examples of the run. Raises ValueError if there are too few.
     """
     others = random.Random(_SEED + index).sample(range(len(records) - 1), count)
     return [records[number + (number >= index)] for number in others]
 
 
 def render_record(record: Record, kind: str, delimiter: str, shots: Sequence[Record]) -> Rendered:
-    """Return the contexts and the continuations to ask for."""
+    """Return the contexts and continuations of the requests."""
     before = "".join(f"{_right(shot, kind, delimiter)}\n\n" for shot in shots)
     if kind == "schema":
         return _schema(before, record.contexts, delimiter + record.continuations[0])
     if kind == "multiple_choice":
         return (before + record.contexts[0],), tuple(delimiter + choice for choice in record.continuations)
-    # Blanks at the end of a context would be joined with the continuation's first token.
+    # Tokenizers join blanks at the end of a context with the next token.
     whole = before + record.contexts[0].strip() + delimiter
     context = whole.rstrip()
     return (context,), (whole[len(context) :] + record.continuations[0],)
@@ -119,7 +137,7 @@ def _right(shot: Record, kind: str, delimiter: str) -> str:
 
 
 def _schema(before: str, contexts: Sequence[str], continuation: str) -> Rendered:
-    """Cut the prompts ahead of the last words that the contexts share: their tokens may be the same, too."""
+    """Cut the prompts before the last words that the contexts share, whose tokens may be equal, too."""
     pairs = list(zip(contexts, _cuts(contexts), strict=True))
     continuations = tuple(context[cut:] + continuation for context, cut in pairs)
     return tuple(before + context[:cut] for context, cut in pairs), continuations
@@ -142,7 +160,7 @@ def _shared_at_end(texts: Sequence[str]) -> int:
 
 
 def _start_of_word(text: str, place: int) -> int:
-    """Return where the blanks ahead of the word begin that ``place`` is in; the end where nothing is shared."""
+    """Return the start of the blanks before the word at ``place``; the end of the text is its own start."""
     if place == len(text):
         return place
     if not text[place].isspace():

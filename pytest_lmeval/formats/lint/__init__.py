@@ -1,6 +1,6 @@
-"""What is allowed in a task file and still looks like a mistake: warnings, each with its place and its meaning.
+"""Warn about valid parts of task files that look like mistakes, each with its place and meaning.
 
-Every check is about linear in the number of records: ten thousand take seconds.
+Checks take about linear time: seconds for ten thousand records.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task
 
-# Nearly a key of one metric, whose records refuse it, and what many data sets call how hard an example is.
+# Many data sets have this key; it is nearly a key of one metric, whose records refuse it.
 _ORDINARY = ("level",)
 __all__ = ["LintWarning", "known_keys", "lint"]
 
 
 def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarning]:
-    """Return the warnings about the valid records of ``files``, by file and line. Bad records are left to others."""
+    """Return the warnings about the valid records of ``files``, by file and line."""
     tasks = [task for loaded in files.values() for task in loaded.tasks]
     found = chain.from_iterable(
         chain(
@@ -40,12 +40,12 @@ def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarni
 
 
 def known_keys(registry: Registry) -> frozenset[str]:
-    """Return the keys that a format or a metric reads, or that are a word of their own to a reader."""
+    """Return the keys that a format or a metric reads, and common words."""
     return WORDS.union(_ORDINARY, OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
 
 
 def _misspelt(task: Task, known: frozenset[str]) -> Iterator[LintWarning]:
-    """Yield a warning for every key, once, that is nearly a known one: other keys are the author's own."""
+    """Yield one warning for each key that is nearly a known one."""
     for line, key, wanted, count in misspelt_keys(task.examples, lambda _: known):
         often = "" if count == 1 else f", in {count} records"
         detail = f"the key {key!r:.80}{often}: did you mean {wanted!r}? {RULES['misspelt_key']}"

@@ -1,4 +1,4 @@
-"""Answers that one word would get right too often, or that are in the prompt; prompts that are in two tasks."""
+"""Warnings about skewed answers, answers in the prompt, and prompts in two tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
-_FEWEST = 8  # among fewer examples any distribution is an accident
+_FEWEST = 8  # fewer examples say nothing about the distribution
 _EXCESS = 0.1
 _SIGMAS = 2.5
 
@@ -30,8 +30,8 @@ _SIGMAS = 2.5
 def skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
 
-    Too often is a tenth, and two and a half standard deviations, above one part in as many as there are answers. The
-    score is the metric's own, after the post-process rule. A task with one answer for all examples is always reported.
+    The limit is an even share plus 0.1 and 2.5 standard deviations, whichever is higher. The metric scores after the
+    post-process rule. A task with one answer for all examples is always reported.
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:
@@ -67,8 +67,8 @@ def _is_skewed(share: float, answers: int, n: int) -> bool:
 
 
 _FEW_ANSWERS = 10
-_FULL_STOP = " \t\r\n.!\"'"  # what may follow an answer; after "14 + 1 =" and "is it 1?" none has been given
-_TELLING = 3  # words: other texts contain a shorter answer by accident
+_FULL_STOP = " \t\r\n.!\"'"  # may follow an answer; "14 + 1 =" and "is it 1?" do not end in one
+_TELLING = 3  # words: texts contain shorter answers by accident
 
 
 class _Place(NamedTuple):
@@ -79,8 +79,8 @@ class _Place(NamedTuple):
 def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for every example whose answer is in its worked examples, or at the end of its prompt.
 
-    Labels and options belong there: examples with labels are only looked at for a worked example that
-    is the question itself. A prompt that would score as its own answer is reported, too.
+    Labels and options belong there: examples with labels are reported only if a worked example is the question itself.
+    A prompt that would score as its own answer is reported, too.
     """
     answers = {words(target) for example in task.examples for target in example.targets}
     options = answers if len(answers) <= _FEW_ANSWERS else set()
@@ -95,7 +95,7 @@ def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
 
 
 def overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
-    """Yield a warning for every two tasks of which one has prompts of the other, as prompts or as worked examples."""
+    """Yield a warning for every pair of tasks if one has prompts of the other, as prompts or worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
         for example in task.examples:
@@ -128,7 +128,7 @@ def _in_prompt(task: Task, example: Example, options: Collection[tuple[str, ...]
         return f"a model that repeats the prompt would score {score:.2f}"
     ending = tokens(example.prompt.rstrip(_FULL_STOP))
     ends = [target for target in example.targets if (end := tokens(target)) and ending[-len(end) :] == end]
-    # "say true or false" ends in an answer and gives none away.
+    # "say true or false" ends in an answer, but does not give it away.
     text = words(example.prompt)
     if not ends or sum(_is_in(option, text) for option in options if option) > 1:
         return ""

@@ -1,9 +1,9 @@
-"""Prompts of one task that are the same but for a few words.
+"""Warnings about prompts of one task that differ in a few words only.
 
-Prompts are compared by their runs of three words or symbols (shingles). What half of a task's prompts share, such as an
-instruction, says nothing about any two of them and is left out. Pairs are found by their rarest shingles: two sets
-whose overlap is at least t share one of the first ``|s| - ceil(t |s|) + 1`` in any common order (Bayardo, Ma and
-Srikant, "Scaling up all pairs similarity search", 2007).
+Prompts are compared by their runs of three words or symbols (shingles), without those that half of the prompts share,
+such as an instruction. Pairs are found by their rarest shingles: two sets whose overlap is at least t share one of the
+first ``|s| - ceil(t |s|) + 1`` in any common order (Bayardo, Ma and Srikant, "Scaling up all pairs similarity search",
+2007).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
 SIMILAR = 0.8
-"""Prompts are near duplicates from this share of common shingles (Jaccard similarity)."""
+"""The least Jaccard similarity of the shingles of near duplicates."""
 
 _WIDTH = 3
 _SKETCH = 200  # the smallest hashes represent a longer prompt
 _COMMON = 0.5
-_FEW = 10  # in smaller tasks half of the prompts is no sign of boilerplate
-_POSTINGS = 50  # a shingle of more prompts than this leads to the first of them only
+_FEW = 10  # smaller tasks have too few prompts to detect boilerplate
+_POSTINGS = 50  # the most prompts that a shingle leads to
 
 
 def near_duplicates(task: Task) -> Iterator[LintWarning]:
-    """Yield a warning for every prompt that is, or nearly is, an earlier one; it names the first such."""
+    """Yield a warning for every prompt that equals or resembles an earlier one, which it names."""
     sketches = _without_boilerplate([_sketch(example.prompt) for example in task.examples])
     frequency = Counter(shingle for sketch in sketches for shingle in sketch)
     index: dict[int, list[int]] = {}
@@ -69,7 +69,7 @@ def _rarest(sketch: frozenset[int], frequency: Counter[int]) -> list[int]:
 
 
 def _nearest(sketch: frozenset[int], earlier: Sequence[int], sketches: Sequence[frozenset[int]]) -> tuple[int, float]:
-    """Return the first of ``earlier`` that is similar enough, else whatever, and how similar it is."""
+    """Return the first of ``earlier`` that is similar enough and its similarity, or ``(-1, 0.0)``."""
     for number in earlier:
         shared = len(sketch & sketches[number])
         similarity = shared / (len(sketch) + len(sketches[number]) - shared)

@@ -1,4 +1,4 @@
-"""One warning about a task file, and the helpers that every check shares."""
+"""A warning about a task file, and helpers for all checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "skewed_answers": "compare scores with that, not with chance",
     }
 )
-"""What a warning of each rule means for the one who reads the board."""
+"""The meaning of each rule's warnings for readers of the board."""
 
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -34,7 +34,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class LintWarning:
-    """One thing that looks like a mistake: where it is, the rule that found it, and what was found."""
+    """A likely mistake: its place, the rule that found it, and a description."""
 
     path: Path
     line_number: int
@@ -43,7 +43,7 @@ class LintWarning:
 
     def at(self) -> str:
         """Return the one-line form: ``path:line: warning rule: what; what it means``."""
-        # The detail holds ids and prompts: nothing in them may start a line of its own.
+        # Ids and prompts in the detail must not start a new line.
         return printable(f"{self.path}:{self.line_number}: warning {self.rule}: {self.detail}", keep="")
 
 
@@ -58,27 +58,27 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def shown(text: str) -> str:
-    """Return ``text`` quoted, on one line, and no longer than a glance."""
+    """Return ``text`` quoted and shortened, on one line."""
     short = " ".join(text.split())
     return repr(short if len(short) <= _SHOWN else f"{short[:_SHOWN]}...")
 
 
 def has_labels(example: Example) -> bool:
-    """Tell whether the answers come from a small set that prompts and worked examples name as a matter of course."""
+    """Tell whether the answers come from a small set that prompts and worked examples usually name."""
     return example.category in {"mcq", "classification"} or example.metric == "multiple_choice"
 
 
 def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
-    """Tell whether a text alone can be scored: no program has to run, and the metric is of the registry."""
+    """Tell whether a text is enough for a score: no program runs, and the registry has the metric."""
     names = (task.metric_name(example), *task.further_metrics(example))
     found = [registry.metrics.get(name) for name in names]
     return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)
 
 
 def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
-    """Return the best score of ``outputs`` as answers to ``example``; 0.0 where they cannot be scored.
+    """Return the best score of ``outputs`` as answers to ``example``; 0.0 if they cannot be scored.
 
-    An output whose further scores do not all reach their thresholds has 0.0, too.
+    An output that misses the threshold of a further score counts as 0.0, too.
     """
     try:
         scores = [task.score(example, [Completion(output)], Tools()) for output in outputs]

@@ -1,4 +1,4 @@
-"""A ``task_*.py`` file to tasks. It runs when it is loaded: such a file is trusted as a conftest is."""
+"""Load the tasks of a ``task_*.py`` file. Loading runs the file: it is trusted as a conftest is."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a Python file and what is wrong with them, each fault with its class and field."""
+    """Return the tasks of a Python file and their faults, each with class and field."""
     from pytest_lmeval.formats.python.module import ImportFailed, load_module
 
     path = source.path.absolute()
-    trusts = getattr(source.options, "trusts", None)
-    if callable(trusts) and not trusts(path):
+    if not source.options.trusts(path):
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", _NOT_TRUSTED)])
     try:
         file = load_module(path, source.data)
@@ -34,13 +33,13 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
 
 
 _NOT_TRUSTED = (
-    "not run: a task file in Python is code, and its folder is not among those that the ini option lm_trusted_paths "
-    "names; read the file, then name its folder there"
+    "not run: a task file in Python is code, and the ini option lm_trusted_paths does not name its folder; read the "
+    "file, then name its folder there"
 )
 
 
 class _ModuleLoader:
-    """Loads one file: what a task may be called depends on those before it."""
+    """Loads one file; task names must be unique in it."""
 
     def __init__(self, source: TaskSource, registry: Registry, file: Any) -> None:
         self.source = source
@@ -75,10 +74,11 @@ class _ModuleLoader:
     def _add(self, found: Any) -> None:
         task = self._build(found)
         if task.name in self._taken:
-            detail = f"{task.name!r} is the name of {self._taken[task.name]} already; give one of them another"
-            raise RecordRefused("bad_value", f"{found.label}.{self._name_field(found)}", detail)
+            detail = f"{task.name!r} is the name of {self._taken[task.name]} already; rename one of them"
+            field = "NAME" if hasattr(found.thing, "NAME") else "name"
+            raise RecordRefused("bad_value", f"{found.label}.{field}", detail)
         self._taken[task.name] = f"{found.label} (line {found.line})"
-        # Of a long list only what the run can use: the rest is not even made.
+        # Make only the examples that the run can use.
         self.errors += task.examples.check(partial(self.source.options.used, task.name))
         if task.subjects is not None:
             self.subjects[task.name] = task.subjects
@@ -86,11 +86,7 @@ class _ModuleLoader:
             self.tasks.append(task)
 
     def _build(self, found: Any) -> CompletionTask | DialogueTask | MixtureTask:
-        from pytest_lmeval.formats.python.completion_build import (
-            build_completion_task,
-            draws_few_shots,
-            make_base_task,
-        )
+        from pytest_lmeval.formats.python.completion_build import build_completion_task, draws_few_shots, make_base_task
         from pytest_lmeval.formats.python.dialogue_build import build_dialogue_task
         from pytest_lmeval.formats.python.discovery import make_task
         from pytest_lmeval.tasks.base import BaseTask
@@ -103,10 +99,6 @@ class _ModuleLoader:
         talks = make_task(thing) if isinstance(thing, type) else thing
         name = talks.name or getattr(talks, "NAME", "") or found.variable or found.label
         return build_dialogue_task(talks, name, self.file, found.line, self.source)
-
-    @staticmethod
-    def _name_field(found: Any) -> str:
-        return "NAME" if hasattr(found.thing, "NAME") else "name"
 
     def _refuse(self, line: int, refused: RecordRefused) -> None:
         self.errors.append(RecordError(line, None, refused.rule, refused.field, refused.detail))

@@ -1,4 +1,4 @@
-"""Which JSONL files are no tasks because a Python file beside or above them reads them as its data."""
+"""Find JSONL files that are no tasks, because a Python file beside or above them reads them as data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import compact, spec
 
-# An owner, a data set, a subject: as deep as data lies below the file that names it.
+# Data may be this deep below the file that names it: an owner, a data set, a subject.
 _LEVELS = 4
 _LONGEST_LOOK = 1 << 20
 _FIELDS = compact.FIELDS | set(spec.REQUIRED)
@@ -24,17 +24,18 @@ _MOST_KEYS = 5
 def is_data(path: Path) -> bool:
     """Tell whether a Python file names the file, or a folder it is in, as its data.
 
-    A file names what it holds as a plain string: a ``task_*.py`` after ``DATASET_PATH =``, as an argument of
-    ``load_dataset``, whatever it is called there, or of a function that calls it, or anywhere with the suffix of a data
-    file; other files as the ``data`` of ``eval_task``. The Python files are read for that, not run.
+    The name is a plain string. In a ``task_*.py`` it comes after ``DATASET_PATH =``, is an argument of
+    ``load_dataset``, an alias of that or a function that calls it, or has the suffix of a data file. In other files it
+    is the ``data`` of ``eval_task``. The Python files are read, not run.
     """
-    return any(_names(place, path) for place in path.absolute().parents[:_LEVELS])
+    file = path.absolute()
+    return any(file.is_relative_to(data) for folder in file.parents[:_LEVELS] for data in _named_below(folder))
 
 
 def rows_of_others(path: Path, data: bytes) -> str:
-    """Return why a JSONL file is most likely data that a ``task_*.py`` opens by a path it computes, or an empty text.
+    """Return why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
 
-    None of its records has a field of a record of a task, and such a file is beside or above it.
+    None of its records has a field of a task's record, and such a file is beside or above it.
     """
     files = [file for folder in path.absolute().parents[:_LEVELS] for file in sorted(folder.glob("task_*.py"))]
     if not files:
@@ -55,7 +56,7 @@ def rows_of_others(path: Path, data: bytes) -> str:
 
 
 def _mentions(file: Path, path: Path) -> bool:
-    """Tell whether a Python file has, in quotes, the name of the data file or of a folder between the two."""
+    """Tell whether a Python file quotes the name of the data file or of a folder between the two."""
     try:
         text = file.read_text("utf-8", "replace")
     except OSError:
@@ -65,24 +66,19 @@ def _mentions(file: Path, path: Path) -> bool:
     return re.search(rf"""["'/](?:{names})["'/]""", text) is not None
 
 
-def _names(folder: Path, path: Path) -> bool:
-    named = path.absolute()
-    return any(named == place or named.is_relative_to(place) for place in _named_below(folder))
-
-
 def _named_below(folder: Path) -> Iterator[Path]:
     for file in folder.glob("*.py"):
         try:
             stat = file.stat()
             texts = _texts(file, stat.st_mtime_ns, stat.st_size)
         except (OSError, SyntaxError, ValueError, RecursionError):
-            continue  # it will be refused when it is loaded
+            continue  # loading will refuse it
         for text in texts:
             try:
                 found = find(text, folder)
             except RecordRefused:
                 continue
-            # A folder that holds the Python file holds its other tasks, too.
+            # The folder of the Python file holds its other tasks, too.
             if found is not None and not file.is_relative_to(found.resolve()):
                 yield found
 
@@ -110,7 +106,7 @@ def _named_in(module: ast.Module) -> Iterator[str]:
 
 
 def _loaders(nodes: Sequence[ast.AST]) -> set[str]:
-    """Return what ``load_dataset`` is called in a module, and the functions that call it."""
+    """Return the names of ``load_dataset`` in a module, and of the functions that call it."""
     found = {"load_dataset"}
     found |= {
         each.asname or each.name
@@ -123,7 +119,6 @@ def _loaders(nodes: Sequence[ast.AST]) -> set[str]:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found:
             found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    # A function has its own name for what is loaded, and a class is called by its own.
     wrappers = {
         function.name
         for function in functions
@@ -149,10 +144,7 @@ def _data_node(node: ast.AST) -> ast.expr | None:
 
 
 def _assigned(node: ast.AST) -> ast.expr | None:
-    if isinstance(node, ast.Assign):
-        return node.value if any(map(_is_dataset_path, node.targets)) else None
-    return node.value if isinstance(node, ast.AnnAssign) and _is_dataset_path(node.target) else None
-
-
-def _is_dataset_path(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) and target.id == "DATASET_PATH"
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return None
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return node.value if any(isinstance(each, ast.Name) and each.id == "DATASET_PATH" for each in targets) else None

@@ -1,4 +1,4 @@
-"""From a class over a dataset to a task of a run: what it lacks is found here, before anything is asked."""
+"""Build a run's task from a class over a dataset, and report its faults before any request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.checks import misspelt
 from pytest_lmeval.formats.python.completion_task import CompletionTask, ExampleMaker
 from pytest_lmeval.formats.python.examples import Examples
-from pytest_lmeval.formats.python.items import Items, declared_subjects, loaded_parts, subject_name
+from pytest_lmeval.formats.python.items import Drawn, Items, declared_subjects, loaded_parts, subject_name
 from pytest_lmeval.formats.python.measures import BYTE_PROBABILITY, Measure, resolve
 from pytest_lmeval.formats.python.module import TaskModule
 from pytest_lmeval.formats.python.samples import Samples, created, iterated, of_items, samples_of_run
@@ -42,7 +42,7 @@ def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
     """Return an instance of a task class, or the one given, with the number of few-shots that the run asks for."""
     kind = thing if isinstance(thing, type) else type(thing)
-    # The others have no few-shots, however many the run asks for.
+    # Other classes ignore the run's number of few-shots.
     asked = options.num_fewshot if draws_few_shots(kind) else None
     field = f"{kind.__name__}.__init__"
     if isinstance(thing, type) and asked is not None and "num_fewshot" in inspect.signature(kind).parameters:
@@ -54,11 +54,11 @@ def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOpti
 
 
 def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTask[Any]:
-    # What the class makes of the number holds: it may have a fixed one, or refuse others.
+    # The class decides: it may have a fixed number, or refuse this one.
     try:
         return called(field, lambda: kind(num_fewshot=asked))
     except RecordRefused as refused:
-        advice = "name other files, or leave the class out by --lm-allow-bad-tasks"
+        advice = "name other files, or skip the class with --lm-allow-bad-tasks"
         detail = f"{refused.detail}; it was given --lm-num-fewshot={asked}: {advice}"
         raise RecordRefused(refused.rule, refused.field, detail) from None
 
@@ -66,7 +66,7 @@ def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTa
 def build_completion_task(
     task: BaseTask[Any], module: TaskModule, line: int, source: TaskSource, registry: Registry
 ) -> CompletionTask:
-    """Return the task of a run; raise RecordRefused, with class and field, for the first thing that is not right."""
+    """Return the task of a run; raise RecordRefused, with class and field, for the first fault."""
     task._folder = module.path.parent
     try:
         _check(task)
@@ -92,7 +92,7 @@ def _made(task: BaseTask[Any], measures: Sequence[Measure]) -> tuple[Samples, Ma
     parts = _open(task)
     items = Items(parts, task.SAMPLE_SPLIT, task.SUBJECTS)
     _check_few_shots(task, parts)
-    task.dataset = items.drawn(items[0])
+    task.dataset = Drawn(items, items[0])
     if not _overrides(type(task), "_create_samples"):
         return of_items(task, items), _facts(task, parts)
     return created(task, items, together=measures[0].compares), _facts(task, parts)
@@ -134,7 +134,7 @@ def _check_called(task: BaseTask[Any]) -> None:
     named, held = _own_names(type(task)), vars(task)
     for name, instead in NOT_CALLED.items():
         if name in held or (name in named and name in task._NOT_CALLED):
-            raise RecordRefused("bad_value", name, f"no run calls it, what it does would be left out: {instead}")
+            raise RecordRefused("bad_value", name, f"no run calls it, so it would have no effect: {instead}")
 
 
 def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None:
@@ -147,7 +147,7 @@ def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None
             detail = f"{response_type} tasks need this method{_misspelt(method, kind)}"
             raise RecordRefused("missing_required", method, detail)
     for name in sorted(_KNOWN - set(_own_names(kind))):
-        # What such a line is to change would stay as it is, in silence.
+        # A misspelt name would silently have no effect.
         if hint := _misspelt(name, kind, _NEARLY):
             raise RecordRefused("unknown_field", name, f"is not set{hint}")
 
@@ -158,7 +158,7 @@ def _required(kind: type) -> Sequence[str]:
 
 
 def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[str]:
-    """Return the methods that a class has to write, given those that it writes."""
+    """Return the methods that a class must define, given those that it defines."""
     if any(_overrides(kind, whole) for whole in ("_create_samples", "iterate_samples")):
         return ()
     if hasattr(kind, TASK_STYLER):
@@ -169,14 +169,10 @@ def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[
 
 
 def _misspelt(name: str, kind: type, likeness: float = 0.6) -> str:
-    used = _used(kind)
-    return misspelt(name, [each for each in _own_names(kind) if each not in used], _KNOWN, likeness)
-
-
-def _used(kind: type) -> set[str]:
-    """Return the names that the class' own methods use: one of these is a helper's, and no misspelling."""
+    # A name that the class's own methods use is a helper's, not a misspelling.
     functions = [value for base in _own_classes(kind) for value in vars(base).values() if isfunction(value)]
-    return {name for function in functions for name in function.__code__.co_names}
+    used = {name for function in functions for name in function.__code__.co_names}
+    return misspelt(name, [each for each in _own_names(kind) if each not in used], _KNOWN, likeness)
 
 
 def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
@@ -186,13 +182,9 @@ def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
         probable.insert(0, BYTE_PROBABILITY)
     if probable and not chooses:
         raise RecordRefused("bad_value", "METRICS", f"{probable[0]} needs RESPONSE_TYPE = ResponseType.LOGLIKELIHOODS")
-    _check_compared(task, measures)
     judge = next((each.name for each in measures if each.judge is not None or each.of_answer), "")
     if judge and chooses:
         raise RecordRefused("bad_value", "METRICS", f"{judge} needs RESPONSE_TYPE = ResponseType.COMPLETION")
-
-
-def _check_compared(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
     name = next((each.name for each in measures if each.compares), "")
     if name and len(measures) > 1:
         raise RecordRefused("bad_value", "METRICS", f"{name} scores several samples together: list no other beside it")
@@ -206,7 +198,7 @@ def _check_subjects(given: object) -> None:
 
 
 def _open(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits of each subject where the data has splits for each, else those of ``""``."""
+    """Return the splits of each subject, or those of ``""`` if the data is not divided by subject."""
     if any(_overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
         return loaded_parts(task)
     subjects = [subject_name(each) for each in task.SUBJECTS]
@@ -238,7 +230,7 @@ def _selected(found: Sequence[str], declared: Sequence[str], asked: Sequence[str
     if there and missing:
         detail = f"no item of the subject {missing[0]!r}; the data has {', '.join(there)}"
         raise RecordRefused("bad_value", "SUBJECTS", detail)
-    # An item that does not say what it is about is about all of them.
+    # An item without a subject belongs to all of them.
     kept = {"", *declared} if declared else {"", *there}
     indices = [index for index, subject in enumerate(found) if subject in kept]
     if not asked or not there:
@@ -261,7 +253,7 @@ def _digest(parts: Mapping[str, Splits], split: str) -> str:
 
 
 def _own_classes(kind: type) -> list[type]:
-    """Return the classes in the order of lookup, without those of this package and of Python."""
+    """Return the classes in method resolution order, without those of this package and of Python."""
     return [base for base in kind.__mro__ if base not in _NOBODYS and not base.__module__.startswith(_OURS)]
 
 

@@ -1,4 +1,4 @@
-"""A task class over a dataset, as a task of a run."""
+"""The task of a run that a class over a dataset becomes."""
 
 from __future__ import annotations
 
@@ -29,22 +29,12 @@ from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.faults import called, scored
 from pytest_lmeval.tasks.prompts import checked_context, checked_messages, checked_texts
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
-from pytest_lmeval.types import (
-    Completion,
-    Example,
-    Generate,
-    Joined,
-    Message,
-    Metric,
-    Request,
-    Response,
-    Score,
-)
+from pytest_lmeval.types import Completion, Example, Generate, Joined, Message, Metric, Request, Response, Score
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What scoring needs of a sample besides its example; ``others`` are scored together with it."""
+    """Data for scoring an example: its sample and extras, and ``others`` that are scored with it."""
 
     sample: Sample
     extras: Mapping[str, Any]
@@ -62,7 +52,7 @@ class ExampleMaker:
     held: dict[str, Held] = field(default_factory=dict)
 
     def __call__(self, number: int) -> Example:
-        """Return the example at ``number``; raise RecordRefused where the class makes none of it."""
+        """Return the example at ``number``; raise RecordRefused if the class cannot make it."""
         group = [self._read(sample) for sample in self.samples.group(number)]
         if self.measures[0].compares:
             held = Held(paired(self._field("_create_samples"), group), {}, group)
@@ -91,7 +81,7 @@ class ExampleMaker:
         return Held(replace(sample, context=own), _as_mapping(context))
 
     def _read(self, sample: Sample) -> Sample:
-        """Return the sample with what a class may have put into it by hand read as the methods' own is."""
+        """Return the sample with its fields checked, as a class may have set them by hand."""
         messages = checked_messages(self._field("_create_samples"), sample.messages)
         if not any(message.role == "user" for message in messages):
             raise RecordRefused("bad_value", self._field("_get_messages"), "expected a message of the user")
@@ -106,12 +96,11 @@ class ExampleMaker:
         if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
             return
         field, targets, completions = self._field("_get_possible_completions"), _targets(sample), _options(sample)
-        # The probability of the right text needs no other text; the most probable one needs two.
+        # The probability of the right text needs one text; a choice needs two.
         fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
         if len(set(completions)) < fewest or not all(completions):
             wanted = "at least one text" if fewest == 1 else "two different texts or more"
             raise RecordRefused("bad_value", field, f"expected {wanted}, got {completions!r:.120}")
-        # Of several right texts, one need be asked for.
         if not (set(targets) <= set(completions) or (fewest == 1 and set(targets) & set(completions))):
             raise RecordRefused("bad_value", field, f"the ground truth {targets[0]!r:.80} is not one of them")
 
@@ -145,7 +134,7 @@ class CompletionTask(Task):
 
     @property
     def needs(self) -> str:
-        """The method that an adapter must have beside one that answers: ``loglikelihood``, or none."""
+        """The further method that an adapter must have: ``loglikelihood``, or none."""
         return "loglikelihood" if self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS else ""
 
     @property
@@ -166,7 +155,7 @@ class CompletionTask(Task):
         return option_requests([(context, option) for option in _options(held.sample)], self.name, example.id, talk)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the first metric's score of what the class makes of the completion, with the other metrics'."""
+        """Return the first metric's score of the post-processed completion, with the scores of the others."""
         if self.needs:
             return self._chosen(example, self.held[example.id], responses)
         with running_code_in(tools.sandbox):
@@ -194,7 +183,7 @@ class CompletionTask(Task):
         return self.measures[0].name
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the metrics that say anything of the example."""
+        """Return the metrics that apply to the example."""
         extras = self.held[example.id].extras
         return [measure.name for measure in self.measures if measure.applies(example.targets, extras)]
 
@@ -204,7 +193,7 @@ class CompletionTask(Task):
         names = [measure.name for measure in self.measures]
         completions = _options(held.sample)
         content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
-        # Results of versions that divided by bytes, or put line ends of their own between messages, do not compare.
+        # Versions that divided by bytes, or joined messages differently, are not comparable.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
         judged = {measure.name: measure.judge.prompt_hash for measure in self.measures if measure.judge is not None}
         return {**content, "text": "joined", **normalised, **({"judged": judged} if judged else {})}
@@ -221,7 +210,7 @@ class CompletionTask(Task):
         return Scored(prediction, example.targets, held.extras, example.messages or (), self.name, example.id, text)
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the same with a hash of the code that leaves out the methods which write prompts."""
+        """Return the same with a hash of the code without the methods that write prompts."""
         return {**self.scoring(example), "code": self.scoring_code}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
@@ -248,12 +237,12 @@ class CompletionTask(Task):
 def _details(options: Ranked, chosen: int) -> dict[str, Any]:
     if len(options.asked) > 1:
         return options.record(chosen)
-    # A single text is not chosen: from the sizes in the rows come the bits per byte of all such texts together.
+    # The rows' sizes give the bits per byte over all such texts.
     return {**options.record(), "bytes": len(options.texts[0].encode("utf-8", "surrogatepass"))}
 
 
 def json_of(value: Any) -> Any:
-    """Return ``value`` as JSON values; the name of its type represents any other value."""
+    """Return ``value`` as JSON values; any other value becomes the name of its type."""
     return json.loads(json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True))
 
 
@@ -266,7 +255,7 @@ def _as_mapping(context: Any) -> Mapping[str, Any]:
 
 
 def _before_stop(text: str, stops: Sequence[str]) -> str:
-    # An adapter that is given prompts alone cannot stop there itself.
+    # An adapter that takes only prompts cannot stop by itself.
     ends = [text.find(stop) for stop in stops if stop and stop in text]
     return text[: min(ends)] if ends else text
 

@@ -1,15 +1,14 @@
-"""From a sliceable list of conversations, or several, to a task of a run."""
+"""Build a run's task from one or several sliceable lists of conversations."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.checks import misspelt
-from pytest_lmeval.formats.mixture import MixtureTask, Part, mixture_task
+from pytest_lmeval.formats.mixture import MixtureTask, Part, labels_of, mixture_task
 from pytest_lmeval.formats.python.dialogue_task import EVAL_TYPES, DialogueMaker, DialogueTask
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.python.module import TaskModule
@@ -22,19 +21,19 @@ METHODS = ("eval_type", "num_examples", "get_example", "evaluate")
 
 
 def lacking(kind: type[Task]) -> list[str]:
-    """Return what a class does not say yet of all that a task must."""
+    """Return the required methods that a class does not define."""
     return [method for method in METHODS if getattr(kind, method) is getattr(Task, method)]
 
 
 def trains_only(kind: type[Task]) -> bool:
-    """Tell whether a class has conversations to train on, and says nothing about how an answer is evaluated."""
+    """Tell whether a class has only conversations to train on, and no evaluation."""
     return set(lacking(kind)) == {"eval_type", "evaluate"}
 
 
 def build_dialogue_task(
     task: Task, name: str, module: TaskModule, line: int, source: TaskSource
 ) -> DialogueTask | MixtureTask:
-    """Return the task of a run; raise RecordRefused, with class and field, for the first thing that is not right."""
+    """Return the task of a run; raise RecordRefused, with class and field, for the first fault."""
     if isinstance(task, TaskSequence):
         return _mixture(task, name, module, line, source)
     kind = type(task).__name__
@@ -78,7 +77,7 @@ def _of_subjects(
         try:
             subject = maker(index).category
         except RecordRefused:
-            subject = ""  # kept, so that it is reported with the others
+            subject = ""  # keep it: the check reports it
         names.add(subject)
         if not subject or subject in asked:
             kept.append(index)
@@ -88,17 +87,13 @@ def _of_subjects(
 def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, source: TaskSource) -> MixtureTask:
     if not task.tasks:
         raise RecordRefused("bad_value", f"{type(task).__name__}.tasks", "expected at least one task")
-    seen: Counter[str] = Counter()
-    parts, built = [], []
-    for each in task.tasks:
-        own = each.name or type(each).__name__
-        seen[own] += 1
-        label = own if seen[own] == 1 else f"{own}-{seen[own]}"
-        part = build_dialogue_task(each, label, module, line, source)
-        built.append(part)
-        parts.append(Part(label, part, part.examples.at))
+    labels = labels_of(each.name or type(each).__name__ for each in task.tasks)
+    built = [
+        build_dialogue_task(each, label, module, line, source) for label, each in zip(labels, task.tasks, strict=True)
+    ]
+    parts = [Part(part.name, part, part.examples.at) for part in built]
     left = [frozenset(part.examples.indices) for part in built]
-    # The view's places in a part to those in the part's data; --lm-subject may have left out some.
+    # Map places in the view of a part to places in its data; --lm-subject may have removed some.
     places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
     order = [(part, place) for part, place in places if place in left[part]]
     mixed = mixture_task(name, source.path, _sha256(task, module), parts, order, line)
@@ -110,7 +105,7 @@ def _sha256(task: Task, module: TaskModule) -> str:
     digest = hashlib.sha256(module.sha256.encode())
     for part in task.tasks if isinstance(task, TaskSequence) else (task,):
         for value in vars(part).values():
-            # Rows of ours have a hash of their files, those of the datasets library one of where they are from.
+            # Local rows have a hash of their files; those of the datasets library, one of their origin.
             known = getattr(value, "sha256", None) or getattr(value, "_fingerprint", None)
             if isinstance(known, str):
                 digest.update(known.encode())

@@ -1,4 +1,4 @@
-"""A sliceable list of conversations, as a task of a run."""
+"""The task of a run that a list of conversations becomes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.tasks.conversations import Task as Dialogues
 from pytest_lmeval.tasks.execution import running_code_in
 from pytest_lmeval.tasks.faults import called, scored
-from pytest_lmeval.types import (
-    Completion,
-    Example,
-    Generate,
-    Message,
-    Request,
-    Response,
-    Score,
-)
+from pytest_lmeval.types import Completion, Example, Generate, Message, Request, Response, Score
 
 METRIC = "evaluate"
 EVAL_TYPES = ("generative", "categorical")
@@ -45,7 +37,7 @@ class DialogueMaker:
     held: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __call__(self, index: int) -> Example:
-        """Return the example of conversation ``index``; raise RecordRefused where it is not one."""
+        """Return the example of conversation ``index``; raise RecordRefused if it is not valid."""
         name = f"{type(self.task).__name__}.get_example"
         given = called(name, self.task.get_example, index)
         if not isinstance(given, Mapping):
@@ -86,7 +78,7 @@ class DialogueMaker:
 class DialogueTask(Task):
     """A task of conversations: ask for the next turn, or for the most probable letter, and let the task evaluate it.
 
-    ``by_probability`` is True once the adapter is known to tell how probable a letter is.
+    ``by_probability`` is True once the adapter is known to compute the probability of a letter.
     """
 
     name: str
@@ -103,11 +95,11 @@ class DialogueTask(Task):
 
     @property
     def is_categorical(self) -> bool:
-        """Whether the model chooses a letter."""
+        """True if the model chooses a letter."""
         return self.task.eval_type == "categorical"
 
     def prepared(self, adapter: Any) -> DialogueTask:
-        """Return the task as it is put to ``adapter``: by the letters' probabilities, where it gives them."""
+        """Return the task for ``adapter``: by the probabilities of letters, if it computes them."""
         if not (self.is_categorical and "loglikelihood" in AdapterFacts.of(adapter).methods):
             return self
         return replace(self, by_probability=True)
@@ -123,7 +115,7 @@ class DialogueTask(Task):
         return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return what the task's ``evaluate`` says of the turn, or of the letter; no letter at all is worth 0."""
+        """Return the result of the task's ``evaluate`` for the turn or the letter; 0 without a letter."""
         talk = self.held[example.id]
         if self.by_probability:
             options = ranked(responses, talk["letters"])
@@ -154,9 +146,9 @@ class DialogueTask(Task):
         return {"conversation": json_of(rest), "asked": how, "code": self.code}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the same with a hash of the code that leaves out ``get_example``: what it gives is there as data.
+        """Return the same with a hash of the code without ``get_example``, whose result is there as data.
 
-        Where that is more than the question and JSON, only equal code proves that it is the same.
+        A result with more than the question and JSON is the same only if the code is equal.
         """
         *asked, answer = self.held[example.id]["messages"]
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
@@ -169,7 +161,7 @@ class DialogueTask(Task):
         name = f"{type(self.task).__name__}.evaluate"
         with running_code_in(tools.sandbox):
             value: Any = scored(name, self.task.evaluate, dict(talk), response)
-        # Also numpy's bools and numbers; the range is checked with every other score's.
+        # Accept numpy's bools and numbers; the range of every score is checked later.
         if not hasattr(value, "__float__"):
             raise ScoringError(f"{name} returned {value!r:.80}; expected a bool or a number in [0, 1]")
         return float(value)
@@ -191,16 +183,15 @@ def _messages(given: object, field: str) -> list[Message]:
 
 def _message(turn: Any, field: str) -> Message:
     if not isinstance(turn, Mapping) or turn.get("role") not in _ROLES:
-        raise RecordRefused(
-            "bad_value", field, f"expected role (system, user, assistant) and content, got {turn!r:.80}"
-        )
+        detail = f"expected role (system, user, assistant) and content, got {turn!r:.80}"
+        raise RecordRefused("bad_value", field, detail)
     return Message(turn["role"], _content(turn.get("content"), field))
 
 
 def _content(content: Any, field: str) -> str:
     if isinstance(content, str):
         return content
-    # A tool's calls and answers are parts of their own.
+    # Calls and answers of tools are other kinds of parts.
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         texts = [part.get("text") for part in content]
         if content and all(isinstance(text, str) for text in texts):
@@ -218,7 +209,7 @@ def _check_letters(letters: Any, answer: str, field: str) -> None:
 
 
 def _first_letter(text: str, letters: Sequence[str]) -> str | None:
-    """Return the first letter that stands alone, else the first anywhere, as the rule ``extract_letter`` does."""
+    """Return the first separate letter, else the first anywhere, as the rule ``extract_letter`` does."""
     either = "|".join(re.escape(letter) for letter in sorted(letters, key=len, reverse=True))
     found = re.search(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])", text) or re.search(either, text)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""Which of the names in a task file are tasks."""
+"""Find the tasks among the names of a task file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BASES = (BaseTask, Task)
 
 @dataclass(frozen=True, slots=True)
 class FoundTask:
-    """A class, or an instance, that is a task; ``label`` is the name of its class and ``line`` where it begins."""
+    """A class, or an instance, that is a task; ``label`` is the name of its class, ``line`` its first line."""
 
     label: str
     line: int
@@ -28,12 +28,12 @@ class FoundTask:
 
 
 def find_tasks(file: TaskModule) -> list[FoundTask]:
-    """Return the tasks of a task file; raise RecordRefused where ``TASKS`` is not a list of them.
+    """Return the tasks of a task file; raise RecordRefused if ``TASKS`` is not a list of tasks.
 
-    With a list ``TASKS``: what is in it, and nothing else. Without: every instance that a variable holds, and every
-    class made in this file that is complete and of which no variable holds an instance. Names with an underscore in
-    front, classes without a ``NAME``, abstract ones, and those that others build upon, are helpers. So are
-    conversations that can only be trained on, and mixtures with such a part.
+    A list ``TASKS`` has all tasks. Without it, tasks are the instances that variables hold, and the complete classes of
+    this file without such an instance. Helpers are no tasks: names that begin with an underscore, classes without a
+    ``NAME``, abstract ones and bases of others, conversations that can only be trained on, and mixtures with such a
+    part.
     """
     if "TASKS" in file.names:
         return _listed(file)
@@ -45,12 +45,12 @@ def find_tasks(file: TaskModule) -> list[FoundTask]:
 
 
 def helpers(file: TaskModule) -> list[str]:
-    """Return the names of the classes in a task file that are no tasks themselves."""
+    """Return the names of the helper classes in a task file."""
     return [kind.__name__ for kind in _classes(file) if _is_helper(kind, file)]
 
 
 def make_task(kind: type[Task]) -> Task:
-    """Return an instance of a conversation class: made without arguments, or with ``split="test"`` if it needs one."""
+    """Return an instance of a conversation class, made with ``split="test"`` if it needs a split."""
     name = kind.__name__
     parameters = inspect.signature(kind).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -106,7 +106,7 @@ def _is_helper(kind: type, file: TaskModule) -> bool:
         return not hasattr(kind, "NAME")
     assert issubclass(kind, Task)
     incomplete = bool(lacking(kind))
-    # Nothing of its own, nothing to evaluate, or built upon in this file.
+    # It defines nothing, cannot evaluate, or is a base class in this file.
     return incomplete and (
         len(lacking(kind)) == len(METHODS)
         or trains_only(kind)

@@ -1,4 +1,4 @@
-"""The examples of a task that makes them from code: each made when it is asked for, once."""
+"""Examples that a task makes with code: each is made once, on first use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Examples(Sequence[Example]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Example]: ...
     def __getitem__(self, place: int | slice) -> Example | Sequence[Example]:
-        """Return the example at ``place``, or those of a slice; raise RecordRefused for one that cannot be made."""
+        """Return the example at ``place``, or those of a slice; raise RecordRefused if one cannot be made."""
         if isinstance(place, slice):
             return [self.at(index) for index in self._indices[place]]
         return self.at(self._indices[place])
@@ -42,7 +42,7 @@ class Examples(Sequence[Example]):
         return self._indices
 
     def at(self, index: int) -> Example:
-        """Return the example of the data's place ``index``; raise RecordRefused where none can be made of it."""
+        """Return the example at ``index`` of the data; raise RecordRefused if it cannot be made."""
         if index not in self._made:
             example = self._make(index)
             if example.id in self._index_of:
@@ -53,10 +53,10 @@ class Examples(Sequence[Example]):
         return self._made[index]
 
     def check(self, used: Callable[[int], Sequence[int]] = range) -> list[RecordError]:
-        """Make the examples that a run uses; leave out, and return, those that cannot be made.
+        """Make the examples that a run uses; drop those that cannot be made, and return their errors.
 
-        ``used`` gives the places of these among a number of examples; by default all of them. Where some are left out
-        it is asked again. Of several that fail alike the first is returned, with their number.
+        ``used`` returns the places of the examples to use, given their number; it is called again after a drop. Equal
+        errors are returned once, with their number.
         """
         faults: dict[tuple[str, str, str], list[str]] = {}
         while refused := self._refused([self._indices[place] for place in used(len(self._indices))]):
@@ -81,7 +81,7 @@ class Examples(Sequence[Example]):
 
 
 def id_of(given: object, index: int, subject: str = "") -> str:
-    """Return the id that an item gives itself, or one made of its place, in the splits of its ``subject`` if any."""
+    """Return the id of an item, by default made from its place, and its ``subject`` if that has its own splits."""
     if given is None:
         return f"{subject or 'ex'}-{index}"
     if is_whole(given):

@@ -1,6 +1,6 @@
-"""The items that a task class asks about: subject by subject, each with the splits that belong to it.
+"""The items of a task class, subject by subject, each with its splits.
 
-A class may load its data itself: what it leaves in ``self.dataset`` is read then.
+A class that loads its data itself leaves it in ``self.dataset``, which is read then.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.prompts import ItemSplits, Others
 
-# That of eval-framework: a class that shuffles while it loads has the order that it has there.
+# The seed of eval-framework: a class that shuffles while it loads gets the same order here.
 _SEED = 42
 
 
 @dataclass(frozen=True, slots=True)
 class ItemIndex:
-    """Where an item is: its subject, ``""`` if that is not known, and its ``index`` in that subject's own split.
+    """The place of an item: its subject, ``""`` if unknown, and its ``index`` in the split of that subject.
 
     ``own_splits`` is the subject's name if the data has splits for each subject, else ``""``.
     """
@@ -38,9 +38,9 @@ class ItemIndex:
 
 
 class Items(Sequence[ItemIndex]):
-    """The sample split's items: one subject's after another's where ``parts`` has splits by subject.
+    """The items of the sample split, subject by subject if ``parts`` has splits for each.
 
-    ``parts`` has a single key ``""`` where the data is not divided by subject. ``declared`` are the class's
+    If the data is not divided by subject, ``parts`` has the single key ``""``. ``declared`` are the class's
     ``SUBJECTS``.
     """
 
@@ -76,26 +76,19 @@ class Items(Sequence[ItemIndex]):
             return {**row, "subject": self._given.get(place.subject, place.subject)}
         return dict(row)
 
-    def drawn(self, place: ItemIndex) -> Drawn:
-        """Return the splits as the item at ``place`` sees them."""
-        return Drawn(self, place)
-
     def rows(self, splits: Splits, split: str, subject: str) -> Sequence[Row]:
-        """Return a split's rows that are about ``subject``, or about none in particular."""
+        """Return the rows of a split with this ``subject`` or without any."""
         rows = splits[split]
         if not subject or subject not in self.declared:
             return rows
         key = (id(rows), subject)
         if key not in self._of:
-            self._of[key] = [
-                number
-                for number, row in enumerate(rows)
-                if row.get("subject") is None or str(row["subject"]) == subject
-            ]
+            about = [row.get("subject") for row in rows]
+            self._of[key] = [number for number, each in enumerate(about) if each is None or str(each) == subject]
         return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
 
     def twin(self, splits: Splits, split: str, index: int) -> int | None:
-        """Return where another split has the very item at ``index``: a class may make two splits of one file."""
+        """Return the place of the item ``index`` in another split, as a class may make two splits of one file."""
         rows = splits[split]
         if id(rows) not in self._rows:
             self._rows[id(rows)] = rows.by_identity()
@@ -111,7 +104,7 @@ class Items(Sequence[ItemIndex]):
 
 
 class Drawn(ItemSplits):
-    """The splits of an item's subject; while few-shots are drawn for the item, it is in none of them itself."""
+    """The splits of an item's subject, without the item itself while its few-shots are drawn."""
 
     def __init__(self, items: Items, place: ItemIndex) -> None:
         self._items = items
@@ -156,7 +149,7 @@ class _Chosen(Sequence[Row]):
         return self._rows[self._indices[index]]
 
     def place(self, index: int) -> int:
-        """Return where row ``index`` of all rows is among these."""
+        """Return the place of row ``index`` of all rows among these."""
         return bisect_left(self._indices, index)
 
 
@@ -166,12 +159,12 @@ def declared_subjects(declared: Sequence[Any]) -> tuple[str, ...]:
 
 
 def subject_name(given: Any) -> str:
-    """Return an entry of ``SUBJECTS`` as text: a member of an enumeration by its value."""
+    """Return an entry of ``SUBJECTS`` as text; a member of an enumeration is its value."""
     return str(given.value if isinstance(given, Enum) else given)
 
 
 def loaded_parts(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits that ``_load_dataset`` sets for each subject, those of ``""`` where there are no subjects."""
+    """Return the splits that ``_load_dataset`` sets for each subject, ``""`` if there are no subjects."""
     return {
         "" if subject == NO_SUBJECT else subject_name(subject): _loaded(task, subject)
         for subject in task.SUBJECTS or (NO_SUBJECT,)

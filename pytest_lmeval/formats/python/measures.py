@@ -1,4 +1,4 @@
-"""The metrics that a task class lists, as functions to call, and the questions of those that ask a judge."""
+"""Resolve the metrics that a task class lists into functions, and questions to judges."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ from pytest_lmeval.types import Generate, Message, Metric, Score
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What is scored: a prediction, and what a metric may want to know besides; of which task and example.
-
-    ``raw`` is the text that the prediction was made of.
-    """
+    """A prediction with the other inputs of metrics, and its task and example; ``raw`` is the unprocessed text."""
 
     prediction: str
     targets: Sequence[str]
@@ -38,7 +35,7 @@ class Scored:
 
 
 def check_judge(field: str, metric: LLMJudgeScore) -> None:
-    """Raise RecordRefused where a metric says neither labels that are worth a score nor a range of numbers."""
+    """Raise RecordRefused if a metric has neither labels with scores nor a range of numbers."""
     if not metric.LABELS and not metric.SCORE_MIN < metric.SCORE_MAX:
         raise RecordRefused("bad_value", field, f"{metric.NAME}: expected SCORE_MIN below SCORE_MAX, or LABELS")
     outside = next((label for label, worth in metric.LABELS.items() if not 0 <= worth <= 1), None)
@@ -47,14 +44,14 @@ def check_judge(field: str, metric: LLMJudgeScore) -> None:
 
 
 def judged_answer(answer: Scored) -> JudgedAnswer:
-    """Return the argument of a metric that looks at more than the prediction."""
+    """Return the argument of metrics that need more than the prediction."""
     asked = [message.content for message in answer.messages if message.role == "user"]
     last = asked[-1] if asked else ""
     return JudgedAnswer(last, answer.prediction, answer.targets, answer.extras, tuple(answer.messages), answer.raw)
 
 
 def question(metric: LLMJudgeScore, answer: Scored) -> Question:
-    """Return what the judge of ``metric`` is asked about ``answer``; raise ScoringError where the metric fails."""
+    """Return the question of ``metric`` to its judge about ``answer``; raise ScoringError if the metric fails."""
     name = f"metric {metric.NAME!r}"
     text = scored(name, metric.prompt, judged_answer(answer))
     if not isinstance(text, str) or not text:
@@ -73,34 +70,34 @@ def question(metric: LLMJudgeScore, answer: Scored) -> Question:
 
 
 def judged(metric: LLMJudgeScore, answer: Scored, tools: Tools) -> Score:
-    """Return the score that the judge gives; raise ScoringError for a reply that cannot be read twice."""
+    """Return the judge's score; raise ScoringError if two replies cannot be read."""
     try:
-        said = consult(judge_of(tools.judge, metric.MODEL_KEY), question(metric, answer))
+        reply = consult(judge_of(tools.judge, metric.MODEL_KEY), question(metric, answer))
     except AdapterError as error:
         raise type(error)(f"metric {metric.NAME!r}: {error}") from None
-    if said.unread:
-        raise ScoringError(f"metric {metric.NAME!r}: {said.unread}")
-    return Score(said.verdict, {"judge": [dict(entry) for entry in said.entries]}, usage=said.usage)
+    if reply.unread:
+        raise ScoringError(f"metric {metric.NAME!r}: {reply.unread}")
+    return Score(reply.verdict, {"judge": [dict(entry) for entry in reply.entries]}, usage=reply.usage)
 
 
 BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
     {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
 )
-"""Metrics of which of several continuations a model finds most probable, and the rule that decides which that is."""
+"""The metrics that score the most probable continuation, with the rule to compare them."""
 
 BYTE_PROBABILITY = "byte_probability"
-"""The metric of how probable the right continuation is, whatever others there are."""
+"""The metric of the probability of the right continuation, regardless of others."""
 
 _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric of a task; ``check`` raises RecordRefused for a context that it cannot be applied to.
+    """One metric of a task; ``check`` raises RecordRefused for a context that it cannot score.
 
-    ``judge`` is what asks a judge, instead of ``function``. ``of_loglikelihoods`` scores the log-probability of every
-    completion, ``of_answer`` a ``JudgedAnswer``; it may return None, for no value. ``compares`` says that an item's
-    samples are scored together: which of them the model finds most probable.
+    ``judge`` asks a judge instead of calling the metric. ``of_loglikelihoods`` scores the log-probabilities of all
+    completions. ``of_answer`` scores a ``JudgedAnswer``; None is no value. ``compares``: an item's samples are scored
+    together, by the most probable.
     """
 
     metric: Metric
@@ -118,7 +115,7 @@ class Measure:
 
 
 def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
-    """Return what ``METRICS`` lists: names, classes and functions; raise RecordRefused for anything else."""
+    """Return the metrics in ``METRICS``: names, classes or functions; raise RecordRefused for anything else."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         raise RecordRefused("bad_type", "METRICS", f"expected a list of at least one metric, got {metrics!r:.80}")
     measures = [
@@ -134,7 +131,7 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
 def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
     """Return the score by the first of ``measures``, with those of the others that apply as further metrics.
 
-    What judges said of any of them is among the details, and in the usage.
+    The details and the usage include all judges.
     """
     applying = [measure for measure in measures if measure.applies(answer.targets, answer.extras)]
     first, *others = [(measure, _score(measure, answer, tools)) for measure in applying]
@@ -166,10 +163,13 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
     if isinstance(entry, str):
         return [_registered(field, entry, registry)]
     if isinstance(entry, type) and issubclass(entry, NamedMetrics):
-        return [_of_class(field, entry, name, registry) for name in entry.NAMES]
+        return [
+            replace(_registered(field, name, registry), applies=partial(entry.applies, name)) for name in entry.NAMES
+        ]
     metric = called(field, entry) if isinstance(entry, type) else entry
     if isinstance(metric, LLMJudgeScore):
-        return [_of_judge(field, metric)]
+        check_judge(field, metric)
+        return [Measure(Metric(metric.NAME, _by_judge, float(metric.THRESHOLD)), judge=metric)]
     if parts := getattr(metric, "PARTS", ()):
         return [each for part in parts for each in _measures(field, part, registry)]
     of_loglikelihoods, of_answer = getattr(metric, "of_loglikelihoods", None), getattr(metric, "of_answer", None)
@@ -198,18 +198,6 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
     ]
 
 
-def _of_judge(field: str, metric: LLMJudgeScore) -> Measure:
-    check_judge(field, metric)
-    return Measure(Metric(metric.NAME, _by_judge, float(metric.THRESHOLD)), judge=metric)
-
-
-def _of_class(field: str, entry: type[NamedMetrics], name: str, registry: Registry) -> Measure:
-    def applies(targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        return entry.applies(name, targets, extras)
-
-    return replace(_registered(field, name, registry), applies=applies)
-
-
 def _registered(field: str, name: str, registry: Registry) -> Measure:
     if name in BY_LOGLIKELIHOOD:
         return Measure(Metric(name, _by_loglikelihood))
@@ -230,5 +218,5 @@ def _by_judge(*_: Any) -> float:
 
 
 def _by_loglikelihood(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Tell whether the continuation that was chosen is right: who chose it has compared the probabilities."""
+    """Tell whether the chosen continuation is right; the caller compared the probabilities."""
     return float(prediction in targets)

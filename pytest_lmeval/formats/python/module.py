@@ -1,4 +1,4 @@
-"""A task file to a module: it runs, as a conftest does."""
+"""Run a task file as a module, as pytest runs a conftest."""
 
 from __future__ import annotations
 import __future__
@@ -28,8 +28,8 @@ class ImportFailed(RecordRefused):
 class TaskModule:
     """A task file that ran.
 
-    ``lines`` are where its top-level classes and variables are set, from 1. ``code`` is a hash of the file without
-    blank lines and comments of their own line; ``scoring_code`` is one without the methods that write prompts alone.
+    ``lines`` has the line of each top-level class and variable, from 1. ``code`` is a hash of the file without blank
+    lines and full-line comments; ``scoring_code`` also excludes the methods that only write prompts.
     """
 
     path: Path
@@ -46,10 +46,10 @@ class TaskModule:
 
 
 def load_module(path: Path, data: bytes) -> TaskModule:
-    """Run the task file ``data`` of ``path``; raise ImportFailed where it raises.
+    """Run the task file ``data`` of ``path``; raise ImportFailed if it raises.
 
-    ``from .common import ...`` finds the file's neighbours. Annotations are not evaluated, so that they may name what
-    the file does not import.
+    ``from .common import ...`` finds files beside it. Annotations are not evaluated, so they may have names that the
+    file does not import.
     """
     try:
         tree = ast.parse(data, str(path))
@@ -63,8 +63,8 @@ def load_module(path: Path, data: bytes) -> TaskModule:
 
 
 def _module(path: Path) -> ModuleType:
-    # A package of its own for every folder: files of one name in two folders are two modules, and relative imports
-    # work without a folder on sys.path, where its files could hide installed ones.
+    # One package for each folder: equal file names in two folders are two modules, and relative imports work without
+    # the folder on sys.path, which could hide installed modules.
     package = f"lmeval_tasks_{hashlib.sha256(str(path.parent).encode()).hexdigest()[:16]}"
     if package not in sys.modules:
         parent = ModuleType(package)
@@ -73,7 +73,7 @@ def _module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"{package}.{path.stem}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickle look their module up by its name.
+    # Dataclasses and pickle look up their module by name.
     sys.modules[spec.name] = module
     return module
 
@@ -116,4 +116,4 @@ _WRITE_PROMPTS = frozenset(
         "get_example",
     }
 )
-"""The methods of a task class that decide prompts, and nothing else about an example that its data do not tell."""
+"""The methods of a task class that affect only the prompts of examples."""

@@ -1,6 +1,6 @@
-"""The samples that a task class makes of its items: one of each, or what the class itself decides.
+"""The samples that a task class makes from its items: one of each, or as the class decides.
 
-Two samples of an item may be scored together: which of two conversations makes the same text more probable.
+Two samples of an item may be scored together, by which conversation makes the same text more probable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from pytest_lmeval.data.splits import Row
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.python.examples import id_of
-from pytest_lmeval.formats.python.items import ItemIndex, Items
+from pytest_lmeval.formats.python.items import Drawn, ItemIndex, Items
 from pytest_lmeval.formatters import joined
 from pytest_lmeval.task import Prompt
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
@@ -27,10 +27,10 @@ SEED = 1234
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What a task asks, in groups, each with its subject, "" for none.
+    """The samples of a task in groups, each with its subject, "" for none.
 
-    ``group(number)`` returns what one example asks: a sample, or several that are scored together. It raises
-    RecordRefused where the class makes none.
+    ``group(number)`` returns the samples of one example, which are scored together, or raises RecordRefused if the
+    class cannot make them.
     """
 
     subjects: Sequence[str]
@@ -38,7 +38,7 @@ class Samples:
 
 
 def of_items(task: BaseTask[Any], items: Items) -> Samples:
-    """Return a sample of each item, made when it is asked for."""
+    """Return one sample of each item, made on demand."""
 
     def group(number: int) -> tuple[Sample, ...]:
         place = items[number]
@@ -56,8 +56,6 @@ class _Group:
 
 
 def _decided(groups: Sequence[_Group]) -> Samples:
-    """Return the samples of a class that decides itself how many there are: all of them are made at once."""
-
     def group(number: int) -> tuple[Sample, ...]:
         if refused := groups[number].refused:
             raise refused
@@ -67,7 +65,7 @@ def _decided(groups: Sequence[_Group]) -> Samples:
 
 
 def created(task: BaseTask[Any], items: Items, *, together: bool) -> Samples:
-    """Return what an overridden ``_create_samples`` makes of each item: a group of each sample, or of them all."""
+    """Return the results of an overridden ``_create_samples``: grouped by item if ``together``."""
     counts: Counter[str] = Counter()
     groups = []
     for place in items:
@@ -90,7 +88,7 @@ def created(task: BaseTask[Any], items: Items, *, together: bool) -> Samples:
 
 
 def iterated(task: BaseTask[Any]) -> Samples:
-    """Return what an overridden ``iterate_samples`` gives."""
+    """Return the samples of an overridden ``iterate_samples``."""
     field = f"{type(task).__name__}.iterate_samples"
     task.rnd = random.Random(SEED)
     samples = called(field, lambda: _checked(field, list(task.iterate_samples())))
@@ -100,7 +98,7 @@ def iterated(task: BaseTask[Any]) -> Samples:
 
 
 def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
-    """Return the samples that the class' own ``_create_samples`` makes, subject by subject."""
+    """Yield the samples of ``_create_samples``, subject by subject."""
     counts: Counter[str] = Counter()
     for place in items:
         samples = samples_of(task, items, place, counts[place.own_splits])
@@ -109,11 +107,11 @@ def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
 
 
 def samples_of(task: BaseTask[Any], items: Items, place: ItemIndex, index: int) -> list[Sample]:
-    """Return what ``_create_samples`` makes of the item at ``place``, each sample with its item."""
+    """Return the result of ``_create_samples`` for the item at ``place``, each sample with the item."""
     item = items.item(place)
-    # A generator for this item alone: which others are asked about changes no prompt.
+    # Each item has its own generator: a prompt does not depend on the selection.
     task.rnd = random.Random(SEED + place.index)
-    task.dataset = items.drawn(place)
+    task.dataset = Drawn(items, place)
     subject = NO_SUBJECT if items.has_none else place.subject
     field = f"{type(task).__name__}._create_samples"
     made = _checked(field, called(field, task._create_samples, item, index, subject))
@@ -145,9 +143,9 @@ def _subject(sample: Sample) -> str:
 
 
 def paired(field: str, group: Sequence[Sample]) -> Sample:
-    """Return the two as one sample whose completions are both texts; raise RecordRefused for anything else.
+    """Return two samples as one with both texts as completions; raise RecordRefused for any other group.
 
-    The right one has the ground truth ``"True"``, the other ``"False"``.
+    The right sample has the ground truth ``"True"``, the other ``"False"``.
     """
     truths = sorted(str(sample.ground_truth) for sample in group)
     if truths != ["False", "True"] or not all(len(sample.possible_completions or ()) == 1 for sample in group):
@@ -161,7 +159,7 @@ def paired(field: str, group: Sequence[Sample]) -> Sample:
 
 
 def pair_requests(group: Sequence[Sample], prompt: Prompt, task: str, example: Example) -> tuple[LogLikelihood, ...]:
-    """Return a request for each sample; raise ScoringError where a formatter of the project wrote the prompt."""
+    """Return a request for each sample; raise ScoringError if the project's formatter wrote the prompt."""
     if isinstance(prompt, str) and prompt != joined(example.messages):
         raise ScoringError("lm_render writes one conversation; this example compares two: use the default for it")
     return tuple(

@@ -1,6 +1,6 @@
-"""Task files in YAML: read with the place of every key, and handed to the format that their keys name.
+"""Task files in YAML: read with the place of every key, and passed to the format that their keys name.
 
-The parser is imported when the first such file is read, and only for files that look like a task.
+The parser is imported only for files that look like a task.
 """
 
 from __future__ import annotations

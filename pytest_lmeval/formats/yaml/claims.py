@@ -1,29 +1,33 @@
-"""Which YAML files are a task's, or a data set's, by a cheap look at their bytes."""
+"""Recognise the YAML files of tasks and data sets by a cheap look at their bytes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 ROOT_KEYS = ("definition", "icl_tasks", "mixture", "harness")
-# A cheap look that passes every file with such a key at its root: other people's files cost no parser, and may hold
-# what this one refuses.
-_ROOT_KEY = re.compile(rb"^[ {\t]*[\"']?(?:definition|icl_tasks|mixture|harness)[\"']?[ \t]*:", re.MULTILINE)
-_SURE_ROOT_KEY = re.compile(rb"^[\"']?(?:definition|icl_tasks|mixture|harness)[\"']?[ \t]*:", re.MULTILINE)
 # A data file has a key of each of these at its root.
 ROLES = (frozenset({"prompt"}), frozenset({"data", "rows"}), frozenset({"metric", "target", "targets", "checks"}))
-_ROLES = [re.compile(rb"^[ {\t]*[\"']?(?:%s)[\"']?[ \t]*:" % "|".join(role).encode(), re.MULTILINE) for role in ROLES]
-_SURE_ROLES = [re.compile(rb"^[\"']?(?:%s)[\"']?[ \t]*:" % "|".join(role).encode(), re.MULTILINE) for role in ROLES]
+
+
+def _keys(names: Iterable[str], before: bytes = b"") -> re.Pattern[bytes]:
+    return re.compile(rb"^%s[\"']?(?:%s)[\"']?[ \t]*:" % (before, "|".join(names).encode()), re.MULTILINE)
+
+
+# A key that may be at the root, even in braces. Foreign files need no parser, which might refuse them.
+_ROOT_KEY = _keys(ROOT_KEYS, rb"[ {\t]*")
+_ROLES = [_keys(role, rb"[ {\t]*") for role in ROLES]
+_SURE_ROOT_KEY = _keys(ROOT_KEYS)
+_SURE_ROLES = [_keys(role) for role in ROLES]
 _TITLE = re.compile(rb"^(?:key|display_name)[ \t]*:", re.MULTILINE)
 _DATA_SET = re.compile(rb"^(?:file_path|source)[ \t]*:", re.MULTILINE)
 _KEY = re.compile(rb"^key[ \t]*:", re.MULTILINE)
-_HARNESS = re.compile(
-    rb"^[\"']?(?:dataset_path|include|output_type|doc_to_text|aggregate_metric_list|group)[\"']?[ \t]*:", re.M
-)
-_HARNESS_NAME = re.compile(rb"^[\"']?(?:task|group)[\"']?[ \t]*:", re.MULTILINE)
+_HARNESS = _keys(("dataset_path", "include", "output_type", "doc_to_text", "aggregate_metric_list", "group"))
+_HARNESS_NAME = _keys(("task", "group"))
 
 
 def has_root_key(data: bytes) -> bool:
-    """Tell whether a task's key, or those of a data file, may be at the root of the YAML, be it in braces."""
+    """Tell whether a task's key, or the keys of a data file, may be at the root of the YAML."""
     return bool(_ROOT_KEY.search(data)) or all(role.search(data) for role in _ROLES)
 
 
@@ -33,15 +37,15 @@ def is_of_harness(data: bytes) -> bool:
 
 
 def is_data_set(data: bytes) -> bool:
-    """Tell by a quick search whether a YAML file describes a data set, which is not a task itself."""
+    """Tell by a quick search whether a YAML file describes a data set."""
     return bool(_KEY.search(data) and _DATA_SET.search(data))
 
 
 def reads_like_a_task(data: bytes) -> bool:
-    """Tell by a cheap look whether YAML has a task's key at its root, or those of a data file."""
+    """Tell by a quick search whether YAML has a task's key, or the keys of a data file, at its root."""
     return bool(_SURE_ROOT_KEY.search(data)) or all(role.search(data) for role in _SURE_ROLES)
 
 
 def has_title(data: bytes) -> bool:
-    """Tell by a quick search whether a YAML file has what each task has beside its root key: a key, or a title."""
+    """Tell by a quick search whether a YAML file has a key or title, as every task does."""
     return bool(_TITLE.search(data))

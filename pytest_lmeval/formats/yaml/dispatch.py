@@ -1,4 +1,4 @@
-"""Which format a ``.yaml`` file is of; files that are no task files are left alone."""
+"""Find the format of a ``.yaml`` file, and skip files that are not task files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.errors import did_you_mean
-from pytest_lmeval.formats.checks import foreign_file
+from pytest_lmeval.formats.checks import foreign
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.claims import (
     ROLES,
@@ -34,10 +34,10 @@ _ROLE_NAMES = ("prompt", "data or rows", "metric")
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a YAML file; one without a task's keys holds none, and is an error only if it was named.
+    """Return the tasks of a YAML file; a file without a task's keys has none, which is an error only if it was named.
 
-    An error is also what cannot be parsed, where it reads like a task or somebody asked for the files of its folder,
-    and a misspelt root key beside a task's key or title. A task file of lm-evaluation-harness is one if it was named.
+    Two more errors: a file that cannot be parsed, if it reads like a task or the command named its folder; and a
+    misspelt root key beside a task's key or title. A task file of lm-evaluation-harness is loaded only if named.
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)
@@ -70,9 +70,9 @@ def _broken(fault: YamlFault) -> LoadedFile:
 
 
 def _left_alone(source: TaskSource) -> LoadedFile:
-    """Return that a file without a task's root key is no task, unless it is broken or most likely meant to be one."""
+    """Return no task for a file without a task's root key; an error if it is broken or probably meant to be one."""
     data = source.data
-    # Beside the key or the title of a task, a root key that is indented may be what makes the file unreadable.
+    # An indented root key beside a task's key or title may be the syntax error.
     if source.is_explicit or (has_title(data) and has_root_key(data)):
         from pytest_lmeval.formats.yaml.parse import syntax_fault
 
@@ -90,22 +90,22 @@ def _left_alone(source: TaskSource) -> LoadedFile:
     found = {word[1].decode() for word in words}
     if near is None and (reason := _nearly_data_file(found)):
         return LoadedFile(no_task=reason, is_near_miss="did you mean" in reason)
-    foreign = foreign_file(found)
-    hint = f"; did you mean {near[1]!r}?" if near else foreign and f"; {foreign}"
+    origin = foreign(found)
+    hint = f"; did you mean {near[1]!r}?" if near else origin and f"; {origin}"
     return LoadedFile(no_task=f"{_NO_KEY}{hint}", is_near_miss=bool(near))
 
 
 def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
-    """Return the root key that is hardly another word than ``word``, or an empty text."""
-    # Stricter than other hints: the files of others have keys such as "description".
+    """Return the root key that ``word`` probably means, or ""."""
+    # Stricter than other hints: foreign files have keys such as "description".
     return next((key for key in keys if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
 
 
 def _nearly_data_file(words: Collection[str]) -> str:
-    """Return what keeps a file with these keys from being a data file, where it is one thing; else an empty text."""
+    """Return the one key that a file with these keys lacks to be a data file, as a sentence; else ""."""
     lacking = [number for number, role in enumerate(ROLES) if role.isdisjoint(words)]
     if not lacking:
-        return "beside the keys of a data file there are others"
+        return "it has the keys of a data file, and others"
     if len(lacking) > 1:
         return ""
     near = next((key for word in sorted(words) if (key := _meant(word, ROLES[lacking[0]]))), "")
@@ -135,9 +135,9 @@ def _no_task(document: object) -> RecordError:
     wanted = f"expected one of the keys {', '.join(ROOT_KEYS)}"
     if not isinstance(document, dict):
         return RecordError(1, None, "bad_type", "_root", f"column 1: no task in the file; {wanted}")
-    foreign = foreign_file(document.keys())
+    origin = foreign(document.keys())
     hints = (did_you_mean(key, ROOT_KEYS) for key in document)
-    hint = f"; {foreign}" if foreign else next((f";{hint}" for hint in hints if hint), "")
+    hint = f"; {origin}" if origin else next((f";{hint}" for hint in hints if hint), "")
     if not hint and (reason := _nearly_data_file(document)):
         hint = f"; {reason}"
     return RecordError(1, None, "missing_required", "_root", f"column 1: no task in the file; {wanted}{hint}")

@@ -1,4 +1,4 @@
-"""A YAML file as plain values, the place of each of them, and what ``!include`` brings in."""
+"""A YAML file as plain values with their places, and its included files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Location(NamedTuple):
 
 
 class YamlFault(Exception):
-    """What makes a YAML file unreadable, and where it is."""
+    """A fault that makes a YAML file unreadable, with its place."""
 
     def __init__(self, place: Location, detail: str) -> None:
         super().__init__(detail)
@@ -41,12 +41,12 @@ class Included:
 
 @dataclass(frozen=True, slots=True)
 class Includer:
-    """Reads what the file at ``path`` may include: text files of its own folder and the folders below it."""
+    """Reads the files that ``path`` includes: text files in its folder and below."""
 
     path: Path
 
     def read(self, name: str) -> Included:
-        """Return the file called ``name``; raise ValueError that says why it cannot be had."""
+        """Return the file called ``name``; raise ValueError with the reason if it is refused."""
         folder = self.path.parent.resolve()
         file = (folder / name).resolve()
         if not name.strip():
@@ -78,7 +78,7 @@ def _read(file: Path, name: str) -> bytes:
 class YamlDocument(dict[str, Any]):
     """The mapping at the root of a YAML file.
 
-    ``places`` has the place of every key and list element by the path to it; ``includes`` what ``!include`` brought in.
+    ``places`` has the place of every key and list element by its path, ``includes`` the included files.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class YamlDocument(dict[str, Any]):
         self.includes = dict(includes or {})
 
     def place(self, keys: Sequence[str | int]) -> Location:
-        """Return the place of the key at the end of ``keys``; for a missing one, the place of what would hold it."""
+        """Return the place of the key at the end of ``keys``, or of its nearest existing parent."""
         path = tuple(keys)
         while path and path not in self.places:
             path = path[:-1]
@@ -100,17 +100,17 @@ class YamlDocument(dict[str, Any]):
 
 
 def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
-    """Return the line on which the key at the end of ``keys`` is; 1 in plain values, which do not know it."""
+    """Return the line of the key at the end of ``keys``; 1 in plain values, which have no places."""
     return document.place(keys).line if isinstance(document, YamlDocument) else 1
 
 
 def line_of(document: Mapping[str, Any], field: str) -> int:
-    """Return the line of what messages call ``field``: ``mixture.tasks[0]``."""
+    """Return the line of a field, written as in messages: ``mixture.tasks[0]``."""
     parts = re.findall(r"[^.\[\]]+", field)
     return line_in(document, [int(part) if part.isdecimal() else part for part in parts])
 
 
 def field_name(keys: Sequence[str | int]) -> str:
-    """Return the path as people write it: ``definition.scorers[0].type``; ``_root`` for the document itself."""
+    """Return the path as one text: ``definition.scorers[0].type``; ``_root`` for the document itself."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return text.removeprefix(".") or "_root"

@@ -213,7 +213,7 @@ def _result(task: _OutputTask, samples: Sequence[_Sample]) -> ExampleResult:
         metrics={
             shown(name): float(value)
             for name, value in values.items()
-            if isinstance(value, int | float) and 0.0 <= value <= 1.0
+            if is_share(value)
         },
     )
 

@@ -135,7 +135,7 @@ def test_an_entry_with_a_fault_is_named_and_leaves_the_others_alone(
     [
         ({"gold": 3}, "bad_value bees.gold: bees.jsonl:2: 3; expected 0 to 1"),
         ({"gold": -1}, "bad_value bees.gold: bees.jsonl:2: -1; expected 0 to 1"),
-        ({"gold": True}, "bad_type bees.gold: bees.jsonl:2: expected the number of the right option, from 0 to 1"),
+        ({"gold": True}, "bad_type bees.gold: bees.jsonl:2: expected the number of the right option, 0 to 1"),
         ({"choices": ["honey"]}, "bad_value bees.choices: bees.jsonl:2: expected two options or more, got one"),
         ({"choices": []}, "bad_type bees.choices: bees.jsonl:2: "),
         ({"choices": "honey"}, "bad_type bees.choices: bees.jsonl:2: "),

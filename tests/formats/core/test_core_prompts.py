@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.formats.core.entry import Record
-from pytest_lmeval.formats.core.task import few_shots, render_record
+from pytest_lmeval.formats.core.task import Record, few_shots, render_record
 from tests.tables import each_row
 
 words = st.text(st.sampled_from("ab \n"), min_size=1, max_size=8)

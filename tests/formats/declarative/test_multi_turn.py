@@ -150,7 +150,7 @@ def test_a_snippet_that_raises_is_an_error_of_the_row(tmp_path: Path) -> None:
             "weather, arguments: {town:",
             "argument town: there is no parameter 'town' (choices: city)",
         ),
-        (TABLE, "extras: {calls: ", "extras: {call: ", "needs the calls that are expected"),
+        (TABLE, "extras: {calls: ", "extras: {call: ", "needs the expected calls"),
         (TABLE, "type: string_equals", "type: turns", "unknown scorer type 'turns'"),
         (SNIPPET, "respond(arguments)", "respond()", "takes 0 arguments; expected 1"),
     ],

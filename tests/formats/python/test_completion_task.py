@@ -586,7 +586,7 @@ def test_a_missing_key_is_told_with_those_that_are_there_and_the_line(folder: Ta
 
 
 def test_more_few_shots_than_there_are_is_refused(folder: TaskFolder) -> None:
-    message = "bad_value Quiz.num_fewshot: item 0, and 5 more like it: 6 asked for, but the split 'train' has 5"
+    message = "bad_value Quiz.num_fewshot: item 0, and 5 more like it: 6 few-shots, but the split 'train' has 5"
 
     assert message in folder.quiz_fault(num_fewshot=6)
 

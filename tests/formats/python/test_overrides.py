@@ -185,7 +185,7 @@ def test_a_lock_file_beside_the_task_file_pins_data_of_the_hub(
 
 @pytest.mark.parametrize("name", NOT_CALLED)
 def test_a_member_that_no_run_calls_is_refused_with_what_to_write_instead(folder: TaskFolder, name: str) -> None:
-    expected = f"bad_value Quiz.{name}: no run calls it, what it does would be left out: {NOT_CALLED[name]}"
+    expected = f"bad_value Quiz.{name}: no run calls it, so it would have no effect: {NOT_CALLED[name]}"
 
     assert expected in folder.quiz_fault(added=f"{name} = None")
     derived = changed_quiz({"BaseTask[str]": "Base"})

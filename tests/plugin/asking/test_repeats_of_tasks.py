@@ -125,7 +125,7 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "repeats": ({"repeats": 0}, "extras.repeats: expected a number in [1, 1000], got 0"),
     "half": ({"repeats": 2.5}, "extras.repeats: expected a whole number, got 2.5"),
     "text": ({"passes": "2"}, "extras.passes: expected a number in [1, 1000], got a string"),
-    "many": ({"repeats": 2, "passes": 3}, "extras.passes: of 2 repeats 3 cannot pass"),
+    "many": ({"repeats": 2, "passes": 3}, "extras.passes: 3 of 2 repeats cannot pass"),
     "typo": ({"repeat": 2}, "nothing reads the key 'repeat'; did you mean 'repeats'?"),
 }
 
@@ -139,7 +139,7 @@ def test_repeats_that_cannot_be_are_bad_records_and_bad_files(project: Project) 
     assert 2 == result.ret
     output = result.stdout.str()
     assert [] == [said for _, said in BAD.values() if said not in output]
-    assert "eval_task('agent'): metadata.passes: of 2 repeats 3 cannot pass" in output
+    assert "eval_task('agent'): metadata.passes: 3 of 2 repeats cannot pass" in output
 
 
 def test_more_passes_than_the_run_has_repeats_are_a_usage_error(project: Project) -> None:

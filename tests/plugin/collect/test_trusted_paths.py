@@ -66,7 +66,9 @@ def test_task_files_in_python_run_in_trusted_folders_alone(
     assert code == result.ret, result.stdout.str()
     assert (code == 0) == (project.path / "was-run").exists()
     if code:
-        result.stdout.fnmatch_lines(["*tasks/task_talk.py:*not run: *lm_trusted_paths names; read the file, then *"])
+        result.stdout.fnmatch_lines(
+            ["*tasks/task_talk.py:*not run: *lm_trusted_paths does not name its folder; read the file, then *"]
+        )
         assert [] == project.calls()
 
 

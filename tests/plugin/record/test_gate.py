@@ -79,7 +79,7 @@ def test_no_task_is_called_as_the_score_over_all_tasks(project: Project) -> None
     score_many(project, 1, of=3, name="overall")
     result = run_many(project, "tasks")
     assert 0 != result.ret
-    result.stdout.fnmatch_lines(["*overall.jsonl: the task name 'overall' is that of the score over all tasks*"])
+    result.stdout.fnmatch_lines(["*overall.jsonl: the task name 'overall' is reserved for the score over all tasks*"])
 
 
 @pytest.mark.parametrize("processes", BOTH)

@@ -125,7 +125,7 @@ BAD: list[tuple[Any, str]] = [
     ({"until": "2999-12-31"}, "missing_required extras.quarantine.reason: *"),
     (
         {"until": "31.12.2999", "reason": "flips"},
-        "bad_value extras.quarantine.until: expected a date as YYYY-MM-DD, *",
+        "bad_value extras.quarantine.until: expected a date YYYY-MM-DD, *",
     ),
     ({"until": "20991231", "reason": "flips"}, "bad_value extras.quarantine.until: expected a date *"),
     ({"until": "2999-12-31", "reason": ""}, "bad_type extras.quarantine.reason: *"),

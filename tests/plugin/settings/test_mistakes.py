@@ -138,7 +138,7 @@ MISTAKES = {
         GOOD,
         GOOD + GOOD.replace("exact_match", "rouge_l").replace('"a"', '"b"'),
         "t.jsonl:2: bad_value metric",
-        "into a file of their own",
+        "use one file for each metric",
     ),
     "trailing comma": compact("}", ",}", "t.jsonl:1: bad_json", "remove the comma before the bracket"),
     "commas between lines": compact("}\n", "},\n" + GOOD, "remove the comma at the end of the line"),

@@ -1,4 +1,4 @@
-"""What is built in, and what installed packages add; task files and adapters by name with that or another registry."""
+"""Make the registry of built-in parts and those of installed packages; load task files and adapters with it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ADAPTERS = ("toy", "replay", "hf", "openai", "anthropic", "litellm", "none", "r
 
 
 def default_registry(*, entry_points: bool = True) -> Registry:
-    """Return a registry of everything built in, and of what installed packages add.
+    """Return a registry of everything built in, and of additions by installed packages.
 
-    A package adds by an entry point of the group ``pytest_lmeval_register`` that names a function of the registry.
+    An entry point of the group ``pytest_lmeval_register`` names a function that adds to the registry.
     """
     registry = Registry(
         metrics=_own_metrics(),
@@ -57,7 +57,7 @@ def _own_metrics() -> dict[str, Metric]:
     for file in sorted(Path(str(metrics.__file__)).parent.glob("[!_]*.py")):
         module = import_module(f"{metrics.__name__}.{file.stem}")
         for value in vars(module).values():
-            # A function that was imported is declared where it is written.
+            # Skip imported functions: their own module declares them.
             if getattr(value, "__module__", "") == module.__name__ and hasattr(value, DECLARED):
                 declared = getattr(value, DECLARED)
                 found[declared.name] = declared
@@ -65,13 +65,13 @@ def _own_metrics() -> dict[str, Metric]:
 
 
 def _load(name: str, source: TaskSource, registry: Registry) -> LoadedFile:
-    # Imported with the first file of the format: many runs have none.
+    # Imported with the first file of the format.
     loaded: LoadedFile = import_module(f"pytest_lmeval.formats.{name}").load(source, registry)
     return loaded
 
 
 def _make_adapter(name: str, argument: str, **options: Any) -> Any:
-    # Imported when it is asked for: a run needs one, and some need large packages.
+    # Imported on demand: some adapters need large packages.
     return import_module(f"pytest_lmeval.adapters.{name}").make(argument, **options)
 
 
@@ -85,10 +85,10 @@ def _register_entry_points(registry: Registry) -> None:
 
 @lru_cache(maxsize=1)
 def _installed(folders: tuple[tuple[str, int], ...]) -> list[Sequence[EntryPoint]]:
-    """Return what installed packages add, hook by hook, as long as the folders they lie in are as they were."""
+    """Return the entry points of each hook; cached until a folder of ``sys.path`` changes."""
     from importlib.metadata import entry_points
 
-    # Of all groups at once, and seldom: it takes ten times as long as to make the rest of the registry.
+    # Slow: ten times the rest of the registry.
     found = entry_points()
     return [tuple(found.select(group=f"pytest_lmeval_{hook}")) for hook in ("register", "load_task", "leaderboard")]
 
@@ -105,11 +105,11 @@ def load_tasks(
 ) -> list[Task]:
     """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file.
 
-    ``configs`` are values for the parameters of declarative tasks, as a file of ``--lm-config`` has them: a mapping for
+    ``configs`` are values for the parameters of declarative tasks, as in a file of ``--lm-config``: one mapping for
     each variant of a task.
     """
     known = registry or default_registry()
-    options = LoadOptions(configs=_configs(configs))
+    options = LoadOptions(configs=_configs(configs) if configs else ())
     tasks: list[Task] = []
     faults: list[str] = []
     named = [Path(path) for path in paths]
@@ -135,8 +135,6 @@ def make_adapter(
 
 
 def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    if not given:
-        return ()
     from pytest_lmeval.formats.yaml.configs import as_configs
 
     return as_configs(list(given) if len(given) > 1 else given[0])

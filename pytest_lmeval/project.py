@@ -1,11 +1,10 @@
-"""What ``pyproject.toml`` says under ``[tool.lmeval]``: the same for pytest runs and for the command line."""
+"""Read ``[tool.lmeval]`` of ``pyproject.toml``, for pytest runs and for the command line."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,13 @@ _KEYS = ("adapters", "plugins", "prices")
 
 def project_table(folder: Path) -> dict[str, Any]:
     """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty if there is no such table."""
-    path = folder / "pyproject.toml"
-    try:
-        now = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return _table(path, now.st_mtime_ns, now.st_size)
-
-
-@lru_cache(maxsize=4)
-def _table(path: Path, *_now: int) -> dict[str, Any]:
-    """Return the table of the file at ``path``, read once for as long as it is what it is ``_now``."""
     import tomllib
 
+    path = folder / "pyproject.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("lmeval", {})
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from None
     if not isinstance(table, dict):
@@ -49,7 +40,7 @@ def register_project_plugins(registry: Registry, folder: Path) -> None:
 
 
 def registering_conftest(task: Path, folder: Path) -> Path | None:
-    """Return the conftest.py beside or above a task file, up to ``folder``, that registers something for pytest."""
+    """Return the conftest.py beside or above a task file, up to ``folder``, with a pytest_lmeval_register."""
     for parent in task.absolute().parents:
         conftest = parent / "conftest.py"
         if conftest.is_file() and b"pytest_lmeval_register" in conftest.read_bytes():
@@ -71,9 +62,8 @@ def project_plugins(folder: Path) -> list[Callable[[Registry], Any]]:
         try:
             module = importlib.import_module(name)
         except Exception as error:
-            raise UsageError(
-                f"tool.lmeval.plugins: importing {name} failed: {type(error).__name__}: {error}"
-            ) from error
+            detail = f"importing {name} failed: {type(error).__name__}: {error}"
+            raise UsageError(f"tool.lmeval.plugins: {detail}") from error
         if not hasattr(module, "pytest_lmeval_register"):
             raise UsageError(f"tool.lmeval.plugins: {name} has no function pytest_lmeval_register(registry)")
         registers.append(module.pytest_lmeval_register)

@@ -1,6 +1,6 @@
 """Look up metrics, post-process rules, adapters and formats by name.
 
-A registry is built per run and passed along; there is no global one, so nothing depends on who imported what first.
+Each run builds its own registry and passes it along; without a global one, the order of imports does not matter.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["AdapterFactory", "Format", "Loader", "Metric", "MetricFunction", "Re
 
 Rule = Callable[[str], Extraction]
 AdapterFactory = Callable[..., Any]
-"""``(argument, **options) -> adapter``; ``argument`` is what follows the colon of ``NAME:ARGUMENT``, or ''."""
+"""``(argument, **options) -> adapter``; ``argument`` is the part after the colon of ``NAME:ARGUMENT``, or ''."""
 Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
 """``(source, registry) -> the file's tasks and bad records``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files of a suffix, and of a name that ``pattern`` fits, become tasks."""
+    """A loader for files with a suffix and a name that matches ``pattern``."""
 
     suffix: str
     load: Loader
@@ -42,19 +42,19 @@ class Format:
 
 @dataclass(slots=True)
 class Registry:
-    """What a run knows by name. Add to it in ``pytest_lmeval_register(registry)``."""
+    """The metrics, rules, adapters and formats of a run. Add to it in ``pytest_lmeval_register(registry)``."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
     adapters: dict[str, AdapterFactory] = field(default_factory=dict)
     formats: dict[str, Format] = field(default_factory=dict)
     loaders: list[Callable[[Path], LoadedFile | None]] = field(default_factory=list)
-    """Asked before the formats, for any file: from the entry points ``pytest_lmeval_load_task``."""
+    """Called before the formats, for any file: the entry points ``pytest_lmeval_load_task``."""
     listeners: list[EntryPoint] = field(default_factory=list)
     """Called with the board of a finished pytest run: the entry points ``pytest_lmeval_leaderboard``, unloaded."""
 
     def copy(self) -> Registry:
-        """Return a registry that begins with what this one has."""
+        """Return a copy, to which entries can be added separately."""
         own = {each.name: type(table := getattr(self, each.name))(table) for each in fields(self)}
         return Registry(**own)
 
@@ -77,7 +77,7 @@ class Registry:
         self._add(self.metrics, "metric", metric.name, metric)
 
     def add_rule(self, name: str, function: Callable[[str], str | None]) -> None:
-        """Add a post-process rule; ``function(text)`` returns the prediction, or None where it found nothing."""
+        """Add a post-process rule; ``function(text)`` returns the prediction, or None if it finds nothing."""
         _check_callable(self.rules, "post-process rule", name, function, ("text",))
 
         def rule(text: str) -> Extraction:
@@ -91,7 +91,7 @@ class Registry:
         self._add(self.adapters, "adapter", name, factory)
 
     def add_format(self, suffix: str, load: Loader, *, pattern: str = "*") -> None:
-        """Add a task file format for files that end in ``suffix`` and whose names fit ``pattern``, as a shell's."""
+        """Add a task file format for files that end in ``suffix``, with names that match the shell ``pattern``."""
         self._add(self.formats, "format", suffix, Format(suffix, load, pattern))
 
     def metric(self, name: str) -> Metric:
@@ -103,9 +103,8 @@ class Registry:
         return _get(self.rules, "post-process rule", name)
 
     def load(self, path: Path) -> LoadedFile | None:
-        """Return what the first loader makes of the file at ``path``, or None where none takes it."""
-        results = (loader(path) for loader in self.loaders)
-        return next((loaded for loaded in results if loaded is not None), None)
+        """Return the result of the first loader that accepts the file at ``path``, or None."""
+        return next((loaded for loader in self.loaders if (loaded := loader(path)) is not None), None)
 
     @staticmethod
     def _add(table: dict[str, Any], kind: str, name: str, entry: object) -> None:
@@ -115,12 +114,12 @@ class Registry:
 
 
 def wrong_arguments(function: Callable[..., Any], count: int) -> str:
-    """Return why ``function`` cannot be called with ``count`` values; empty if it can, or that cannot be seen."""
+    """Return why ``function`` cannot be called with ``count`` values; "" if it can, or if that is unknown."""
     import inspect
 
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of some built-in functions nothing is known
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return ""
     try:
         signature.bind(*[None] * count)
@@ -132,7 +131,7 @@ def wrong_arguments(function: Callable[..., Any], count: int) -> str:
 def _check_callable(
     table: Mapping[str, Any], kind: str, name: str, function: Callable[..., Any], takes: Sequence[str]
 ) -> None:
-    """Raise UsageError for a function that cannot be called: else each example would be an error, once it was asked."""
+    """Raise UsageError for a function that cannot be called, before requests are paid for."""
     if name in table:
         return
     wrong = wrong_arguments(function, len(takes)) if callable(function) else f"it is a {type(function).__name__}"

@@ -1,4 +1,4 @@
-"""What every format yields: a named set of examples, with how to ask about one and score it."""
+"""The contract of a task: a named set of examples, their requests and their scores."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ Prompt = str | tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What the model that plays the user is asked first; ``take`` returns what its reply leads to."""
+    """A request to the model that plays the user; ``take`` turns its reply into the next request."""
 
     request: Generate
     take: Callable[[str], Generate | Aside | None]
 
 
 FollowUp = Callable[[Sequence[Exchange]], Generate | Aside | None]
-"""From what was asked and answered so far, one exchange at least, to what is asked next; None at the end.
+"""Returns the next request after the exchanges so far, at least one; None at the end.
 
-Where it has a method ``opening``, that returns from the request that the example has what is asked in its place.
+An optional method ``opening`` turns the example's request into the first request.
 """
 
 
 def render(example: Example) -> Prompt:
     r"""Return the prompt of ``example`` with its few-shot examples in front, blocks joined by a blank line.
 
-    A task that asks in messages has made its conversation itself; it is returned as it is.
+    The messages of an example that has any are returned unchanged.
 
     >>> from pytest_lmeval.types import FewShot
     >>> render(Example("a", "3 + 3 =", ("6",), "exact_match", few_shot_examples=(FewShot("1 + 1 =", "2"),)))
@@ -63,34 +63,34 @@ def render(example: Example) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What scoring may use besides the response; each is made once per run."""
+    """The helpers of scoring, each made once per run."""
 
     sandbox: Sandbox | None = None
     judge: Any = None
 
 
 def name_fault(name: str, taken_by: object = None) -> str:
-    """Return why a task cannot have a name, which another one may have already; "" where it can."""
+    """Return why a task cannot have a name, which ``taken_by`` may have already; "" if it can."""
     if name == OVERALL:
-        return f"the task name {name!r} is that of the score over all tasks: give it another one"
+        return f"the task name {name!r} is reserved for the score over all tasks: choose another"
     return f"the task name {name!r} is taken by {taken_by}" if taken_by is not None else ""
 
 
-class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers alone
-    """A task, one row of the leaderboard: what it must have, and the defaults of what it may have.
+class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
+    """A task, one row of the leaderboard: its required members, and the defaults of the optional ones.
 
-    A task of others need not inherit from it: :func:`complete` gives any object with the required members the others.
-    Every default is a property or a method. A dataclass takes it for the default of a field of the same name: write
-    ``name: type = field()`` for a field that is to have none.
+    A task need not inherit from it: :func:`complete` adds the optional members to any object with the required ones.
+    Every default is a property or a method, which a dataclass takes for the default of a field with the same name:
+    write ``name: type = field()`` for a field without default.
     """
 
     __slots__ = ()
 
     asks_user: bool = False
-    """Whether examples are talks with a simulated user, whom a further model plays."""
+    """True if examples are conversations with a simulated user."""
 
-    # Only a type checker sees these. At run time a dataclass would take the properties for defaults of its fields;
-    # whoever lacks one learns its name from :func:`complete`.
+    # Hidden at run time, when a dataclass would take the properties for defaults of its fields; :func:`complete`
+    # reports missing members.
     if TYPE_CHECKING:
 
         @property
@@ -101,17 +101,17 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
         @property
         @abstractmethod
         def path(self) -> Path:
-            """The file the task comes from."""
+            """The file of the task."""
 
         @property
         @abstractmethod
         def sha256(self) -> str:
-            """Hash of everything the task was read from."""
+            """A hash of all sources of the task."""
 
         @property
         @abstractmethod
         def metric(self) -> str:
-            """The metric as the file words it; ``mixed`` where its examples differ."""
+            """The metric as named in the file; ``mixed`` if examples differ."""
 
         @property
         @abstractmethod
@@ -120,15 +120,15 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
 
         @abstractmethod
         def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-            """Return what to ask the model for one response to ``example``."""
+            """Return the requests to the model for one response to ``example``."""
 
         @abstractmethod
         def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-            """Return what the responses to the requests of ``example`` are worth."""
+            """Return the score of the responses to the requests of ``example``."""
 
         @abstractmethod
         def threshold(self, example: Example) -> float | None:
-            """Return the threshold that ``example`` itself asks for, if it does."""
+            """Return the threshold of ``example``, or None for the metric's."""
 
         @abstractmethod
         def metric_name(self, example: Example) -> str:
@@ -136,21 +136,21 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
 
         @abstractmethod
         def scoring(self, example: Example) -> Mapping[str, Any]:
-            """Return what else decides the example's score, as JSON: it goes into the content hash."""
+            """Return everything else that affects the example's score, as JSON for the content hash."""
 
     @property
     def key(self) -> str:
-        """What options call the task besides its name; variants of one task share it. By default "": the name alone."""
+        """A further name of the task in options, which its variants share. By default "": only the name."""
         return ""
 
     @property
     def numbered(self) -> bool:
-        """Whether an example is called by the number of its row or line. By default no: each has an id of its own."""
+        """True if examples are called by the number of their row or line. By default False: each has its own id."""
         return False
 
     @property
     def display_name(self) -> str:
-        """What people call the task. By default "": its name."""
+        """The title of the task. By default "": its name."""
         return ""
 
     @property
@@ -160,37 +160,37 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
 
     @property
     def asks_model(self) -> bool:
-        """Whether the task asks the run's model. By default True; False of one that scores the rows of a data set."""
+        """True if the task asks the run's model, as by default; False if it scores the rows of a data set."""
         return True
 
     @property
     def random_baseline(self) -> float | None:
-        """The score that guessing reaches, in [0, 1). By default None: not known, and no centred score."""
+        """The score of guessing, in [0, 1). By default None: unknown, so there is no centred score."""
         return None
 
     @property
     def dataset(self) -> Mapping[str, Any]:
-        """Where the examples are from, as JSON: ``path``, ``sha256``, ``revision``. By default empty."""
+        """The source of the examples, as JSON: ``path``, ``sha256``, ``revision``. By default empty."""
         return {}
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The values of the task's parameters, as JSON. By default empty: it has none."""
+        """The values of the task's parameters, as JSON. By default empty."""
         return {}
 
     @property
     def has_score(self) -> bool:
-        """Whether the task can have a score, as far as is known before its examples are scored. By default True."""
+        """False if it is known in advance that the task cannot have a score. By default True."""
         return True
 
     @property
     def score_metric(self) -> str:
-        """The aggregated metric that is the task's score where its examples have none. By default "": none is."""
+        """The aggregated metric that is the task's score if its examples have none. By default "": none."""
         return ""
 
     @property
     def aggregates(self) -> bool:
-        """Whether :meth:`aggregate` is to be called with all results. By default False: the row has means alone."""
+        """True if :meth:`aggregate` is called with all results. By default False: the row has only means."""
         return False
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
@@ -202,47 +202,43 @@ class Task(ABC):  # noqa: B024  # what is abstract of it is for type checkers al
 
     @property
     def own_metrics(self) -> Mapping[str, Metric]:
-        """The metrics that the task brings itself, by name: they go before those of the registry. By default none."""
+        """The task's own metrics by name, which take precedence over the registry. By default none."""
         return {}
 
     def prepared(self, adapter: Any) -> Task:
-        """Return the task as it is put to ``adapter``, before its first request.
+        """Return the task for ``adapter``, before its first request. By default the task itself.
 
-        Raise UsageError if ``adapter`` cannot do what the task asks: its examples are not asked then. By default the
-        task itself: it is put to every adapter alike.
+        Raise UsageError if ``adapter`` does not support the task: its examples are not asked then.
         """
         return self
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return what says how to go on after an answer. By default None: one request for each response.
+        """Return the function that continues after an answer. By default None: one request for each response.
 
-        Each response to an example that goes on is one Completion, whose ``exchanges`` are all of its requests.
+        The response is then one Completion, whose ``exchanges`` are all of its requests.
         """
         return None
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return what a judge can be asked before the example is scored. By default None: nothing is."""
+        """Return the questions to the judge that are known before scoring. By default None."""
         return None
 
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
-        """Return :meth:`scoring` without what is there for the prompt alone. By default None: nothing of it is."""
+        """Return :meth:`scoring` without parts that only affect the prompt. By default None: it has no such part."""
         return None
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the judges that scoring ``example`` asks: "" for the run's, or the adapter that the task names.
-
-        By default none.
-        """
+        """Return the judges of ``example``: "" for the run's, or an adapter that the task names. By default none."""
         return ()
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the registry's names of the metrics that score ``example`` besides :meth:`metric_name`, if any do."""
+        """Return the registry's names of further metrics of ``example``, besides :meth:`metric_name`."""
         return ()
 
     def record(self, example: Example) -> Mapping[str, Any]:
-        """Return what ``example`` was read from, as ``lmeval test`` shows it.
+        """Return the record of ``example``, as ``lmeval test`` shows it.
 
-        By default the prompt, the targets, the metric, and the metadata, if there are any.
+        By default the prompt, the targets, the metric, and any metadata.
         """
         shown = {"prompt": example.prompt, "targets": list(example.targets), "metric": example.metric}
         return {**shown, **({"metadata": example.metadata} if example.metadata else {})}
@@ -256,10 +252,10 @@ OPTIONAL_MEMBERS = tuple(name for name in vars(Task) if not name.startswith("_")
 
 
 def complete(task: Any) -> Task:
-    """Return ``task`` with the default of every optional member that it lacks: itself where it lacks none.
+    """Return ``task`` with defaults for its missing optional members, or itself if none is missing.
 
-    Every task that others made passes here once; behind it a member is an attribute. Raises UsageError that names the
-    required members that a task lacks.
+    Every foreign task passes here once, and has all members then. Raises UsageError that names the missing required
+    members.
     """
     lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
     if lacking:
@@ -276,15 +272,15 @@ def complete(task: Any) -> Task:
 
 
 class _Completed:
-    """A task of somebody else's, with defaults for the members that it lacks."""
+    """A foreign task with defaults for its missing members."""
 
     def __init__(self, task: Any, missing: Sequence[str]) -> None:
-        defaults: Any = Task()  # type: ignore[abstract]  # its defaults alone are asked for
+        defaults: Any = Task()  # type: ignore[abstract]  # only for its defaults
         self._task = task
         vars(self).update({name: getattr(defaults, name) for name in missing if name != "prepared"})
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_task":  # not there yet, as in a copy that is being made
+        if name == "_task":  # not set yet, as in a copy
             raise AttributeError(name)
         return getattr(self._task, name)
 

@@ -1,7 +1,7 @@
-"""JSON Schemas (draft 2020-12) of the files that are read and written: for editors, and for other programs.
+"""JSON Schemas (draft 2020-12) of input and output files, for editors and other programs.
 
-The validators in ``formats`` decide. The schemas of declarative files are made of the models that validate them; the
-others are files here, ``NAME.json``, which a test holds to the validators.
+The validators in ``formats`` decide. Schemas of declarative files are made from the models that validate them; the
+others are files here, ``NAME.json``, which a test compares with the validators.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 from pytest_lmeval.errors import UnknownName
 
 _OF_MODELS = ("dataset", "task")
+_FOLDER = Path(__file__).parent
 
 
 def schema_names() -> tuple[str, ...]:
     """Return the names of the schemas, sorted."""
-    return tuple(sorted([*_OF_MODELS, *(path.stem for path in _folder().glob("*.json"))]))
+    return tuple(sorted([*_OF_MODELS, *(path.stem for path in _FOLDER.glob("*.json"))]))
 
 
 def load_schema(name: str) -> dict[str, Any]:
@@ -28,9 +29,5 @@ def load_schema(name: str) -> dict[str, Any]:
         from pytest_lmeval.schemas.declarative import make_schema
 
         return make_schema(name)
-    schema: dict[str, Any] = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))
+    schema: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return schema
-
-
-def _folder() -> Path:
-    return Path(__file__).parent

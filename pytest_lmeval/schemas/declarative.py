@@ -1,4 +1,4 @@
-"""The JSON Schemas of task and data set files, made of the models that validate them."""
+"""Make the JSON Schemas of task and data set files from the models that validate them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,18 @@ _LITERAL = frozenset({"type", "op", "key", "config_spec"})
 
 def make_schema(name: str) -> dict[str, Any]:
     """Return the schema of a ``task`` or a ``dataset``."""
-    if name == "task":
-        return _schema(name, DeclarativeFile, "Declarative task file", placeholders=True)
-    return _schema(name, DatasetFile, "Data set file", placeholders=False)
-
-
-def _schema(name: str, model: type[BaseModel], title: str, *, placeholders: bool) -> dict[str, Any]:
+    is_task = name == "task"
+    model: type[BaseModel] = DeclarativeFile if is_task else DatasetFile
     made = model.model_json_schema()
     _tidy(made)
-    if placeholders:
+    if is_task:
         for part in (made, *made["$defs"].values()):
             _admit_placeholders(part)
         made["$defs"]["Placeholder"] = _PLACEHOLDER
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:pytest-lmeval:schema:{name}:1",
-        "title": title,
+        "title": "Declarative task file" if is_task else "Data set file",
         "description": made.pop("description"),
     }
     del made["title"]
@@ -42,7 +38,7 @@ def _schema(name: str, model: type[BaseModel], title: str, *, placeholders: bool
 
 
 def _tidy(value: Any) -> None:
-    """Take out what only other tools read, and titles that repeat the name of their field."""
+    """Remove keys for other tools, and titles that repeat the name of their field."""
     if isinstance(value, dict):
         value.pop("discriminator", None)
         value.pop("x-template", None)
@@ -64,7 +60,7 @@ def _admit_placeholders(part: dict[str, Any]) -> None:
 
 
 def _is_plain(field: dict[str, Any]) -> bool:
-    """Tell whether a parameter can be all of a field: one of plain values, not of mappings."""
+    """Tell whether a parameter can replace the whole field, which holds plain values, not mappings."""
     if "enum" in field or field.get("type") in ("boolean", "integer", "number"):
         return True
     items = field.get("items", {})

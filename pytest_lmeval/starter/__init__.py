@@ -1,6 +1,6 @@
-"""What ``lmeval init`` writes: where the model is, a task or eval to begin with, and a workflow for pull requests.
+"""Write the files of ``lmeval init``: the model's settings, a first task or eval, and a workflow for pull requests.
 
-What exists is left as it is, and named.
+Existing files are kept, and reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORKFLOW = ".github/workflows/evals.yml"
 
 @dataclass(frozen=True, slots=True)
 class StarterFile:
-    """A file of the starter: its whole new text, or None where it was left as it is, and what to say of it."""
+    """A file of the starter: its new text, or None if it was kept, and a note."""
 
     path: Path
     text: str | None
@@ -29,9 +29,9 @@ class StarterFile:
 
 
 def write_starter(folder: Path, model: ChosenModel, beginning: Beginning) -> list[StarterFile]:
-    """Write the starter's files below ``folder``, which need not exist yet; return what became of each.
+    """Write the starter's files below ``folder``, which need not exist; return the result for each.
 
-    Raises UsageError where a file cannot be read or written; nothing is written unless each has a place.
+    Raises UsageError if a file cannot be read or written; writes nothing if any path is blocked.
     """
     changes = [
         *_new(folder, {**beginning.files, _WORKFLOW: evals_workflow(folder, model, beginning.paths)}),
@@ -41,9 +41,7 @@ def write_starter(folder: Path, model: ChosenModel, beginning: Beginning) -> lis
     wanted = {change.path: change.text for change in changes if change.text is not None}
     try:
         if taken := sorted({str(place) for path in wanted for place in _in_the_way(path)}):
-            raise UsageError(
-                f"{', '.join(taken)}: in the way, and never overwritten; move it, or choose another folder"
-            )
+            raise UsageError(f"{', '.join(taken)}: in the way, and not overwritten; move it, or choose another folder")
         for path, text in wanted.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8", newline="")
@@ -60,11 +58,11 @@ def _new(folder: Path, files: Mapping[str, str]) -> Iterator[StarterFile]:
 
 
 def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterator[StarterFile]:
-    """Yield what says where the model is: the setting of pytest, and the profile where the model has an address."""
+    """Yield the setting of pytest that names the model, and the profile of a model with an address."""
     path, table, found = pytest_settings(folder)
-    # Where nothing configures pytest yet, the imports of evals have not been thought of either.
+    # Without any configuration of pytest, evals could not import the project.
     beside = {} if found or path.name != "pyproject.toml" or not beginning.imports else {"pythonpath": ["."]}
-    # A prompt is what such a project edits: an example stays the same one.
+    # Such a project edits its prompts: pair examples by id.
     pairs = {"lm_pair_by": "id"} if beginning.has_ids else {}
     wanted: list[tuple[Path, tuple[str, ...], dict[str, Any]]] = [
         (path, table, {"lm_adapter": model.adapter, **pairs, **beside})
@@ -93,7 +91,7 @@ def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterato
 
 
 def _ignored(folder: Path) -> Iterator[StarterFile]:
-    """Yield the lines of ``.gitignore`` for what a run writes, and for the environment in the folder."""
+    """Yield ``.gitignore`` with lines for the files of a run, and for environments in the folder."""
     path = folder / ".gitignore"
     text = read_text(path)
     there = {line.strip().strip("/") for line in text.splitlines()}
@@ -105,8 +103,7 @@ def _ignored(folder: Path) -> Iterator[StarterFile]:
 
 
 def _in_the_way(target: Path) -> list[Path]:
-    """Return the target if it is no file, and the parents that are no folder."""
-    taken = (
-        [target] if (target.exists() and not target.is_file()) or (target.is_symlink() and not target.exists()) else []
-    )
+    """Return the target if it is not a file, and the parents that are not folders."""
+    is_blocked = not target.is_file() and (target.exists() or target.is_symlink())
+    taken = [target] if is_blocked else []
     return taken + [parent for parent in target.parents if parent.exists() and not parent.is_dir()]

@@ -1,4 +1,4 @@
-"""The task or eval that a new project begins with."""
+"""The first task or eval of a new project."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILES = Path(__file__).with_name("files")
 class Beginning:
     """Files by their path in the project, the paths to run, and whether they import the project's own modules.
 
-    ``has_ids`` says that each example has an id of its own, so that it is compared whatever becomes of its prompt.
+    ``has_ids``: each example has its own id, so it can be paired after its prompt changed.
     """
 
     files: Mapping[str, str]
@@ -30,9 +30,9 @@ class Beginning:
 
 
 def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, function: bool) -> Beginning:
-    """Return what fits: an eval function, a task of the user's own rows, or a small task of questions.
+    """Return an eval function, a task over the user's rows, or a small task of questions.
 
-    The toy gets the tasks that it knows, another model questions that each model answers.
+    The toy gets the tasks that it knows, other models common questions.
     """
     if function:
         return _function(folder, model, rows)
@@ -60,12 +60,10 @@ def _function(folder: Path, model: ChosenModel, rows: QuestionRows | None) -> Be
 
 
 def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
-    """Return a data file: the rows stay where they are, and each is a test."""
+    """Return a data file that reads the rows in place; each row is a test."""
     for column in (rows.question, rows.answer):
         if not (column.isascii() and column.isidentifier()):
-            raise UsageError(
-                f"--from {rows.path}: column {column!r} cannot be named in a template; rename it to a word"
-            )
+            raise UsageError(f"--from {rows.path}: a template cannot name the column {column!r}; rename it to a word")
     if rows.are_numbers:
         metric, request = "number", "Reply with the number alone."
     elif rows.labels:
@@ -76,10 +74,7 @@ def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
     text = _text("tasks/rows.yaml")
     for old, new in (
         ("@DATA@", json.dumps(_relative(rows.path, folder / "tasks"))),
-        (
-            "@ID@",
-            f"# What reports call a row, which is compared by it.\nid: {json.dumps(rows.id)}\n" if rows.id else "",
-        ),
+        ("@ID@", f"# The id of a row in reports and comparisons.\nid: {json.dumps(rows.id)}\n" if rows.id else ""),
         ("@PROMPT@", json.dumps(prompt, ensure_ascii=False)),
         ("@TARGET@", json.dumps(f"{{{{ {rows.answer} }}}}", ensure_ascii=False)),
         ("@METRIC@", metric),

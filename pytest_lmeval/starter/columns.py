@@ -1,4 +1,4 @@
-"""Which columns of a file of rows are the question and the answer, and what kind of answers they are."""
+"""Find the columns for question and answer in a file of rows, and the kind of the answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
 class QuestionRows:
     """A file of rows: its columns for the question and for the answer, and the answers, each as text.
 
-    ``id`` is a template that is another text for each row, "" for the column ``id``, None if two rows are the same.
+    ``id`` is a template that is unique for each row, "" for the column ``id``, None if two rows are equal.
     """
 
     path: Path
@@ -37,22 +37,22 @@ class QuestionRows:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The answers if they are few and each is that of several rows, as in a classification; else none."""
+        """The different answers if they are few, as in a classification; else none."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
         are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
-        # They become a part of a template, and of a prompt.
+        # They become part of a template and a prompt.
         return labels if are_labels and all(_LABEL.fullmatch(label) for label in labels) else ()
 
     @property
     def are_numbers(self) -> bool:
-        """Whether every answer is a number."""
+        """True if every answer is a number."""
         return all(_NUMBER.fullmatch(answer) for answer in self.answers)
 
 
 def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRows:
-    """Return the rows of a file; ``question`` and ``answer`` name their columns where the names do not tell.
+    """Return the rows of a file; ``question`` and ``answer`` name columns that are not found by usual names.
 
-    Raises UsageError where the file cannot be read, has no rows, or leaves open which column is which.
+    Raises UsageError if the file cannot be read, has no rows, or has no clear column for one of the two.
     """
     if path.suffix not in SUFFIXES:
         raise UsageError(f"--from {path}: expected a file that ends in {', '.join(SUFFIXES)}")
@@ -68,15 +68,12 @@ def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRo
     asked = _column(path, columns, question, "question", QUESTIONS)
     wanted = _column(path, [name for name in columns if name != asked], answer, "answer", ANSWERS)
     answers = tuple(str(row.get(wanted, "")) for row in rows)
-    return QuestionRows(path, asked, wanted, answers, _id_of(rows, [*_others(columns, asked, wanted), asked]))
-
-
-def _others(columns: Sequence[str], *without: str) -> list[str]:
-    return [name for name in columns if name not in without]
+    others = [name for name in columns if name not in (asked, wanted)]
+    return QuestionRows(path, asked, wanted, answers, _id_of(rows, [*others, asked]))
 
 
 def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | None:
-    """Return what names each row: the column ``id``, else another one of short texts, else a hash of the row."""
+    """Return the ``id`` of QuestionRows: the column ``id``, else another column of short texts, else a hash."""
     if _are_names([row.get("id") for row in rows]):
         return ""
     for name in columns:
@@ -87,7 +84,7 @@ def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | N
 
 
 def _are_names(cells: Sequence[Any]) -> bool:
-    """Return whether the cells of a column are short names, each another one."""
+    """Return whether the cells of a column are short unique names."""
     names = [str(cell) for cell in cells if isinstance(cell, str) or is_whole(cell)]
     are_short = all(_NAME.fullmatch(name) and name.strip() for name in names)
     return are_short and len({*names}) == len(cells)

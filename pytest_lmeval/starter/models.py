@@ -1,4 +1,4 @@
-"""Where the model of a new project is, and what the project's files say of it."""
+"""The model of a new project, and its settings in the project's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.file_names import safe_name
 
 APPLICATION = "openai:gpt-4o-mini"
-"""The model that the eval function of a new project asks for unless another is named."""
+"""The default model of a new project's eval function."""
 KINDS = ("toy", "openai:NAME", "anthropic:NAME", "hf:PATH", "module:Object")
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -22,9 +22,9 @@ _ON_THIS_MACHINE = re.compile(r"localhost|127\.[\d.]+|\[?::1\]?|0\.0\.0\.0")
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """What ``--model`` and ``--base-url`` say; made by :func:`parse_model`.
+    """The values of ``--model`` and ``--base-url``; made by :func:`parse_model`.
 
-    ``named`` is the model that an eval function asks for, if the adapter asks for what each request names.
+    ``named`` is the model in the requests of an eval function, if the adapter takes it from them.
     """
 
     spec: str
@@ -39,33 +39,33 @@ class ChosenModel:
 
     @property
     def profile(self) -> str:
-        """The name of the profile that keeps the address, or none where there is no address to keep."""
+        """The name of the profile for the address, "" without an address."""
         last = re.split("[/:]", self.spec)[-1] or "app"
         return safe_name(last, "app") if self.base_url else ""
 
     @property
     def adapter(self) -> str:
-        """What ``lm_adapter`` says."""
+        """The value of ``lm_adapter``."""
         return self.profile or self.spec
 
     @property
     def key(self) -> str:
-        """The environment variable that holds the API key, or none: a server on this machine needs no key."""
+        """The environment variable of the API key, "" for a server on this machine."""
         return "" if self.is_local else _KEYS.get(self.kind, "")
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is on this machine, where no other machine can ask it."""
+        """True if the server is on this machine, which other machines cannot reach."""
         return bool(_ON_THIS_MACHINE.fullmatch(urlsplit(self.base_url).hostname or ""))
 
     @property
     def extra(self) -> str:
-        """The extra of the package that the adapter needs, or none."""
+        """The extra of this package that the adapter needs, or ""."""
         return "hf" if self.kind == "hf" else ""
 
 
 def parse_model(spec: str, base_url: str = "") -> ChosenModel:
-    """Return the model; raise UsageError, with the choices, for a spec or an address that no run could use."""
+    """Return the model; raise UsageError, with the choices, for an invalid spec or address."""
     model = ChosenModel(spec, base_url.rstrip("/"))
     kind, colon, name = spec.partition(":")
     known = spec == "toy" or (kind in ("openai", "anthropic", "hf") and name) or _OBJECT.fullmatch(spec)
@@ -79,15 +79,15 @@ def parse_model(spec: str, base_url: str = "") -> ChosenModel:
 
 
 def of_application(model: ChosenModel) -> ChosenModel:
-    """Return the model as an application has it, which names it in each request; one without a server is as it was."""
+    """Return the model for an application that names it in each request; unchanged without a server."""
     kind, _, name = model.spec.partition(":")
     return replace(model, spec=f"{kind}:", named=name) if kind in _KEYS else model
 
 
 def check_module(model: ChosenModel, folder: Path, pythonpath: str | Sequence[str] = ()) -> None:
-    """Raise UsageError where the model is an object of a module that is neither in the project nor installed.
+    """Raise UsageError if the model is an object of a module that is neither in the project nor installed.
 
-    ``pythonpath`` is the ini option of that name: folders of the project, besides itself and ``src``.
+    ``pythonpath`` is the ini option of that name: further folders beside the project and its ``src``.
     """
     top = model.spec.partition(":")[0].partition(".")[0]
     if model.kind != "object" or find_spec(top) is not None:

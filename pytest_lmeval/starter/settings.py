@@ -1,4 +1,4 @@
-"""The lines that a new project needs in files which may be there already; what is there is never changed."""
+"""Add lines for a new project to settings files, without changing existing content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_lmeval.errors import UsageError
 
-# As pytest looks for them. The first four decide even if they are empty, and need no table of their own to do so.
+# The order of pytest. The first four count even if they are empty.
 _ALONE = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 _TABLES = {
     "pytest.toml": ("pytest",),
@@ -26,7 +26,7 @@ _PYPROJECT = (("tool", "pytest"), ("tool", "pytest", "ini_options"))
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, and of one that does not exist none; raise UsageError where it cannot be read."""
+    """Return the text of a file, "" if it does not exist; raise UsageError if it cannot be read."""
     try:
         return path.read_text("utf-8") if path.exists() else ""
     except (OSError, ValueError) as error:
@@ -34,7 +34,7 @@ def read_text(path: Path) -> str:
 
 
 def parsed(path: Path, text: str) -> dict[str, Any]:
-    """Return what a settings file says; raise UsageError where it cannot be parsed."""
+    """Return the content of a settings file; raise UsageError if it cannot be parsed."""
     try:
         if path.suffix == ".toml":
             return tomllib.loads(text)
@@ -46,9 +46,9 @@ def parsed(path: Path, text: str) -> dict[str, Any]:
 
 
 def pytest_settings(folder: Path) -> tuple[Path, tuple[str, ...], Mapping[str, Any]]:
-    """Return the file that configures pytest in ``folder``, its table, and what that says.
+    """Return the file that configures pytest in ``folder``, its table, and the content of that.
 
-    Where no file does, that is the table ``tool.pytest.ini_options`` of ``pyproject.toml``, empty or yet to be made.
+    By default that is the table ``tool.pytest.ini_options`` of ``pyproject.toml``, which may not exist yet.
     """
     for name in (*_ALONE, "pyproject.toml", "tox.ini", "setup.cfg"):
         path = folder / name
@@ -63,30 +63,26 @@ def pytest_settings(folder: Path) -> tuple[Path, tuple[str, ...], Mapping[str, A
 
 
 def with_keys(path: Path, text: str, table: tuple[str, ...], keys: Mapping[str, Any]) -> str | None:
-    """Return ``text`` with ``keys`` at the head of its table, or None where that cannot be done by adding lines."""
+    """Return ``text`` with ``keys`` at the head of its table, or None if adding lines is not enough."""
     toml = path.suffix == ".toml"
     lines = "".join(f"{key} = {json.dumps(value) if toml else value}\n" for key, value in keys.items())
     name = ".".join(table)
     head = re.search(rf"^[ \t]*\[[ \t]*{re.escape(name)}[ \t]*\][ \t]*(?:[#;][^\n]*)?(?:\n|\Z)", text, re.MULTILINE)
     if head is None:
-        changed = f"{ended(text)}[{name}]\n{lines}"
+        before = f"{text.rstrip()}\n\n" if text.strip() else ""
+        changed = f"{before}[{name}]\n{lines}"
     else:
         changed = f"{text[: head.end()].rstrip(chr(10))}\n{lines}{text[head.end() :]}"
     return changed if _adds(path, text, changed, table, keys) else None
 
 
-def ended(text: str) -> str:
-    """Return ``text`` with an empty line at its end, and none as it is."""
-    return f"{text.rstrip()}\n\n" if text.strip() else ""
-
-
 def in_table(path: Path, text: str, table: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return what a table of a settings file says, nothing where there is no such table."""
+    """Return a table of a settings file, empty if it does not exist."""
     return _inner(parsed(path, text), table)
 
 
 def _adds(path: Path, before: str, after: str, table: tuple[str, ...], keys: Mapping[str, Any]) -> bool:
-    """Tell whether the text after the change says what it said before, and ``keys`` in the table."""
+    """Tell whether the change only adds ``keys`` to the table."""
     expected = inner = parsed(path, before)
     try:
         for name in table:

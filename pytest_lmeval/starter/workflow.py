@@ -19,7 +19,7 @@ def evals_workflow(folder: Path, model: ChosenModel, paths: Sequence[str]) -> st
     text = Path(__file__).with_name("files").joinpath("evals.yml").read_text("utf-8")
     key = model.key
     secrets = f"        env:\n          {key}: ${{{{ secrets.{key} }}}}\n" if key else ""
-    # A pull request from a fork has no secrets: its run could only end in an error about the key.
+    # A pull request from a fork has no secrets: its run would fail without the key.
     own = "github.event.pull_request.head.repo.full_name == github.repository"
     condition = f"    if: github.event_name != 'pull_request' || {own}\n" if key else ""
     local = "          # The model's address is this machine's own: name one that the job can reach.\n"
@@ -33,7 +33,7 @@ def evals_workflow(folder: Path, model: ChosenModel, paths: Sequence[str]) -> st
 
 
 def _install(folder: Path, model: ChosenModel) -> str:
-    """Return the command that installs the project, where it can be installed, and this package."""
+    """Return the command that installs this package, and the project if it can be installed."""
     extra = f"[{model.extra}]" if model.extra else ""
     project = folder / "pyproject.toml"
     content = parsed(project, read_text(project))
@@ -46,30 +46,22 @@ def _install(folder: Path, model: ChosenModel) -> str:
 
 
 def origin() -> str:
-    """Return the address that this package was installed from, or none where that is an index or a file here."""
-    try:
-        recorded = _recorded()
-        address, revision = recorded.get("url", ""), recorded.get("vcs_info", {})
-    except AttributeError:
-        return ""
+    """Return the address that this package was installed from, "" for an index or a local file."""
+    address, revision = _recorded().get("url", ""), _recorded().get("vcs_info", {})
     if not isinstance(address, str) or not address.startswith("https://"):
         return ""
-    if not revision:
-        return address
-    return f"{revision['vcs']}+{address}@{revision['commit_id']}"
+    return f"{revision['vcs']}+{address}@{revision['commit_id']}" if revision else address
 
 
 def comes_from_here() -> bool:
-    """Tell whether this package was installed from a folder or a file of this machine, where no workflow finds it."""
-    try:
-        return str(_recorded().get("url", "")).startswith("file:")
-    except AttributeError:
-        return False
+    """Tell whether this package was installed from a local folder or file, which no workflow can reach."""
+    return str(_recorded().get("url", "")).startswith("file:")
 
 
-def _recorded() -> Any:
-    """Return what the installer noted of where the package is from."""
+def _recorded() -> dict[str, Any]:
+    """Return the installer's record of the package's origin."""
     try:
-        return json.loads(distribution(_PACKAGE).read_text("direct_url.json") or "{}")
+        found = json.loads(distribution(_PACKAGE).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
         return {}
+    return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""What a task file imports: the two kinds of task classes, their metrics, data and code execution."""
+"""Names for task files: the two kinds of task classes, their metrics, data and code execution."""
 
 from __future__ import annotations
 

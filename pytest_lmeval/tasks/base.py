@@ -1,4 +1,4 @@
-"""The contract of a task whose items come from a dataset: what to ask, what is right, how it is scored."""
+"""The base class of tasks over a dataset: prompts, right answers and metrics."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NOT_CALLED: Mapping[str, str] = MappingProxyType(
     {
         TASK_STYLER: "derive from BaseTask of pytest_lmeval.compat.eval_framework and use one of its styles, or write "
         "_get_instruction_text, _get_ground_truth, _get_possible_completions, _get_cue_text and METRICS",
-        "generate_completions": "the run asks the model: change what is asked in _get_messages, what becomes of the "
-        "answer in post_process_generated_completion",
+        "generate_completions": "the run asks the model: change the prompt in _get_messages, and the prediction in "
+        "post_process_generated_completion",
         "get_response_type": "set RESPONSE_TYPE",
         "get_metrics": "set METRICS",
         "display_name": "set NAME",
-        "get_metadata": "the board has the name, data, metrics and subjects of a task; what else there is to say goes "
-        "into the docstring of the class",
+        "get_metadata": "the board has the name, data, metrics and subjects of a task; write anything else into the "
+        "docstring of the class",
         "markdown_doc": "write a docstring",
         "with_overwrite": "set attributes in __init__; the run's options are --lm-num-fewshot and --lm-subject",
         "_filter_task_subjects": "set SUBJECTS; --lm-subject chooses among them",
@@ -33,15 +33,15 @@ NOT_CALLED: Mapping[str, str] = MappingProxyType(
         "_apply_user_prompt_suffix": "set self.user_prompt_suffix in __init__, or override _get_messages",
     }
 )
-"""Members of eval-framework's ``BaseTask`` that no run calls here, each with what to write instead."""
+"""Members of eval-framework's ``BaseTask`` that no run calls here, each with its replacement."""
 NO_SUBJECT = "no_subject"
-"""``SUBJECTS = [NO_SUBJECT]``: the items have no subject, whatever their key ``subject`` says."""
+"""``SUBJECTS = [NO_SUBJECT]``: the items have no subject, even with a key ``subject``."""
 
 SubjectT = TypeVar("SubjectT")
 
 
 class Language(Enum):
-    """What a task is written in, for the readers of its file: no run looks at it."""
+    """The language of a task, for readers of its file; a run ignores it."""
 
     ENG = "English"
     DEU = "German"
@@ -61,19 +61,19 @@ class Language(Enum):
 
 
 class BaseTask(Generic[SubjectT]):
-    """A task over the items of a dataset. A subclass that has a ``NAME`` is one; without it, it helps others.
+    """A task over the items of a dataset. A subclass with a ``NAME`` is a task; one without is a base of others.
 
     ``DATASET_PATH``: a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
     task file; or a name on the hub. ``METRICS``: the first decides whether an example passes. ``SUBJECTS``: items of
-    other subjects are left out, and few-shots are of the item's own; ``[NO_SUBJECT]`` for a task that has none.
-    ``THRESHOLD``: the score to reach, where the metric's own is not meant.
+    other subjects are skipped, and few-shots have the item's subject; ``[NO_SUBJECT]`` for a task without subjects.
+    ``THRESHOLD``: the score to reach instead of the metric's own.
 
-    While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` are a split's items of that
-    subject, ``self.num_fewshot`` is how many worked examples to show, and ``self.rnd`` draws for this item alone: it is
-    ``random.Random(1234 + index)``, where ``index`` is the item's place in its split.
+    While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` has a split's items of that
+    subject, ``self.num_fewshot`` is the number of worked examples, and ``self.rnd`` is a generator for this item:
+    ``random.Random(1234 + index)``, with the item's place in its split as ``index``.
 
-    ``_load_dataset`` may be overridden to choose or change items, ``_create_samples`` to ask about an item in another
-    way, or several times. Members of eval-framework's class that a run does not call are refused.
+    Override ``_load_dataset`` to select or change items, ``_create_samples`` to ask about an item differently or
+    several times. Members of eval-framework's class that a run does not call are refused.
     """
 
     NAME: ClassVar[str]
@@ -94,7 +94,7 @@ class BaseTask(Generic[SubjectT]):
     stop_sequences: Sequence[str] | None = None
     max_tokens: int | None = None
     user_prompt_suffix: str | None = None
-    # Set by the run: where the task file is, and the samples of the task.
+    # Set by the run.
     _folder: Path = Path()
     _samples: Callable[[], Iterator[Sample]]
 
@@ -107,7 +107,7 @@ class BaseTask(Generic[SubjectT]):
         self.dataset = self._shuffle_splits(hf_dataset=self._load_hf_dataset(path=self.DATASET_PATH, name=name))
 
     def _load_hf_dataset(self, **options: Any) -> Any:
-        """Return the splits at ``path``, in its configuration ``name``: beside the task file, else on the hub."""
+        """Return the splits at ``path``, in its configuration ``name``, from beside the task file or the hub."""
         return loading.splits_of(self, **options)
 
     def _shuffle_splits(self, hf_dataset: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class BaseTask(Generic[SubjectT]):
         return {split: list(hf_dataset[split]) for split in used if split in hf_dataset}
 
     def iterate_samples(self, num_samples: int | None = None) -> Iterable[Sample]:
-        """Return the samples of every subject, of each at most ``num_samples``."""
+        """Return the samples of every subject, at most ``num_samples`` of each."""
         counts: dict[str, int] = {}
         for sample in self._samples():
             counts[sample.subject] = counts.get(sample.subject, 0) + 1
@@ -124,7 +124,7 @@ class BaseTask(Generic[SubjectT]):
                 yield sample
 
     def _create_samples(self, item: dict[str, Any], index: int, subject: str) -> list[Sample]:
-        """Return what is asked about an item: by default one sample, of all the methods below."""
+        """Return the samples of an item: by default one, made with the methods below."""
         truths = prompts.texts_of(self, "_get_ground_truth", item)
         chooses = self.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
         return [
@@ -147,19 +147,19 @@ class BaseTask(Generic[SubjectT]):
         return prompts.worked_examples(self, item)
 
     def _get_instruction_messages(self, item: dict[str, Any]) -> list[Message]:
-        """Return the messages that ask: by default one of the user, ``_get_instruction_text``."""
+        """Return the messages of the question: by default ``_get_instruction_text`` as one of the user."""
         return [Message("user", prompts.text_of(self, "_get_instruction_text", item))]
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:
-        """Return what the user asks."""
+        """Return the question."""
         raise NotImplementedError
 
     def _get_ground_truth(self, item: dict[str, Any]) -> str | list[str] | None:
-        """Return the right answer, or all that are right."""
+        """Return the right answer, or all right answers."""
         raise NotImplementedError
 
     def _get_cue_text(self, item: dict[str, Any]) -> str:
-        """Return the words that the model's answer is to begin with, ``""`` for none."""
+        """Return the words that the model's answer should begin with, ``""`` for none."""
         return ""
 
     def _get_system_prompt_text(self, item: dict[str, Any]) -> str | None:
@@ -167,11 +167,11 @@ class BaseTask(Generic[SubjectT]):
         return ""
 
     def _get_initial_prompt_text(self, item: dict[str, Any]) -> str:
-        """Return what comes before the first user message, ``""`` for nothing."""
+        """Return the text before the first user message, ``""`` for none."""
         return ""
 
     def _get_fewshot_target_text(self, item: dict[str, Any]) -> str:
-        """Return how a worked example is answered: by default, with the (first) ground truth."""
+        """Return the answer of a worked example: by default the (first) ground truth."""
         truth = self._get_ground_truth(item)
         first = truth if isinstance(truth, str) or not truth else truth[0]
         if not isinstance(first, str):
@@ -186,7 +186,7 @@ class BaseTask(Generic[SubjectT]):
             others = " other" if isinstance(pool, prompts.Others) else ""
             about = "" if item.get("subject", NO_SUBJECT) == NO_SUBJECT else f" of the subject {item['subject']!r}"
             has = f"the split {self.FEWSHOT_SPLIT!r} has {len(pool)}{others} items{about}"
-            raise RecordRefused("bad_value", "num_fewshot", f"{self.num_fewshot} asked for, but {has}")
+            raise RecordRefused("bad_value", "num_fewshot", f"{self.num_fewshot} few-shots, but {has}")
         if isinstance(pool, prompts.Others):
             return pool.drawn(self.rnd, self.num_fewshot)
         return self.rnd.sample(pool, self.num_fewshot)
@@ -196,9 +196,9 @@ class BaseTask(Generic[SubjectT]):
         return None
 
     def _get_context(self, item: dict[str, Any]) -> BaseMetricContext | Mapping[str, Any] | None:
-        """Return what the metrics need besides the ground truth, such as ``test_cases`` and ``entry_point``."""
+        """Return further inputs of the metrics, such as ``test_cases`` and ``entry_point``."""
         return None
 
     def post_process_generated_completion(self, completion_text: str, sample: Sample | None = None) -> str:
-        """Return the prediction that is in what the model wrote: by default, all of it, unchanged."""
+        """Return the prediction in the model's output: by default the whole text."""
         return completion_text

@@ -1,4 +1,4 @@
-"""The contract of a task that is a sliceable list of conversations, and mixtures of such tasks."""
+"""The base class of tasks that are sliceable lists of conversations, and mixtures of such tasks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pytest_lmeval.numbers import is_whole
 
 
 class Dialogues:
-    """A view of conversations: every ``step``-th of them from ``start`` up to, and without, ``stop``.
+    """A view of conversations: every ``step``-th of them from ``start`` up to, but not including, ``stop``.
 
-    A subclass says ``eval_type``, ``num_examples``, ``get_example`` and ``evaluate``. An example is fetched when it
-    is asked for. ``subject_key`` names the key of a conversation that results are grouped by; without it the first of
-    ``subject``, ``specialty``, ``category`` and ``topic`` that is there. ``name`` is the task's name on the board, by
-    default the class's, and ``threshold`` the score at which an example passes.
+    A subclass defines ``eval_type``, ``num_examples``, ``get_example`` and ``evaluate``. Examples are fetched on
+    demand. ``subject_key`` is the key of a conversation that groups results; by default the first of ``subject``,
+    ``specialty``, ``category`` and ``topic`` that exists. ``name`` is the task's name on the board, by default the
+    class's, and ``threshold`` the score at which an example passes.
     """
 
     name: str = ""
@@ -41,20 +41,20 @@ class Dialogues:
         raise NotImplementedError
 
     def num_examples(self) -> int:
-        """Return how many conversations there are, before slicing."""
+        """Return the number of conversations, before slicing."""
         raise NotImplementedError
 
     def get_example(self, index: int) -> dict[str, Any]:
-        """Return a conversation: ``messages`` of ``role`` and ``content``, the last one the right answer."""
+        """Return a conversation: ``messages`` of ``role`` and ``content``, of which the last is the right answer."""
         raise NotImplementedError
 
     def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
-        """Return what a response is worth: a bool, or a number in [0, 1]."""
+        """Return the score of a response: a bool, or a number in [0, 1]."""
         raise NotImplementedError
 
     @property
     def indices(self) -> range:
-        """The places in the whole of the conversations that the view has."""
+        """The places of the view in all conversations."""
         return range(self.num_examples())[self.start : self.stop : self.step]
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Dialogues:
 
 
 Task = Dialogues
-"""What task files call it."""
+"""The name of the class in task files."""
 
 
 class TaskSequence(Dialogues):
@@ -80,12 +80,12 @@ class TaskSequence(Dialogues):
 
     @property
     def eval_type(self) -> str:
-        """The tasks' own, where they agree; ``mixed`` otherwise: each example is asked as its task asks."""
+        """The tasks' own if they agree, else ``mixed``: each example uses that of its task."""
         kinds = {task.eval_type for task in self.tasks}
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
     def num_examples(self) -> int:
-        """Return how many conversations the tasks have together."""
+        """Return the number of conversations of all tasks."""
         return len(self.order)
 
     def get_example(self, index: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class TaskSequence(Dialogues):
         return self.tasks[part][place]
 
     def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
-        """Refuse: only the task that a conversation is from can tell, and a run asks that one."""
+        """Refuse: only the task of a conversation can evaluate it, and a run calls that task."""
         raise TypeError("a conversation of several tasks is evaluated by its own: tasks[order[index][0]].evaluate(...)")
 
     def _ordered(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -102,7 +102,7 @@ class TaskSequence(Dialogues):
 
 
 class TaskMixture(TaskSequence):
-    """Tasks shuffled into each other, the same way every time; list one twice to have its examples twice."""
+    """Tasks shuffled together, in a fixed order; a task listed twice has its examples twice."""
 
     SEED = 42
 
@@ -112,7 +112,7 @@ class TaskMixture(TaskSequence):
 
 
 def render_mc(question: str, letters: Sequence[str], choices: Sequence[str]) -> str:
-    r"""Return a multiple-choice question, each letter right behind its choice and no blank before it.
+    r"""Return a multiple-choice question, each letter directly after its choice.
 
     >>> print(render_mc("2 + 2?", "AB", ["three", "four"]))
     Multiple Choice question: 2 + 2?

@@ -1,4 +1,4 @@
-"""``execute_code`` for task files: in the sandbox of the run, wherever a task is being scored."""
+"""``execute_code`` for task files: uses the sandbox of the run while a task is scored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SANDBOX: ContextVar[Any] = ContextVar("_SANDBOX", default=None)
 
 @contextmanager
 def running_code_in(sandbox: Any) -> Iterator[None]:
-    """Have ``execute_code`` use ``sandbox``, at the level that the run asks for; None for the best there is."""
+    """Have ``execute_code`` use ``sandbox``, at the run's level; None for the best available."""
     token = _SANDBOX.set(sandbox)
     try:
         yield
@@ -26,8 +26,8 @@ def running_code_in(sandbox: Any) -> Iterator[None]:
 def execute_code(
     code: str, timeout: float = 5.0, maximum_memory_bytes: int | None = 256 * 1024 * 1024
 ) -> ExecutionResult:
-    """Run ``code`` as a script and tell how it ended: ``success``, ``stdout``, ``error``, ``timeout``.
+    """Run ``code`` as a script; return its ``success``, ``stdout``, ``error`` and ``timeout``.
 
-    ``timeout`` is in seconds of CPU time. Raises SandboxError where code cannot be run at the run's level.
+    ``timeout`` is in seconds of CPU time. Raises SandboxError if code cannot run at the run's level.
     """
     return execute_anywhere(code, timeout, maximum_memory_bytes, sandbox=_SANDBOX.get())

@@ -1,4 +1,4 @@
-"""What goes wrong in a task author's own code, said with its file and line."""
+"""Report errors of a task author's code with their file and line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _Result = TypeVar("_Result")
 
 
 def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Call a task's own ``function``; what it raises becomes RecordRefused ``python_error`` of ``field``."""
+    """Call a task's own ``function``; its exceptions become RecordRefused ``python_error`` of ``field``."""
     try:
         return function(*arguments)
     except RecordRefused as refused:
         owner = f"{field.partition('.')[0]}."
-        # A method that calls another one of the task: the innermost is where it went wrong.
+        # Name the innermost method of the task.
         inner = refused.field if refused.field.startswith(owner) else f"{owner}{refused.field}"
         raise RecordRefused(refused.rule, inner, refused.detail) from None
     except LmevalError:
@@ -29,7 +29,7 @@ def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Re
 
 
 def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Call a task's own ``function`` while an example is scored; what it raises becomes ScoringError."""
+    """Call a task's own ``function`` while an example is scored; its exceptions become ScoringError."""
     try:
         return function(*arguments)
     except LmevalError:
@@ -39,7 +39,7 @@ def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Res
 
 
 def described(error: BaseException) -> str:
-    """Return the exception's type, text and place in one line."""
+    """Return the exception's type, text and innermost place outside this package in one line."""
     if isinstance(error, SyntaxError) and error.filename:
         column = f", column {error.offset}" if error.offset else ""
         return f"{type(error).__name__}: {error.msg} ({portable_path(error.filename)}:{error.lineno}{column})"

@@ -1,4 +1,4 @@
-"""The metric of ``METRICS`` that asks a judge, a second model, what an answer is worth."""
+"""The metric of ``METRICS`` that asks a judge, a second model, to score an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_lmeval.types import Message
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """What is judged: the ``prediction``, with the user's last ``question`` and all ``messages`` in front of it.
+    """An answer to judge: the ``prediction``, with the user's last ``question`` and all ``messages`` before it.
 
     ``targets`` are the ground truth, ``extras`` the metric context, ``raw`` is the text before post-processing.
     """
@@ -30,12 +30,12 @@ class JudgedAnswer:
 
 
 class LLMJudgeScore:
-    """What a judge says of the answer: a number from ``SCORE_MIN`` to ``SCORE_MAX``, or one of ``LABELS``.
+    """A judge's verdict on the answer: a number from ``SCORE_MIN`` to ``SCORE_MAX``, or one of ``LABELS``.
 
-    The number's place between the two is the score, or what the label is worth, in [0, 1]. ``MODEL_KEY`` names a judge
-    of the metric's own, as ``--lm-judge`` names the run's. A ``PROMPT`` of the metric's own may use ``{question}``,
-    ``{prediction}``, ``{reference}`` (the ground truth), ``{material}``, which has all three between tags that no
-    answer can close, and ``{reply}``, which says what to reply with.
+    The score in [0, 1] is the number's position between the two, or the value of the label. ``MODEL_KEY`` names the
+    metric's own judge, as ``--lm-judge`` names the run's. A ``PROMPT`` may use ``{question}``, ``{prediction}``,
+    ``{reference}`` (the ground truth), ``{material}`` (all three between tags that no answer can close), and
+    ``{reply}`` (the form of the reply).
     """
 
     NAME: ClassVar[str] = "llm_judge"
@@ -49,7 +49,7 @@ class LLMJudgeScore:
     MAX_TOKENS: ClassVar[int | None] = None
 
     def prompt(self, answer: JudgedAnswer) -> str:
-        """Return what the judge is asked about ``answer``."""
+        """Return the prompt of the judge about ``answer``."""
         reference = "\n".join(answer.targets)
         if not self.PROMPT:
             form = f"Reply with {self.reply}, and with nothing else."
@@ -58,7 +58,7 @@ class LLMJudgeScore:
         return self.PROMPT.format(**given, material=tagged(given), reply=self.reply)
 
     def read(self, reply: str) -> float | None:
-        """Return the score in [0, 1] that the judge's reply says, None where it says none."""
+        """Return the score in [0, 1] in the judge's reply, or None if it has no score."""
         if self.LABELS:
             label = read_label(reply, list(self.LABELS))
             return None if label is None else float(self.LABELS[label])
@@ -67,14 +67,14 @@ class LLMJudgeScore:
 
     @property
     def reply(self) -> str:
-        """What to reply with, for prompts."""
+        """The form of the reply, for prompts."""
         if self.LABELS:
             return f"exactly one of these labels: {', '.join(self.LABELS)}"
         return f"one number from {self.SCORE_MIN:g} to {self.SCORE_MAX:g}"
 
     @property
     def prompt_hash(self) -> str:
-        """The identity of a judge's prompts: 12 hexadecimal digits over all that they are made of."""
+        """A hash of everything that affects the judge's prompts: 12 hexadecimal digits."""
         own = [_source(type(self), name) for name in ("prompt", "read")]
         parts = [self.SYSTEM_PROMPT, self.PROMPT, dict(self.LABELS), self.SCORE_MIN, self.SCORE_MAX, *own]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
@@ -85,5 +85,5 @@ def _source(kind: type[LLMJudgeScore], method: str) -> str:
         return ""
     try:
         return inspect.getsource(getattr(kind, method))
-    except (OSError, TypeError):  # made in a way that leaves no file
+    except (OSError, TypeError):  # it has no source file
         return "unknown"

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def load_dataset(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
-    """Return the rows of one split, or a mapping of the splits where none is named.
+    """Return the rows of ``split``, or a mapping of all splits without it.
 
-    ``path`` is looked for beside the calling file: a file, a folder with a file per split, either with or without its
-    suffix. What is not there is loaded by ``datasets.load_dataset``, with all arguments. Raises RecordRefused where
-    the data cannot be read, and says how to install what is missing.
+    ``path`` is a file beside the calling file, or a folder with a file per split, with or without suffix. If it does
+    not exist, ``datasets.load_dataset`` loads it with all arguments. Raises RecordRefused if the data cannot be read,
+    with the command that installs a missing package.
     """
     from pytest_lmeval.data import hub, local
 
@@ -36,17 +36,16 @@ class LoadedSplits(dict[str, Any]):
     """The splits of local data by name, as ``self._load_hf_dataset`` returns them."""
 
     def filter(self, function: Callable[[dict[str, Any]], bool]) -> LoadedSplits:
-        """Return the splits with the rows that ``function`` is true of."""
+        """Return the splits with the rows for which ``function`` is true."""
         return LoadedSplits({split: rows.filter(function) for split, rows in self.items()})
 
 
 def splits_of(
     task: BaseTask[Any], *, path: str, name: str | None = None, split: str | None = None, **options: Any
 ) -> Any:
-    """Return the splits of a task's data, or one of them: local, seen from the task file, else of the hub.
+    """Return the splits of a task's data, or one of them: from beside the task file, else from the hub.
 
-    Rows of local data are copies: what a task writes into them is its own. Raise RecordRefused of ``DATASET_PATH``
-    where the data cannot be read.
+    Local rows are copies, which a task may change. Raises RecordRefused of ``DATASET_PATH`` if the data cannot be read.
     """
     from pytest_lmeval.data import hub, local
 
@@ -58,7 +57,7 @@ def splits_of(
         if split is not None:
             return splits[split].copied()
         if splits.is_single:
-            # A single file is every split: an item is known again in the other one.
+            # A single file is every split: both share rows, so an item can be found in the other.
             used = [name for name in (task.SAMPLE_SPLIT, task.FEWSHOT_SPLIT) if name]
             return LoadedSplits(dict.fromkeys(used, splits[task.SAMPLE_SPLIT].copied()))
         return LoadedSplits({each: rows.copied() for each, rows in splits.items()})
@@ -68,7 +67,7 @@ def splits_of(
 
 
 def revision_of(task: BaseTask[Any], path: str) -> str | None:
-    """Return the revision of a dataset of the hub: ``HF_REVISION``, else what ``REVISION_LOCKFILE`` says, else None.
+    """Return the revision of a dataset of the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, else None.
 
     A lock file is a JSON object of revisions by ``DATASET_PATH``, beside the task file.
     """
@@ -79,10 +78,9 @@ def revision_of(task: BaseTask[Any], path: str) -> str | None:
     try:
         pinned = json.loads(lock.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        detail = f"{lock.name} beside the task file is to say the revision of {path!r}: {error}; {instead}"
+        detail = f"{lock.name} beside the task file must have the revision of {path!r}: {error}; {instead}"
         raise RecordRefused("bad_value", "REVISION_LOCKFILE", detail) from None
     revision = pinned.get(path) if isinstance(pinned, dict) else None
     if not isinstance(revision, str) or not revision:
-        detail = f"{lock.name} has no revision of {path!r}; {instead}"
-        raise RecordRefused("bad_value", "REVISION_LOCKFILE", detail)
+        raise RecordRefused("bad_value", "REVISION_LOCKFILE", f"{lock.name} has no revision of {path!r}; {instead}")
     return revision

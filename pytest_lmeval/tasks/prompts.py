@@ -1,9 +1,9 @@
-"""From what a task class says of an item to the conversation that a model is asked to go on with."""
+"""Build the conversation about an item from the methods of a task class, and check their results."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ ROLES = ("system", "user", "assistant")
 
 
 class ItemSplits(Mapping[str, Sequence[Row]]):
-    """The splits as one item sees them: while its few-shots are drawn, it is in none of them itself."""
+    """The splits for one item, without the item itself while its few-shots are drawn."""
 
     leaves_out = False
 
@@ -31,7 +31,7 @@ class ItemSplits(Mapping[str, Sequence[Row]]):
 
     @contextmanager
     def without_item(self) -> Iterator[None]:
-        """Leave the item out of the splits."""
+        """Exclude the item from the splits."""
         self.leaves_out = True
         try:
             yield
@@ -40,7 +40,7 @@ class ItemSplits(Mapping[str, Sequence[Row]]):
 
 
 class Others(Sequence[Row]):
-    """All rows but one, none of them copied."""
+    """All rows except one, without copies."""
 
     def __init__(self, rows: Sequence[Row], left_out: int) -> None:
         self._rows = rows
@@ -56,13 +56,13 @@ class Others(Sequence[Row]):
         return self._rows[place if place < self._left_out else place + 1]
 
     def drawn(self, random: Random, number: int) -> list[Row]:
-        """Return ``number`` rows as eval-framework draws them: one more of all rows, without the one left out."""
+        """Return ``number`` rows drawn as in eval-framework: one more from all rows, then without the excluded one."""
         places = random.sample(range(len(self._rows)), number + 1)
         return [self._rows[place] for place in places if place != self._left_out][:number]
 
 
 def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the messages that ask about an item, its suffix put to the last of the user."""
+    """Return the question about an item, with the task's suffix after the last message of the user."""
     messages = messages_of(task, "_get_instruction_messages", item)
     if not any(message.content for message in messages):
         raise RecordRefused("bad_value", _field(task, "_get_instruction_text"), "expected a question, got no text")
@@ -75,13 +75,13 @@ def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the system prompt, the worked examples, the question and the cue, whichever of them there are."""
+    """Return the system prompt, the worked examples, the question and the cue, as far as they exist."""
     messages = [*messages_of(task, "_get_example_messages", item), *question_of(task, item)]
     initial = text_of(task, "_get_initial_prompt_text", item)
     if initial:
         first = messages[0]
         if first.role != "user":
-            detail = f"the first message is of the {first.role}; it has to come before one of the user"
+            detail = f"the first message is of the {first.role}; expected one of the user"
             raise RecordRefused("bad_value", _field(task, "_get_initial_prompt_text"), detail)
         messages[0] = Message("user", f"{initial}\n\n{first.content}")
     system, cue = text_of(task, "_get_system_prompt_text", item), text_of(task, "_get_cue_text", item)
@@ -91,7 +91,7 @@ def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def worked_examples(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the question and the answer of each few-shot."""
+    """Return the question and answer of each few-shot."""
     messages: list[Message] = []
     for shot in _few_shots(task, item):
         messages += messages_of(task, "_get_instruction_messages", shot)
@@ -100,14 +100,12 @@ def worked_examples(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def messages_of(task: BaseTask[Any], method: str, item: Row) -> list[Message]:
-    """Return the messages that one of the task's methods gives for an item."""
-    field = _field(task, method)
-    function: Callable[[Row], Any] = getattr(task, method)
-    return checked_messages(field, called(field, function, item))
+    """Return the messages that a method of the task returns for an item."""
+    return checked_messages(*_result(task, method, item))
 
 
 def checked_messages(field: str, given: Any) -> list[Message]:
-    """Return what the task's ``field`` gave as messages; raise RecordRefused where it is something else."""
+    """Return a result of the task's ``field`` as messages; raise RecordRefused if it has another type."""
     if not isinstance(given, list | tuple):
         raise RecordRefused("bad_type", field, f"expected a list of messages, got {given!r:.80}")
     return [_message(field, each) for each in given]
@@ -122,9 +120,8 @@ def _message(field: str, given: Any) -> Message:
 
 
 def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
-    """Return what one of the task's methods says of an item; None counts as no text."""
-    field = _field(task, method)
-    value = called(field, getattr(task, method), item)
+    """Return the text that a method of the task returns for an item; None counts as empty."""
+    field, value = _result(task, method, item)
     if value is None and method != "_get_instruction_text":
         return ""
     if not isinstance(value, str):
@@ -133,14 +130,12 @@ def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
 
 
 def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
-    """Return the texts that one of the task's methods gives for an item, at least one."""
-    field = _field(task, method)
-    function: Callable[[Row], Any] = getattr(task, method)
-    return checked_texts(field, called(field, function, item))
+    """Return the texts that a method of the task returns for an item, at least one."""
+    return checked_texts(*_result(task, method, item))
 
 
 def checked_texts(field: str, given: Any) -> tuple[str, ...]:
-    """Return what the task's ``field`` gave as texts; raise RecordRefused where it gave no text."""
+    """Return a result of the task's ``field`` as texts; raise RecordRefused if it has no text."""
     texts = (given,) if isinstance(given, str) else given
     if texts is None:
         raise RecordRefused("bad_value", field, "expected text or a list of texts, got None")
@@ -150,13 +145,12 @@ def checked_texts(field: str, given: Any) -> tuple[str, ...]:
 
 
 def context_of(task: BaseTask[Any], item: Row) -> Any:
-    """Return what the task's metrics need of an item besides the ground truth."""
-    field = _field(task, "_get_context")
-    return checked_context(field, called(field, task._get_context, item))
+    """Return the metric context of an item."""
+    return checked_context(*_result(task, "_get_context", item))
 
 
 def checked_context(field: str, given: Any) -> Any:
-    """Return what the task's ``field`` gave as a context; raise RecordRefused where it is something else."""
+    """Return a result of the task's ``field`` as a context; raise RecordRefused if it has another type."""
     if not (given is None or isinstance(given, BaseMetricContext | Mapping) or hasattr(given, "model_dump")):
         raise RecordRefused("bad_type", field, f"expected a BaseMetricContext or None, got {given!r:.80}")
     return given
@@ -168,7 +162,7 @@ def _few_shots(task: BaseTask[Any], item: Row) -> Sequence[Row]:
     field = _field(task, "_sample_fewshot_examples")
     splits = task.dataset
     if not isinstance(splits, ItemSplits):
-        raise RecordRefused("bad_value", field, "the items of the run are not in self.dataset any more")
+        raise RecordRefused("bad_value", field, "self.dataset no longer has the items of the run")
     with splits.without_item():
         shots: Any = called(field, task._sample_fewshot_examples, dict(item))
     if (
@@ -178,6 +172,11 @@ def _few_shots(task: BaseTask[Any], item: Row) -> Sequence[Row]:
     ):
         raise RecordRefused("bad_type", field, f"expected a list of items, got {shots!r:.80}")
     return [splits.named(dict(shot)) for shot in shots]
+
+
+def _result(task: BaseTask[Any], method: str, item: Row) -> tuple[str, Any]:
+    field = _field(task, method)
+    return field, called(field, getattr(task, method), item)
 
 
 def _field(task: object, method: str) -> str:

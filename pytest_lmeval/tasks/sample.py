@@ -1,4 +1,4 @@
-"""What a task written as a class says of one item: how it is answered, and what its metrics need to know."""
+"""The samples of a task class: their fields, response types and metric contexts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pytest_lmeval.types import Message
 
 
 class ResponseType(StrEnum):
-    """How the model answers: it writes text, or says how probable each of several continuations is."""
+    """The form of answers: generated text, or the probability of each of several continuations."""
 
     COMPLETION = "completion"
     LOGLIKELIHOODS = "loglikelihoods"
 
 
 class BaseMetricContext:
-    """What an item's metrics need besides the ground truth: the annotated fields of a subclass, given by keyword.
+    """Further inputs of an item's metrics: the annotated fields of a subclass, given by keyword.
 
-    A field that the class gives a value may be left out.
+    A field with a value in the class is optional.
 
     >>> class Tests(BaseMetricContext):
     ...     entry_point: str
@@ -51,10 +51,9 @@ class BaseMetricContext:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is asked about an item: what ``_create_samples`` returns and ``post_process_generated_completion`` gets.
+    """A question about an item, as ``_create_samples`` returns and ``post_process_generated_completion`` gets it.
 
-    ``id`` is what the run calls it, ``index`` the item's place in its split, from 0, and ``item`` the item: the run
-    sets them.
+    The run sets ``id``, ``item``, and ``index``, the item's place in its split, from 0.
     """
 
     id: str | int

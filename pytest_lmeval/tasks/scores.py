@@ -1,8 +1,8 @@
 """The metrics of ``METRICS`` by class: each represents one or several metrics, by name or as a function.
 
-A class of your own works as well: with ``NAME`` and ``__call__(prediction, targets, extras)`` that returns a float in
-[0, 1], and, if it likes, ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (a fourth argument that runs code). One that
-asks a judge is a subclass of :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
+Your own class needs ``NAME`` and ``__call__(prediction, targets, extras)``, which returns a float in [0, 1]. It may
+have ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (for a fourth argument that runs code). To ask a judge, derive it
+from :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMMA_AND_DOLLAR = str.maketrans("", "", ",$")
 class NamedMetrics:
     """Metrics of the registry: ``NAMES``, of which the first always applies.
 
-    ``NEEDS`` says of the others which field of the metric context each needs; without it, it is left out.
+    ``NEEDS`` maps others to the field of the metric context that each needs; without the field, a metric is skipped.
     """
 
     NAMES: ClassVar[tuple[str, ...]]
@@ -31,12 +31,12 @@ class NamedMetrics:
 
     @classmethod
     def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        """Tell whether the metric ``name`` says anything of an item with these targets and this context."""
+        """Tell whether the metric ``name`` applies to an item with these targets and this context."""
         return name not in cls.NEEDS or cls.NEEDS[name] in extras
 
 
 class AccuracyCompletion(NamedMetrics):
-    """The prediction is the ground truth, character for character."""
+    """The prediction equals the ground truth exactly."""
 
     NAMES = ("completion_accuracy",)
 
@@ -72,27 +72,27 @@ class SquadF1(NamedMetrics):
 
 
 class DropF1ExactMatch(NamedMetrics):
-    """The spans of one of the answers; ``answer_tuples`` of the context are the answers, each a list of spans."""
+    """The spans of the best answer; ``answer_tuples`` of the context has the answers, each a list of spans."""
 
     NAMES = ("drop_f1", "drop_em")
 
 
 class F1:
-    """F1 over the multisets of lowercased words between blanks, of the best ground truth."""
+    """F1 over the multisets of lowercased words, for the best ground truth."""
 
     NAME = "f1_of_words"
     THRESHOLD = 0.5
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-        """Return the F1; two sides without a word are equal."""
+        """Return the F1; two empty texts are equal."""
         given = prediction.lower().split()
         return max((multiset_f1(given, target.lower().split()) for target in targets), default=0.0)
 
 
 class AccuracyCompletionOLMES:
-    """The prediction is the ground truth, commas, dollars, a last dot and all up to the last ``#### `` aside.
+    """The prediction equals the ground truth, ignoring commas, dollars, a last dot and text up to the last ``#### ``.
 
-    Of several ground truths: the share of those that it is, as in OLMES.
+    With several ground truths, the score is the share of equal ones, as in OLMES.
     """
 
     NAME = "accuracy_completion_olmes"
@@ -105,26 +105,26 @@ class AccuracyCompletionOLMES:
     @staticmethod
     def _normal(text: str) -> str:
         text = text.translate(_COMMA_AND_DOLLAR).rpartition("#### ")[2]
-        # As a pattern's $ has it, before a last line end, too.
+        # Like $ in a pattern: also before a last line end.
         body, end = (text[:-1], "\n") if text.endswith("\n") else (text, "")
         return body.removesuffix(".") + end
 
 
 class MathReasoningCompletion(NamedMetrics):
-    """The answer is the same mathematics as the ground truth."""
+    """The answer is mathematically equal to the ground truth."""
 
     NAMES = ("math_equal",)
 
 
 class JSONFormat(NamedMetrics):
-    """The answer holds JSON; it is nothing else; it fulfils ``json_schema``; it is the ground truth."""
+    """The answer contains JSON; it is only JSON; it is valid by ``json_schema``; it equals the ground truth."""
 
     NAMES = ("is_json", "only_json", "json_schema", "json_exact")
     NEEDS: ClassVar[Mapping[str, str]] = {"json_schema": "json_schema"}
 
     @classmethod
     def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        """Leave ``json_exact`` out where a target is not JSON."""
+        """Skip ``json_exact`` if a target is not JSON."""
         if name != "json_exact":
             return super().applies(name, targets, extras)
         from pytest_lmeval.metrics import only_json
@@ -133,14 +133,14 @@ class JSONFormat(NamedMetrics):
 
 
 class CSVFormat(NamedMetrics):
-    """The answer holds a table; with ``separator``; with as many ``columns`` as the context says."""
+    """The answer contains a table; with the ``separator`` and the number of ``columns`` in the context."""
 
     NAMES = ("has_csv", "csv_separator", "csv_columns")
     NEEDS: ClassVar[Mapping[str, str]] = {"csv_separator": "separator", "csv_columns": "columns"}
 
 
 class AccuracyLoglikelihood(NamedMetrics):
-    """The most probable of the possible completions is the ground truth."""
+    """The most probable completion is the ground truth."""
 
     NAMES = ("accuracy_loglikelihood",)
 
@@ -152,7 +152,7 @@ class AccuracyNormLoglikelihood(NamedMetrics):
 
 
 class BitsPerByteLoglikelihood(NamedMetrics):
-    """The mean probability of a byte of the ground truth: 2 to the minus bits per byte, so that more is better."""
+    """The mean probability of a byte of the ground truth: 2 ** -(bits per byte), so higher is better."""
 
     NAMES = ("byte_probability",)
 
@@ -169,7 +169,7 @@ class CodeExecutionPassAtOne:
     NEEDS_SANDBOX = True
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Score:
-        """Return the score of the code block in ``prediction``, or of all of it."""
+        """Return the score of the code block in ``prediction``, or of the whole text."""
         from pytest_lmeval.metrics import code_exec
         from pytest_lmeval.postprocess import post_process
 
@@ -181,7 +181,7 @@ class CodeExecutionPassAtOne:
 
     @staticmethod
     def check(extras: Mapping[str, Any]) -> None:
-        """Raise RecordRefused where the context does not say what the program must do."""
+        """Raise RecordRefused if the context has no valid test cases."""
         from pytest_lmeval.metrics.parts import code_plan
 
         plan = plan_test_cases(extras)
@@ -194,14 +194,14 @@ class CodeExecutionPassAtOne:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Expressions that must hold, or else the extras of a compact ``code_exec`` record."""
+    """Expressions that must be true, or else the extras of a compact ``code_exec`` record."""
 
     expressions: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_test_cases(context: Mapping[str, Any]) -> Plan:
-    """Return what ``context["test_cases"]`` asks for; raise RecordRefused for what is not clear.
+    """Return the plan of ``context["test_cases"]``; raise RecordRefused if they are not valid.
 
     >>> plan_test_cases({"test_cases": ["assert add(1, 2) == 3", "add(0, 0) == 0"]}).expressions
     ('add(1, 2) == 3', 'add(0, 0) == 0')
@@ -231,7 +231,7 @@ def _source(text: str, context: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _expression(text: str) -> str | None:
-    """Return the expression that ``text``, or the one assertion in it, says; None where it does more."""
+    """Return the expression in ``text``, which may be an assertion; None if there is more than one statement."""
     try:
         body = ast.parse(textwrap.dedent(text).strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

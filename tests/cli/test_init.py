@@ -425,7 +425,7 @@ BAD = {
     "--from=quote.csv": "--from quote.csv: quote.csv:2: ",
     "--from=wide.csv": "--from wide.csv: wide.csv:3: ",
     "--from=empty.csv": "--from empty.csv: ",
-    "--from=blank.csv --question=my&question": "column 'my&question' cannot be named in a template; rename",
+    "--from=blank.csv --question=my&question": "a template cannot name the column 'my&question'; rename",
     "--from=two.csv": "which column is the question? --question COLUMN (columns: question, prompt, answer)",
     "--from=two.csv --question=prompt --answer=reply": "which column is the answer? --answer COLUMN",
 }

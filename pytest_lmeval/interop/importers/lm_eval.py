@@ -19,13 +19,12 @@ from pytest_lmeval.formats.harness.task import DETAILS
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import hashes_of
-from pytest_lmeval.numbers import is_share
 from pytest_lmeval.interop.files import NewFiles, read_records, without_strange_numbers
 from pytest_lmeval.interop.importers import Imported, Remark
 from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.groups import MEASURES, shown
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.numbers import is_number
+from pytest_lmeval.numbers import is_number, is_share
 from pytest_lmeval.records.recorded import parse_json
 from pytest_lmeval.records.runfile import RunFile, board_of
 from pytest_lmeval.records.shards import ledger_of
@@ -210,11 +209,7 @@ def _result(task: _OutputTask, samples: Sequence[_Sample]) -> ExampleResult:
         score=score,
         threshold=threshold,
         details={**details, DETAILS: values, **({"gate_value": how} if how else {})},
-        metrics={
-            shown(name): float(value)
-            for name, value in values.items()
-            if is_share(value)
-        },
+        metrics={shown(name): float(value) for name, value in values.items() if is_share(value)},
     )
 
 

@@ -157,7 +157,11 @@ MISTAKES = {
     ),
     "BOM": Mistake({T: b"\xef\xbb\xbf" + GOOD.encode()}, VALIDATE, 0, ("1 valid record(s), 0 bad",)),
     "OpenAI's evals": compact(GOOD, '{"input": [], "ideal": "x"}\n', "OpenAI's evals: https://"),
-    "question and answer": compact(GOOD, '{"question": "x", "answer": "x"}\n', "a data set: https://"),
+    "question and answer": compact(
+        GOOD,
+        '{"question": "x", "answer": "x"}\n',
+        "a row of a data set: name its file in a data file with a prompt: https://",
+    ),
     "input and target": compact(GOOD, '{"input": "x", "target": "x"}\n', "inspect_ai: https://"),
     "a conversation": compact(GOOD, '{"messages": []}\n', "a conversation: https://"),
     "instruction and output": compact(

@@ -28,7 +28,7 @@ import json, sys
 import pytest_lmeval as lm
 from pytest_lmeval.report.html import write_report
 from pytest_lmeval.report.markdown import markdown
-from pytest_lmeval.report.tables import terminal_table
+from pytest_lmeval.report.terminal_text import terminal_table
 registry = lm.default_registry(entry_points=False)
 path, spec = sys.argv[1:]
 board = lm.run_leaderboard(lm.load_tasks(path, registry=registry), lm.make_adapter(spec, registry), registry=registry)

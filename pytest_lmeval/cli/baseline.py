@@ -62,7 +62,7 @@ def _as_json(found: RunFile, board: Leaderboard) -> dict[str, Any]:
 
 
 def _lines(found: RunFile, board: Leaderboard) -> Iterator[str]:
-    from pytest_lmeval.report.tables import terminal_table
+    from pytest_lmeval.report.terminal_text import terminal_table
 
     options = " ".join(f"{name}={value!r}" for name, value in found.adapter_options.items())
     facts = {

@@ -25,7 +25,7 @@ from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.shards import ledger_of, merge, read_shards
 from pytest_lmeval.report.markdown import markdown
-from pytest_lmeval.report.tables import terminal_table
+from pytest_lmeval.report.terminal_text import terminal_table
 from pytest_lmeval.report.wording import remark_lines, verdict_lines
 from pytest_lmeval.task import Task
 from pytest_lmeval.types import ExampleResult

@@ -7,24 +7,39 @@ from typing import Any
 
 from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.report.markdown import COMMENT_BYTES, table
-from pytest_lmeval.report.ranking_text import comparison_remarks, standing_row
-from pytest_lmeval.report.tables import MODELS, Row, columns, cut_to, score_text, text_table
+from pytest_lmeval.report.ranking_text import INTERVAL, comparison_remarks, standing_row
+from pytest_lmeval.report.tables import MODELS, Column, Row, cut_to, score_text, text_table
+from pytest_lmeval.report.terminal_text import WHOLE, Screen, has_interval
 from pytest_lmeval.text import escape_markdown
 
 _REASONS = 20
 _ACROSS = 8
+_TASK, _LABEL, _CELL = 32, 14, 16
+"""Characters that a narrow terminal gives the column of tasks with that of counts, a label, and a model's column."""
 _OF_RANKED = ("ci95", "win_rate", "difference", "difference_ci95", "p_adjusted")
 _BEST = "*: best of its task"
 
 
-def comparison_table(comparison: Mapping[str, Any]) -> list[str]:
+def comparison_table(comparison: Mapping[str, Any], screen: Screen = WHOLE) -> list[str]:
     """Return the lines for a terminal: the decision, a row per model, the best first, and the tasks by model."""
-    lines = [comparison["decision"], "", *columns(*text_table(MODELS, model_rows(comparison))), ""]
-    for labels in _blocks(order_of(comparison)) if _has_tasks(comparison) else ():
-        rows = [_task_row(task, labels, mark="*") for task in comparison["tasks"]]
-        lines += [*columns(("task", *labels, "n"), rows, texts=1), ""]
+    models = screen.table(MODELS, model_rows(comparison))
+    lines = [*screen.lines(comparison["decision"]), "", *models, ""]
+    for labels in _blocks(order_of(comparison), screen) if _has_tasks(comparison) else ():
+        lines += [*screen.table(*_by_task(comparison["tasks"], labels, screen)), ""]
     marked = _has_tasks(comparison) and any(task["best"] for task in comparison["tasks"])
-    return [*lines, *([_BEST] if marked else []), *comparison_remarks(comparison)]
+    remarks = [remark for remark in comparison_remarks(comparison) if remark != INTERVAL or has_interval(models)]
+    lines += [_BEST] if marked else []
+    return [*lines, *(line for remark in remarks for line in screen.lines(remark, screen.most))]
+
+
+def _by_task(tasks: Sequence[Row], labels: Sequence[str], screen: Screen) -> tuple[Sequence[Column], Sequence[Row]]:
+    """Return the columns and the rows of the scores of some models, a row per task."""
+    names = labels if screen.width is None else screen.names(labels, _LABEL)
+    shown = [Column(f"{place}", name, "raw") for place, name in enumerate(names)]
+    columns = (Column("task", "task"), *shown, Column("n", "n", "raw"))
+    keys = [each.name for each in columns]
+    cells = [_task_row(task, labels, mark="*") for task in tasks]
+    return columns, [dict(zip(keys, row, strict=True)) for row in cells]
 
 
 def comparison_markdown(comparison: Mapping[str, Any]) -> str:
@@ -78,12 +93,14 @@ def _has_tasks(comparison: Mapping[str, Any]) -> bool:
     return len(comparison["tasks"]) > 1
 
 
-def _blocks(labels: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(labels), _ACROSS):
-        yield labels[start : start + _ACROSS]
+def _blocks(labels: Sequence[str], screen: Screen) -> Iterator[Sequence[str]]:
+    """Yield as many labels at a time as columns of a table fit."""
+    across = _ACROSS if screen.width is None else max(1, min(_ACROSS, (screen.width - _TASK) // _CELL))
+    for start in range(0, len(labels), across):
+        yield labels[start : start + across]
 
 
-def _task_row(task: Mapping[str, Any], labels: Sequence[str], mark: str = "") -> list[str]:
+def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
     """Return the scores of a task, and on how many examples they are: each its own number where they differ."""
     held = [task["scores"].get(label, {"score": None}) for label in labels]
     counts = {each["n"] for each in held if each["score"] is not None}

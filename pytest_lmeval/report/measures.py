@@ -7,13 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.groups import MEASURES, shown
-from pytest_lmeval.report.tables import METRICS, Row, columns, text_table
-
-
-def measure_lines(board: Leaderboard) -> list[str]:
-    """Return the lines of a table of :func:`measure_rows`; empty without any."""
-    rows = [*measure_rows(board)]
-    return columns(*text_table(METRICS, rows)) if rows else []
+from pytest_lmeval.report.tables import Row
 
 
 def measure_rows(board: Leaderboard) -> Iterator[Row]:

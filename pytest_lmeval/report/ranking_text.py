@@ -10,6 +10,8 @@ from pytest_lmeval.compare.explain import may_be
 from pytest_lmeval.report.tables import Row
 from pytest_lmeval.report.wording import QUARANTINED
 
+INTERVAL = "interval: confidence interval of the difference; it excludes 0 exactly if that is significant"
+
 
 def standing_row(standing: Row) -> Row:
     """Return what tables show of a model's place among those that were ranked."""
@@ -22,8 +24,7 @@ def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -
     if ranking["reason"]:
         remarks += [ranking["reason"], *(_pair(pair, len(ranking["pairs"])) for pair in ranking["pairs"])]
     else:
-        remarks += [_standing(ranking, is_selection=is_selection), _over(ranking)]
-        remarks.append("interval: confidence interval of the difference; it excludes 0 exactly if that is significant")
+        remarks += [_standing(ranking, is_selection=is_selection), _over(ranking), INTERVAL]
     return [*remarks, *ranking["not_scored"]]
 
 

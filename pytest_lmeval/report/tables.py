@@ -17,7 +17,6 @@ from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.history import HistoryPoint
-    from pytest_lmeval.leaderboard.board import Leaderboard
 
 Row = Mapping[str, Any]
 TextTable = tuple[Sequence[str], list[list[str]], int]
@@ -26,8 +25,6 @@ _UNCOMPARED = ("task", "verdict", "paired")
 NOTES = attrgetter("notes")
 AS_JSON = methodcaller("to_json")
 _WORDS = {"threshold": "threshold", "min_score": "floor"}
-_FLIPS = 10
-_PROMPT = 160
 _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
@@ -45,7 +42,8 @@ class Column(NamedTuple):
     """A column of a table: the name of its value in each row, its title, and the name of its format.
 
     It is left out in the places ``if_any`` if no row has a value. ``on_page`` is its title on the page if that differs,
-    and ``hint`` explains it there.
+    and ``hint`` explains it there. A terminal that is too narrow drops the column with the lowest ``drop`` first, and
+    never one with 0.
     """
 
     name: str
@@ -55,6 +53,7 @@ class Column(NamedTuple):
     if_any: Place = Place(0)
     on_page: str = ""
     hint: str = ""
+    drop: int = 0
 
 
 def score_text(score: float | int | None) -> str:
@@ -111,25 +110,27 @@ _SURE = "Confidence interval of the {}. It excludes 0 exactly where {}."
 _CHANGE_HINT = _SURE.format("change", "the test finds a regression or an improvement")
 _DIFFERENCE_HINT = _SURE.format("difference", "the difference is significant")
 _TASK, _MODEL = Column("task", "task"), Column("model", "model")
-_SCORE, _INTERVAL = Column("score", "score", "score"), Column("ci95", "95 % interval", "interval")
+_SCORE, _INTERVAL = Column("score", "score", "score"), Column("ci95", "95 % interval", "interval", drop=6)
 _OLD, _NEW = Column("old", "old", "score"), Column("new", "new", "score")
-_CHANGE, _OF_CHANGE = Column("change", "change", "change"), Column("interval", "interval", "change interval")
+_CHANGE = Column("change", "change", "change")
+OF_CHANGE = Column("interval", "interval", "change interval", drop=5)
 _VERDICT = Column("verdict", "verdict")
 _WORSE, _BETTER = Column("worse", "worse", "count"), Column("better", "better", "count")
 _STANDING = (
     _INTERVAL,
-    Column("scored", "scored", "count"),
+    Column("scored", "scored", "count", drop=3),
     Column("difference", "plot of the difference", "plot", PAGE, PAGE),
-    Column("win_rate", "win rate", "share", TEXT),
+    Column("win_rate", "win rate", "share", TEXT, drop=1),
     Column("difference", "to the best", "change", if_any=PAGE),
-    Column("difference_ci95", "interval", "change interval", TEXT | PAGE, PAGE, "Its interval", _DIFFERENCE_HINT),
-    Column("p_adjusted", "p", "short p", if_any=PAGE, on_page="p, adjusted"),
+    Column("difference_ci95", "interval", "change interval", TEXT | PAGE, PAGE, "Its interval", _DIFFERENCE_HINT, 2),
+    Column("p_adjusted", "p", "short p", if_any=PAGE, on_page="p, adjusted", drop=8),
 )
-_P95, _COST = Column("p95_ms", "p95 ms", "duration", on_page="p95"), Column("cost", "cost", "cost")
+_P95 = Column("p95_ms", "p95 ms", "duration", on_page="p95", drop=7)
+_COST = Column("cost", "cost", "cost", drop=9)
 
 SCORES = (
     _TASK,
-    Column("metric", "metric", where=TEXT),
+    Column("metric", "metric", where=TEXT, drop=3),
     Column("score", "plot", "plot", PAGE),
     *(_SCORE, _INTERVAL),
     Column("change", "change", "change", PAGE, PAGE),
@@ -137,20 +138,20 @@ SCORES = (
     Column("p_adjusted", "p", "p", PAGE, PAGE, "p, adjusted"),
     Column("correct", "correct", "raw"),
     Column("errors", "errors", "raw"),
-    Column("unparsed", "unparsed", "some", TEXT),
-    Column("latency_ms", "ms", "ms", TEXT),
+    Column("unparsed", "unparsed", "some", TEXT, drop=2),
+    Column("latency_ms", "ms", "ms", TEXT, drop=1),
 )
 CHANGES = (
     Column("task", "against the baseline"),
     _VERDICT,
-    *(Column("old", "was", "score"), Column("new", "is", "score"), _CHANGE, _OF_CHANGE),
-    Column("p_adjusted", "p adjusted", "p"),
+    *(Column("old", "was", "score", drop=8), Column("new", "is", "score", drop=4), _CHANGE, OF_CHANGE),
+    Column("p_adjusted", "p adjusted", "p", drop=7),
     *(_WORSE, _BETTER),
 )
 DIFFERENCE = (
     *(_TASK, _VERDICT),
     Column("paired", "examples", "count"),
-    *(_OLD, _NEW, _CHANGE, _OF_CHANGE),
+    *(_OLD, _NEW, _CHANGE, OF_CHANGE),
     Column("p_adjusted", "p", "p"),
     *(_WORSE, _BETTER),
 )
@@ -169,8 +170,8 @@ METRICS = (
     Column("name", "group or task"),
     Column("metric", "metric"),
     Column("value", "value", "score"),
-    Column("stderr", "standard error", "score"),
-    Column("n", "documents", "count"),
+    Column("stderr", "standard error", "score", drop=2),
+    Column("n", "documents", "count", drop=1),
 )
 CATEGORIES = (
     Column("category", "category"),
@@ -190,7 +191,7 @@ def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
 
     A cell is empty if the row has no value of its name.
     """
-    names, titles, formats, *_ = zip(*_columns_in(TEXT, columns, rows), strict=True)
+    names, titles, formats, *_ = zip(*columns_in(TEXT, columns, rows), strict=True)
     show = [*zip(names, map(FORMATS.__getitem__, formats), strict=True)]
     cells = [[text(row[name]) if name in row else "" for name, text in show] for row in rows]
     return titles, cells, formats.count("text")
@@ -200,23 +201,17 @@ def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[st
     """Return the columns that the page has of a table, as JSON values."""
     return [
         {"name": each.name, "title": each.on_page or each.title.capitalize(), "format": each.format, "hint": each.hint}
-        for each in _columns_in(PAGE, columns, rows)
+        for each in columns_in(PAGE, columns, rows)
     ]
 
 
-def _columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+def columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+    """Return the columns that a place has of a table."""
     return [
         each
         for each in columns
         if place in each.where and (place not in each.if_any or any(row.get(each.name) is not None for row in rows))
     ]
-
-
-def terminal_table(board: Leaderboard) -> list[str]:
-    """Return the lines of a table with one row a task and the overall score last."""
-    tasks = [*map(AS_JSON, board.tasks)]
-    overall = overall_row(tasks, board.overall_score, board.overall_ci95)
-    return columns(*text_table(SCORES, [*score_rows(tasks, indent="  "), overall]))
 
 
 def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
@@ -252,20 +247,6 @@ def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[fl
     return {"task": "overall", "score": score, "correct": correct, **({"ci95": interval} if interval else {})}
 
 
-def comparison_lines(comparison: Mapping[str, Any] | None) -> list[str]:
-    """Return a table of what changed against the baseline and the first examples that got worse; empty without one."""
-    if comparison is None:
-        return []
-    changes = [*comparison["tasks"], comparison["pooled"]]
-    lines = [*columns(*text_table(CHANGES, [*map(change_row, changes)])), may_be_line(comparison)]
-    worse = comparison["worse"]
-    for flip in worse[:_FLIPS]:
-        lines += [f"  worse: {flip['task']}: {flip['id']}", *_prompt_lines(flip)]
-    lines += [f"  ... and {len(worse) - _FLIPS} more"] if len(worse) > _FLIPS else []
-    lines += [f"  {NO_PROMPTS}"] if any(map(lacks_prompt, worse[:_FLIPS])) else []
-    return lines + [f"  not compared: {task}: {why}" for task, why in comparison["left_out"].items()]
-
-
 def may_be_line(comparison: Mapping[str, Any]) -> str:
     """Return what the column "interval" of a comparison means."""
     criteria = {"alpha": 0.05, **comparison.get("criteria", {})}
@@ -275,13 +256,6 @@ def may_be_line(comparison: Mapping[str, Any]) -> str:
         "interval: confidence interval of the change; it excludes 0 exactly where the test finds a regression or an "
         f"improvement (alpha {100 * criteria['alpha']:g} %{shared})"
     )
-
-
-def _prompt_lines(flip: Mapping[str, Any]) -> list[str]:
-    if "old_prompt" not in flip:
-        return []
-    old = [] if lacks_prompt(flip) else [f"    prompt before: {tail(flip['old_prompt'], _PROMPT)}"]
-    return [*old, f"    prompt now: {tail(flip['prompt'], _PROMPT)}"]
 
 
 def lacks_prompt(flip: Mapping[str, Any]) -> bool:

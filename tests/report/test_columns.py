@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import pytest_lmeval
 from pytest_lmeval.report import tables
-from pytest_lmeval.report.tables import FORMATS, PAGE, Column
+from pytest_lmeval.report.tables import CHANGES, FORMATS, METRICS, MODELS, PAGE, SCORES, TEXT, Column
+from tests.tables import each_row
 
 PACKAGE = Path(pytest_lmeval.__file__).parent
 PARTS = PACKAGE / "report" / "html" / "page"
@@ -31,3 +34,15 @@ def test_terminal_markdown_and_page_know_the_same_formats() -> None:
     assert {*FORMATS} == {*re.findall(r'^  "?([a-z0-9 ]+)"?[:,]', table[1], re.MULTILINE)}
     assert {each.format for each in ALL} == {*FORMATS, "plot"}
     assert {PAGE} == {each.where for each in ALL if each.format == "plot"}
+
+
+@each_row(
+    ("table", "columns"),
+    [("scores", SCORES), ("against the baseline", CHANGES), ("models", MODELS), ("groups", METRICS)],
+)
+def test_the_docs_state_the_order_in_which_a_narrow_terminal_drops_columns(
+    table: str, columns: Sequence[Column]
+) -> None:
+    dropped = sorted((each for each in columns if each.drop and TEXT in each.where), key=attrgetter("drop"))
+    stated = ", ".join(f"`{each.title}`" for each in dropped)
+    assert f"| {table} | {stated} |" in (PACKAGE.parent / "docs" / "leaderboard.md").read_text("utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
-from pytest_lmeval.report.next_step import next_step
+from pytest_lmeval.report.wording import next_step
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 

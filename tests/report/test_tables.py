@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
-from pytest_lmeval.report.tables import score_text, terminal_table
+from pytest_lmeval.report.tables import score_text
+from pytest_lmeval.report.terminal_text import terminal_table
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 

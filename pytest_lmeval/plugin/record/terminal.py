@@ -24,11 +24,12 @@ from pytest_lmeval.plugin.settings.models import COLLECTED, SELECTION, report_di
 from pytest_lmeval.plugin.settings.settings import ini_floors, ini_thresholds, registry_of, spec_of
 from pytest_lmeval.records.boardfile import NO_RESULT
 from pytest_lmeval.records.ledger import KEPT
-from pytest_lmeval.report.tables import NOTES, comparison_lines, terminal_table
+from pytest_lmeval.report.terminal_text import Screen, comparison_lines, measure_lines, terminal_table
 from pytest_lmeval.report.wording import (
     baseline_line,
     ini_line,
     is_off,
+    next_step,
     off_line,
     remark_lines,
     resume_line,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.plugin.common.report import Notes
     from pytest_lmeval.plugin.record.records import Records, RunRecord
 
+_IN_ONE_LINE = ("doubtful: ", "not scored: ")
 _SHOWN = 20
 _LONG = 200
 _MISSING_SHOWN = 3
@@ -49,18 +51,22 @@ _MISSING_SHOWN = 3
 
 def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
     """Write the board of each model and, for several models, the comparison."""
+    verbose, width = terminal.config.option.verbose, terminal.config.get_terminal_writer().fullwidth
+    screen = Screen(None if verbose > 0 else width, quiet=verbose < 0)
     for record in records.all:
-        _write_record(record, terminal)
+        _write_record(record, terminal, screen)
     if records.are_several:
-        _write_comparison(records, terminal)
+        _write_comparison(records, terminal, screen)
+    if screen.cut and not screen.quiet:
+        _say(terminal, f"shortened to {width} columns; -v shows all, as the reports do")
 
 
-def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
+def _write_record(record: RunRecord, terminal: pytest.TerminalReporter, screen: Screen) -> None:
     board = record.board
     if board is None:
         return
     if terminal.config.option.verbose >= -1:
-        _write_board(record, board, terminal)
+        _write_board(record, board, terminal, screen)
     # Even with -qq: these explain why the run failed, and that its reports are old.
     _say(terminal, *(f"NOT WRITTEN: {failure}" for failure in record.files.failures), red=True, bold=True)
     level = "warning" if let_pass(record.gate) else "error"
@@ -76,13 +82,13 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter) -> None:
         terminal.write_line(command)  # the only commands in the log; their texts are escaped
 
 
-def _write_comparison(records: Records, terminal: pytest.TerminalReporter) -> None:
+def _write_comparison(records: Records, terminal: pytest.TerminalReporter, screen: Screen) -> None:
     if terminal.config.option.verbose >= -1 and records.comparison:
         terminal.write_sep("=", "comparison")
         from pytest_lmeval.report.comparison_text import comparison_table
 
         near = partial(_near, records.folder, records.config)
-        _say(terminal, *comparison_table(records.comparison))
+        _say(terminal, *comparison_table(records.comparison, screen))
         _say(terminal, f"comparison: {near('comparison.json')}", f"HTML report: {near('report.html')}")
     _say(terminal, *(f"NOT WRITTEN: {failure}" for failure in records.failures), red=True, bold=True)
 
@@ -127,29 +133,25 @@ def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) 
         _say(terminal, f"lmeval: {reason}", yellow=True)
 
 
-def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter) -> None:
+def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.TerminalReporter, screen: Screen) -> None:
     of = f"{record.label} ({board.facts.adapter})" if record.label else board.facts.adapter
-    terminal.write_sep("=", printable(f"leaderboard: {of}" if of else "leaderboard", keep=""))
-    lines = terminal_table(board)
-    if any(map(NOTES, board.tasks)):
-        from pytest_lmeval.report.measures import measure_lines
-
-        lines += measure_lines(board)
-    _say(terminal, *lines, *comparison_lines(record.gate.get("comparison")), totals_line(board))
+    title = printable(f"leaderboard: {of}" if of else "leaderboard", keep="")
+    terminal.write_sep("=", screen.name(title, screen.width and screen.width - 4))
+    _say(terminal, *terminal_table(board, screen), *measure_lines(board, screen))
+    _say(terminal, *comparison_lines(record.gate.get("comparison"), screen), *screen.lines(totals_line(board)))
     unwritten = bool(record.files.failures)
-    _write_verdict(board, record.gate, terminal, fails=UNWRITTEN if unwritten else "")
-    _say(terminal, *_remarks(record, board), yellow=True)
+    _write_verdict(board, record.gate, terminal, screen, fails=UNWRITTEN if unwritten else "")
+    remarks = [(remark, 1 if remark.startswith(_IN_ONE_LINE) else None) for remark in _remarks(record, board)]
+    _say(terminal, *(line for remark, most in remarks for line in screen.lines(remark, most)), yellow=True)
     if not record.files.failures:
         near = partial(_near, record.report_dir, record.config)
         _say(terminal, f"leaderboard: {near('leaderboard.json')}", f"HTML report: {near('report.html')}")
         # A hint at the next command is for people, not for a CI log.
         if terminal.config.option.verbose >= 0 and not record.label and not os.environ.get("CI"):
-            _say(terminal, *filter(None, [_next(record, board)]), cyan=True)
+            _say(terminal, *(line for line in screen.lines(_next(record, board)) if line), cyan=True)
 
 
 def _next(record: RunRecord, board: Leaderboard) -> str:
-    from pytest_lmeval.report.next_step import next_step
-
     given, here = record.gate_settings.baseline, record.config.invocation_params.dir
     places = [folder / (given or "baseline.json") for folder in (here, record.config.rootpath)]
     found = next((_near(path.parent, record.config, path.name) for path in places if path.is_file()), "")
@@ -164,11 +166,11 @@ def _near(folder: Path, config: pytest.Config, name: str = "") -> str:
 
 
 def _write_verdict(
-    board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter, *, fails: str
+    board: Leaderboard, gate: Mapping[str, Any], terminal: pytest.TerminalReporter, screen: Screen, *, fails: str
 ) -> None:
     verdict, reasons = gate["verdict"], gate["reasons"]
     if is_off(gate):
-        _say(terminal, f"NOT GATED: {off_line(gate, board.facts.manifest)}", yellow=True)
+        _say(terminal, *screen.lines(f"NOT GATED: {off_line(gate, board.facts.manifest)}", 2), yellow=True)
     if verdict == "pass" and not reasons and not fails:
         return
     color = {"green" if verdict == "pass" and not fails else "yellow" if verdict in LET_PASS else "red": True}
@@ -177,7 +179,8 @@ def _write_verdict(
     word = "FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
     shown = [*_few(reasons)]
-    _say(terminal, *(f"  {reason}" for reason in (*shown[:_SHOWN], baseline_line(gate)) if reason), **color)
+    for reason in filter(None, (*shown[:_SHOWN], baseline_line(gate))):
+        _say(terminal, *screen.lines(f"  {reason}", screen.most), **color)
     if len(shown) > _SHOWN:
         _say(terminal, f"  ... and {len(shown) - _SHOWN} more", **color)
 

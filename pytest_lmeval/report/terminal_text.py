@@ -1,0 +1,209 @@
+"""Write the board and what changed against the baseline for a terminal, no wider than it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_lmeval.report.tables import (
+    AS_JSON,
+    CHANGES,
+    METRICS,
+    NO_PROMPTS,
+    NOTES,
+    OF_CHANGE,
+    SCORES,
+    TEXT,
+    Column,
+    Row,
+    change_row,
+    columns,
+    columns_in,
+    lacks_prompt,
+    may_be_line,
+    overall_row,
+    score_rows,
+    tail,
+    text_table,
+)
+from pytest_lmeval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_lmeval.leaderboard.board import Leaderboard
+
+_GAP = 2
+_NAME = 24
+_SHORTEST = 8
+_FLIPS = 10
+_FLIPS_QUIET = 3
+_PROMPT = 160
+
+
+class _Shown(NamedTuple):
+    """A column of a table with its texts, the heading first."""
+
+    drop: int
+    is_text: bool
+    texts: list[str]
+
+    @property
+    def size(self) -> int:
+        return max(map(len, self.texts))
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """The place among the columns to drop: those without a value first, and those with ``drop`` 0 never."""
+        return any(self.texts[1:]), self.drop
+
+
+@dataclass(slots=True)
+class Screen:
+    """A terminal of ``width`` characters; None is one without an end.
+
+    ``cut`` says whether anything has been dropped or shortened. ``quiet`` is for fewer lines.
+    """
+
+    width: int | None = None
+    quiet: bool = False
+    cut: bool = False
+
+    def table(self, declared: Sequence[Column], rows: Sequence[Row]) -> list[str]:
+        """Return the lines of a table: it drops columns by their ``drop``, and shortens texts in the middle."""
+        titles, cells, texts = text_table(declared, rows)
+        if self.width is None:
+            return columns(titles, cells, texts)
+        shown = [
+            _Shown(column.drop, place < texts, [title, *(printable(row[place], keep="") for row in cells)])
+            for place, (column, title) in enumerate(zip(columns_in(TEXT, declared, rows), titles, strict=True))
+        ]
+        headings, *lines = zip(*self._fitted(shown, self.width), strict=True)
+        return columns(headings, lines, sum(each.is_text for each in shown))
+
+    @property
+    def most(self) -> int | None:
+        """How many lines a reason has."""
+        return None if self.width is None else 1 if self.quiet else 2
+
+    def _fitted(self, shown: list[_Shown], width: int) -> list[list[str]]:
+        """Take columns off ``shown`` until the others fit, and return their texts."""
+        while _width([min(each.size, _NAME) if each.is_text else each.size for each in shown]) > width:
+            droppable = [each for each in shown if each.drop or not any(each.texts[1:])]
+            if not droppable:
+                break
+            gone = min(droppable, key=lambda each: each.order)
+            self.cut |= any(gone.texts[1:])
+            shown.remove(gone)
+        sizes = [each.size for each in shown]
+        names = [place for place, each in enumerate(shown) if each.is_text]
+        while _width(sizes) > width and max(sizes[place] for place in names) > _SHORTEST:
+            sizes[max(names, key=sizes.__getitem__)] -= 1
+        return [self.names(each.texts, size) for each, size in zip(shown, sizes, strict=True)]
+
+    def names(self, texts: Sequence[str], most: int) -> list[str]:
+        """Return names of at most ``most`` characters, cut at a place where they stay different if there is one."""
+        if max(map(len, texts)) <= most:
+            return [*texts]
+        half, all_of_them = most // 2 - 1, len({*texts})
+        heads = sorted(range(1, most - 3), key=lambda head: abs(head - half))
+        found = ([_without_middle(text, most, head) for text in texts] for head in heads)
+        self.cut = True
+        return next(
+            (names for names in found if len({*names}) == all_of_them), [*map(partial(self.name, most=most), texts)]
+        )
+
+    def name(self, text: str, most: int | None) -> str:
+        """Return a name of at most ``most`` characters, without its middle if it is longer."""
+        if most is None or len(text) <= most:
+            return text
+        self.cut = True
+        return _without_middle(text, most, most // 2 - 1)
+
+    def lines(self, text: str, most: int | None = None) -> list[str]:
+        """Return a sentence in lines that fit, those after the first indented; at most ``most`` of them."""
+        text = printable(text, keep="")
+        if self.width is None or len(text) <= self.width:
+            return [text]
+        lead = " " * (len(text) - len(text.lstrip(" ")))
+        # A path or a command that is longer than a line stays whole: it is there to be copied.
+        found = wrap(
+            text.lstrip(" "),
+            self.width,
+            initial_indent=lead,
+            subsequent_indent=f"{lead}  ",
+            break_long_words=most is not None,
+            break_on_hyphens=False,
+        )
+        if most is not None and len(found) > most:
+            self.cut = True
+            rest = f"{found[most - 1]} {' '.join(map(str.strip, found[most:]))}"
+            found = [*found[: most - 1], f"{rest[: self.width - 4].rstrip()} ..."]
+        return found
+
+
+def _without_middle(text: str, most: int, head: int) -> str:
+    """Return a text of at most ``most`` characters, ``head`` of them from its beginning."""
+    return text if len(text) <= most else f"{text[:head]}...{text[len(text) - (most - 3 - head) :]}"
+
+
+def _width(sizes: Sequence[int]) -> int:
+    return sum(sizes) + _GAP * (len(sizes) - 1)
+
+
+WHOLE = Screen()
+
+
+def has_interval(lines: Sequence[str]) -> bool:
+    """Return True if a table has a column of the interval of a change or a difference."""
+    return f"  {OF_CHANGE.title}" in lines[0]
+
+
+def terminal_table(board: Leaderboard, screen: Screen = WHOLE) -> list[str]:
+    """Return the lines of a table with one row a task and the overall score last."""
+    tasks = [*map(AS_JSON, board.tasks)]
+    overall = overall_row(tasks, board.overall_score, board.overall_ci95)
+    return screen.table(SCORES, [*score_rows(tasks, indent="  "), overall])
+
+
+def measure_lines(board: Leaderboard, screen: Screen) -> list[str]:
+    """Return the lines of a table of what groups and tasks measure besides scores; empty without any."""
+    if not any(map(NOTES, board.tasks)):
+        return []
+    from pytest_lmeval.report.measures import measure_rows
+
+    rows = [*measure_rows(board)]
+    return screen.table(METRICS, rows) if rows else []
+
+
+def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOLE) -> list[str]:
+    """Return a table of what changed against the baseline and the first examples that got worse; empty without one."""
+    if comparison is None:
+        return []
+    changes = [*comparison["tasks"], comparison["pooled"]]
+    lines = screen.table(CHANGES, [*map(change_row, changes)])
+    if has_interval(lines) and not screen.quiet:
+        lines += screen.lines(may_be_line(comparison))
+    worse, most = comparison["worse"], _FLIPS_QUIET if screen.quiet else _FLIPS
+    for flip in worse[:most]:
+        lines += [screen.name(f"  worse: {flip['task']}: {flip['id']}", screen.width)]
+        lines += [] if screen.quiet else _prompt_lines(flip, screen)
+    lines += [f"  ... and {len(worse) - most} more"] if len(worse) > most else []
+    lines += screen.lines(f"  {NO_PROMPTS}") if any(map(lacks_prompt, worse[:most])) else []
+    return lines + [
+        line
+        for task, why in comparison["left_out"].items()
+        for line in screen.lines(f"  not compared: {task}: {why}", screen.most)
+    ]
+
+
+def _prompt_lines(flip: Row, screen: Screen) -> list[str]:
+    if "old_prompt" not in flip:
+        return []
+    prompts = [] if lacks_prompt(flip) else [("before", flip["old_prompt"])]
+    return [
+        line
+        for when, prompt in (*prompts, ("now", flip["prompt"]))
+        for line in screen.lines(f"    prompt {when}: {tail(prompt, _PROMPT)}", 2)
+    ]

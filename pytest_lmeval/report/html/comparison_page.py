@@ -23,8 +23,8 @@ def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, Compar
     """Return the page of ``models``, by label, as the text of one HTML file, all ASCII."""
     columns = _columns(comparison, models)
     overview = {
-        # Its examples are in blocks of their own, what it says of each model in the columns.
-        "comparison": {name: comparison[name] for name in ("schema", "timestamp", "exit_code")},
+        "schema": comparison["schema"],
+        "timestamp": comparison["timestamp"],
         "verdict": headline(comparison),
         "sentence": comparison["decision"],
         "columns": columns,

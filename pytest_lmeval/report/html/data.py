@@ -78,7 +78,12 @@ def report_data(
     chosen = _choose(tasks, flips, before_of(results, comparison, baseline), by_id=by_id, shown=shown)
     manifest = board.get("manifest", {})
     floor = gate.get("settings", {}).get("floors", {}).get("overall")
+    categories = sorted(board.get("categories") or ())
     overview = {
+        "schema": board.get("schema", ""),
+        "timestamp": board.get("timestamp", ""),
+        "columns": [{"label": board.get("adapter", ""), "score": board.get("overall_score")}],
+        "picks": {"category": categories, "tag": sorted({*chain.from_iterable(map(TAGS, results))})},
         "board": {**board, "tasks": rows, "gate": gate or None},
         "comparison": _without_examples(comparison),
         "scores": _scores(board, comparison, floor),
@@ -90,7 +95,6 @@ def report_data(
         # By task: what goes before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
-        "tags": sorted({*chain.from_iterable(map(TAGS, results))}),
     }
     return ReportData(overview, [encode_task(task.prefix, held) for task, held in zip(tasks, chosen, strict=True)])
 

@@ -30,9 +30,10 @@ Baseline = Mapping[tuple[str, str], ExampleResult]
 
 _NOTHING: Baseline = MappingProxyType({})
 _STYLES = ("frame.css", "views.css", "columns.css")
-_OF_ALL = ("base", "text", "diff", "data", "plots", "tables", "share", "list", "steps", "talks", "scorers", "answer")
-_OF_ONE = (*_OF_ALL, "model", "overview", "run", "rows", "summary", "example", "app")
-_OF_SEVERAL = (*_OF_ALL, "columns_model", "columns_overview", "columns_list", "columns_example", "app")
+_SCRIPTS = (
+    *("base", "text", "diff", "data", "plots", "tables", "share", "list", "steps", "talks", "scorers", "answer"),
+    *("model", "overview", "models", "run", "rows", "summary", "example", "app"),
+)
 
 
 def render_report(
@@ -49,18 +50,18 @@ def render_report(
     ``shown`` keeps what the page is given of examples.
     """
     data = report_data(board, results, comparison, baseline, shown)
-    return _page(data, title_html(board), summary_html(board, comparison), _OF_ONE)
+    return _page(data, title_html(board), summary_html(board, comparison))
 
 
 def render_columns(overview: Mapping[str, Any], columns: Sequence[Compared], title: str, summary: str) -> str:
     """Return the page of several models as the text of one HTML file, all ASCII; title and summary are HTML."""
     from pytest_lmeval.report.html.columns import columns_data
 
-    return _page(columns_data(overview, columns), title, summary, _OF_SEVERAL)
+    return _page(columns_data(overview, columns), title, summary)
 
 
-def _page(data: ReportData, title: str, summary: str, scripts: Sequence[str]) -> str:
-    style, script = "\n" + "\n".join(map(part, _STYLES)), _script(scripts)
+def _page(data: ReportData, title: str, summary: str) -> str:
+    style, script = "\n" + "\n".join(map(part, _STYLES)), _script()
     return Template(part("page.html")).substitute(
         policy=policy(style, script),
         title=title,
@@ -114,8 +115,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('ascii')).digest()).decode('ascii')}'"
 
 
-def _script(names: Sequence[str]) -> str:
-    body = "\n".join(part(f"{name}.js") for name in names)
+def _script() -> str:
+    body = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
     return f'\n"use strict";\n(() => {{\n{body}\n}})();\n'
 
 

@@ -301,7 +301,7 @@ def test_the_steps_of_an_example_are_rows_over_time(browser: Browser, pages: Pat
     ] == browser.texts(".detail h3")
     assert "1 decides" == browser.texts(".detail dd")[0]
     assert ["request stub.v1", "tool search", "tool open", "note no time", "judge judge.v1"] == browser.texts(".what")
-    assert ["800 ms", "351 ms", "error", "", "700 ms"] == browser.texts(".took")
+    assert ["800 ms", "351 ms", "error", "", "700 ms"] == browser.texts(".step .took")
     assert ["852 tokens", "cost 0.00123"] == browser.texts(".used span")
     placed: list[list[float]] = browser.js("""[...document.querySelectorAll('.step .track')].map(track => {
         const [all, bar] = [track, track.firstChild].map(one => one.getBoundingClientRect());

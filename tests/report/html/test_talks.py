@@ -44,9 +44,8 @@ def test_the_talk_of_a_simulated_user_is_a_transcript_with_its_end_and_the_judge
     # A rubric is recorded by its beginning: it ends between two letters.
     assert browser.text(".detail li:not(.timeline li)").endswith(f"and promises nothing...': {_REASON}")
     # In the list: what it was answered last, and why that is not enough.
-    assert [f"{said} {_REASON}" for said in ("A17: in three days.", _BEGUN[1])] == browser.texts(
-        ".examples .gist + .gist"
-    )
+    said = ("A17: in three days.", _BEGUN[1])
+    assert [text for each in said for text in (each, _REASON)] == browser.texts(".examples td .gist")
     browser.open(page, "#/all?q=You+know+it")
     assert ["1", "silent"] == browser.texts(".examples a")
 
@@ -85,5 +84,5 @@ def test_checks_are_listed_with_what_they_wanted_and_why_they_failed(browser: Br
 @pytest.mark.again
 def test_a_conversation_is_listed_with_what_its_first_failed_turn_wanted(browser: Browser, page: Path) -> None:
     browser.open(page, "#/task/turns?id=asked")
-    assert "A17: in three days. wanted in a week" == browser.texts(".examples .gist")[-1]
+    assert ["A17: in three days.", "wanted in a week"] == browser.texts(".examples .gist")[-2:]
     assert "Prediction" not in browser.texts(".detail h3")

@@ -100,10 +100,9 @@ function answerParts(example) {
   return conversations(example) || example.answers.map((answer, place) => answerPart(example, answer, place));
 }
 
-function outcome(example) {
+function outcome(example, wanted) {
   const first = example.answers[0];
   const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
-  const wanted = wantedBy(example);
   // Without a rule and a target it would be the output twice.
   const isRead = first && first.prediction !== undefined && !(example.details || {}).turns;
   return [

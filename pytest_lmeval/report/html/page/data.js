@@ -14,6 +14,8 @@ function loaded(place) {
       example.place = number;
       example.targets ||= [];
       example.answers ||= [];
+      // An example of one model is its own column.
+      example.columns ||= [example];
     }
     parsed.set(place, data);
   }
@@ -40,7 +42,7 @@ const PICKS = [
 
 function matcher(query) {
   const pattern = new RegExp(query.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
-  return (example) => [example, ...(example.columns || [])].some((one) => one !== null && holds(one, pattern));
+  return (example) => [...new Set([example, ...example.columns])].some((one) => one !== null && holds(one, pattern));
 }
 
 function holds(example, pattern) {
@@ -66,7 +68,8 @@ function select(route) {
   const [, , compareBy] = ORDERS.find(([name]) => name === route.order) || ORDERS[0];
   const found = searched.filter((example) => keep(example, route));
   const tally = (examples) => new Map(FILTERS.map(([name, , test]) => [name, examples.filter((example) => test(example, route)).length]));
-  return { found: found.sort((a, b) => compareBy(a, b, route)), counts: tally(searched), totals: tally(everything) };
+  const counts = tally(searched);
+  return { found: found.sort((a, b) => compareBy(a, b, route)), counts, totals: wanted.length ? tally(everything) : counts };
 }
 
 function predictionOf(answer) {

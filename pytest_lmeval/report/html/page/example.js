@@ -1,12 +1,31 @@
-// One example: what was asked, what the model said, what was read from it, what was wanted, what the baseline said.
+// One example: what was asked, what each model answered, how that was scored, and how two answers differ.
 
 function examplePane(route, example, found) {
+  const task = several && [" ", h("span", { class: "of" }, visible(example.task))];
   return [
-    exampleHead(route, example, found),
+    exampleSteps(route, example, found),
+    h("h2", { id: "example-title", tabindex: "-1" }, visible(example.id), task),
+    several ? besideEachOther(route, example) : alone(example),
+  ];
+}
+
+function besideEachOther(route, example) {
+  const wanted = wantedBy(example);
+  return [
     part("Question", questionBlock(example)),
-    outcome(example),
-    example.runs && functionParts(example),
-    answerParts(example),
+    example.function ? example.prompt !== "{}" && fold("The row", example.prompt) : part(example.prompts_differ ? `Prompt of ${labels[firstOf(example)]}` : "Prompt", promptPart(example)),
+    wanted.length > 0 && part(wantedTitle(example.metric, wanted), targets(wanted)),
+    h("div", { class: "beside", role: "region", "aria-label": "Answers by model", tabindex: "0" }, columns.map((column, place) => columnPart(example, column, place))),
+    part("Changed words", diffPart(route, example)),
+    part("Prompts", promptDiff(route, example)),
+  ];
+}
+
+function alone(example) {
+  return [
+    h("p", { class: "result" }, statusMark(example), flipMark(example), scoreText(example), example.must_pass && h("span", { class: "tag" }, "must pass")),
+    part("Question", questionBlock(example)),
+    columnBody(example, wantedBy(example)),
     baselinePart(example),
     example.runs ? part("Row", rowPart(example.prompt || "")) : part("Prompt", promptPart(example)),
     oldPromptPart(example),
@@ -15,32 +34,100 @@ function examplePane(route, example, found) {
   ];
 }
 
-function exampleHead(route, example, found) {
-  return [
-    exampleSteps(route, example, found),
-    h("h2", { id: "example-title", tabindex: "-1" }, visible(example.id)),
-    h("p", { class: "result" }, statusMark(example), flipMark(example), scoreText(example), example.must_pass && h("span", { class: "tag" }, "must pass")),
-  ];
+function firstOf(example) {
+  return example.columns.findIndex((column) => column !== null);
+}
+
+function columnPart(example, column, place) {
+  const title = h("h3", {}, visible(column.label));
+  if (example.columns[place] === null) return h("article", {}, h("header", {}, title), h("p", { class: "nothing" }, "no result"));
+  const held = wholeColumn(example, place);
+  const link = column.page && h("a", { href: `${column.page}${pageAddress(example, column)}` }, "on its own page", hidden(` (${column.label})`));
+  return h(
+    "article",
+    {},
+    h("header", {}, title, h("p", { class: "result" }, statusMark(held), scoreText(held)), h("p", { class: "note" }, tookText(held), " ", link)),
+    h("div", { class: "answered" }, columnBody(held, []), foldOf("Details", () => h("div", {}, detailsPart(held)))),
+  );
+}
+
+// What the page of the model itself calls this example.
+function pageAddress(example, column) {
+  const path = `#/task/${encodeURIComponent(nameInAddress(example.task + column.suffix))}`;
+  return `${path}?${new URLSearchParams({ id: nameInAddress(example.id) })}`;
+}
+
+function columnBody(held, wanted) {
+  return [outcome(held, wanted), held.runs && functionParts(held), answerParts(held)];
+}
+
+// Two texts as one, marked with what only one of them has; null if they have little in common.
+function wordDiff(before, after, [one, two]) {
+  const runs = diff(before, after);
+  if (sharedPart(runs) < LEAST_SHARED) return null;
+  return [h("p", { class: "note" }, h("del", {}, "only ", visible(one)), " ", h("ins", {}, "only ", visible(two))), diffBlock(runs)];
+}
+
+// The two columns that the reader has chosen, the second as it differs from the first.
+function diffPart(route, example) {
+  const [from, to] = diffed(route);
+  const texts = [from, to].map((place) => (example.columns[place] ? fullText(wholeColumn(example, place)) : null));
+  const choose = h("p", { class: "choose" }, columnField(route, "against", "From", from), columnField(route, "model", "To", to));
+  if (texts.includes(null)) return [choose, h("p", { class: "note" }, "One of the two has no answer to show.")];
+  return [choose, columnDiff(texts, [from, to], "answers", "The two answers are the same, character for character.")];
+}
+
+function columnDiff([one, two], places, what, same) {
+  if (one === two) return h("p", { class: "note" }, same);
+  return wordDiff(one, two, places.map((place) => labels[place])) || h("p", { class: "note" }, `The two ${what} have little in common.`);
+}
+
+function diffed(route) {
+  return isChosen(route) ? [route.other, route.own] : [0, 1];
+}
+
+function columnField(route, name, label, at) {
+  const options = labels.map((text, place) => h("option", { value: place, selected: place === at }, visible(text).textContent));
+  const [from, to] = diffed(route);
+  const change = (event) => {
+    const pair = { against: labels[from], model: labels[to], [name]: labels[event.target.value] };
+    // The same name twice: the two change places.
+    if (pair.against === pair.model) pair[name === "model" ? "against" : "model"] = labels[at];
+    replaceRoute({ ...route, ...pair });
+  };
+  return h("label", { class: "pick" }, `${label} `, h("select", { id: `diff-${name}`, onchange: change }, options));
+}
+
+function fullText(column) {
+  if (column.runs) return saidText(column);
+  return column.answers.length ? column.answers[0].output : null;
+}
+
+function promptDiff(route, example) {
+  if (!example.prompts_differ) return null;
+  const places = diffed(route);
+  const prompts = places.map((place) => (example.columns[place] ? wholeColumn(example, place).prompt || "" : null));
+  if (prompts.includes(null)) return h("p", { class: "note" }, "One of the two has no result.");
+  const alone = places.map((place, index) => foldOf(["The prompt of ", visible(labels[place])], () => block(visible(prompts[index]))));
+  return [columnDiff(prompts, places, "prompts", "The two were asked with the same prompt."), alone];
 }
 
 function baselinePart(example) {
-  const before = example.before;
+  const { before } = example;
   if (!before) return null;
   const title = h("h3", {}, "Baseline", h("span", { class: "note" }, ` ${before.status}`, typeof before.score === "number" ? `, score ${Number(before.score.toFixed(4))}` : ""));
   const changed = before.changed && h("p", { class: "note warn" }, "The example itself changed since the baseline: the scores are not compared.");
   const scored = before.explained && h("p", { class: "note" }, visible(before.explained));
-  if (before.same) return [title, changed, scored, h("p", { class: "note" }, "The baseline said the same, character for character.")];
+  const head = [title, changed, scored];
+  if (before.same) return [head, h("p", { class: "note" }, "The baseline said the same, character for character.")];
   const old = (before.answers || []).map((answer) => (example.runs ? { ...answer, output: spoken(answer.output) } : answer));
   // Of a function it is what the application answered.
-  const own = before.now === undefined ? example.answers : [{ output: spoken(before.now) }];
-  if (!old.length || !own.length) return [title, changed, scored, old.map((answer) => outputBlock(answer))];
-  const pairs = own.filter((_, place) => old[place]).map((answer, place) => diff(old[place].output, answer.output));
+  const now = before.now === undefined ? example.answers : [{ output: spoken(before.now) }];
   const alone = () => old.map((answer) => outputBlock(answer));
-  if (pairs.every((runs) => sharedPart(runs) < LEAST_SHARED)) {
-    return [title, changed, scored, h("p", { class: "note" }, "It has little in common with this run\u2019s output:"), alone()];
-  }
-  const legend = h("p", { class: "note" }, h("del", {}, "only the baseline"), " ", h("ins", {}, "only this run"));
-  return [title, changed, scored, legend, pairs.map(diffBlock), foldOf("The baseline\u2019s output by itself", alone)];
+  if (!old.length || !now.length) return [head, alone()];
+  const diffs = now.filter((_, place) => old[place]).map((answer, place) => wordDiff(old[place].output, answer.output, ["the baseline", "this run"]));
+  if (!diffs.some(Boolean)) return [head, h("p", { class: "note" }, "It has little in common with this run\u2019s output:"), alone()];
+  return [head, diffs.map((shown, place) => shown || outputBlock(old[place])), foldOf("The baseline\u2019s output by itself", alone)];
 }
 
 function oldPromptPart(example) {
@@ -49,10 +136,8 @@ function oldPromptPart(example) {
   const title = h("h3", {}, "The baseline\u2019s prompt", h("span", { class: "note" }, " is another one; the two are compared by id"));
   if (!before.prompt) return [title, h("p", { class: "note" }, "The baseline holds no prompts. One that is written with --lm-pair-by=id does.")];
   const { shared, own } = promptOf(example);
-  const runs = diff(before.prompt, `${shared || ""}${own}`);
-  if (sharedPart(runs) < LEAST_SHARED) return [title, foldedHead(before.prompt, "The prompt before this")];
-  const legend = h("p", { class: "note" }, h("del", {}, "only the baseline\u2019s"), " ", h("ins", {}, "only this run\u2019s"));
-  return [title, legend, diffBlock(runs), foldOf("The baseline\u2019s prompt by itself", () => block(visible(before.prompt)))];
+  const marked = wordDiff(before.prompt, `${shared || ""}${own}`, ["the baseline\u2019s", "this run\u2019s"]);
+  return [title, marked ? [marked, foldOf("The baseline\u2019s prompt by itself", () => block(visible(before.prompt)))] : foldedHead(before.prompt, "The prompt before this")];
 }
 
 function rerun(example) {

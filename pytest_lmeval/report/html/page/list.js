@@ -32,7 +32,7 @@ function furtherFields(route, go) {
 }
 
 function pickField(route, [name, label], go) {
-  const offered = CHOICES[name] || [];
+  const offered = report.picks[name];
   if (!offered.length) return null;
   const options = offered.map((value) => h("option", { value, selected: route[name] === value }, visible(value).textContent));
   const change = (event) => go({ ...route, [name]: event.target.value, page: 0, of: null, id: null });
@@ -57,8 +57,7 @@ function searchField(route, go) {
 }
 
 function orderField(route, go) {
-  const offered = ORDERS.filter(([, , , isOffered = () => true]) => isOffered(route));
-  const options = offered.map(([value, label]) => h("option", { value, selected: route.order === value }, labelOf(label, route)));
+  const options = ORDERS.map(([value, label]) => h("option", { value, selected: route.order === value }, labelOf(label, route)));
   const change = (event) => go({ ...route, order: event.target.value, page: 0 });
   return h("label", { class: "order" }, hidden("Order"), h("select", { id: "order", onchange: change }, options));
 }

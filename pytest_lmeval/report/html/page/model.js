@@ -1,57 +1,126 @@
-// The page of one model: what its examples can be filtered and ordered by, and what is around its views.
+// What examples can be filtered and ordered by, of one model beside its baseline, or of several beside each other.
 
-const rows = new Map(board.tasks.map((row) => [row.task, row]));
+const { columns } = report;
+const labels = columns.map((column) => column.label);
+const several = report.models !== undefined;
+const rows = new Map((board.tasks || []).map((row) => [row.task, row]));
 const compared = new Map(((report.comparison || {}).tasks || []).map((entry) => [entry.task, entry]));
-const wide = matchMedia("(min-width: 66rem)");
-const LEDGER = " beside this report.";
-const KIND = "one";
-const CHOICES = { category: Object.keys(board.categories || {}), tag: report.tags };
-const FURTHER = PICKS.map(([name]) => name);
+// An example of several models needs the whole width: list and example take turns on every screen.
+const wide = several ? { matches: false } : matchMedia("(min-width: 66rem)");
+const LEDGER = several ? " of each model." : " beside this report.";
+const KIND = several ? "columns" : "one";
+const FURTHER = [...PICKS.map(([name]) => name), "model", "against"];
+// Which filter is in the top bar, its name there, and what of a task's tally it counts.
+const LINKED = several ? ["differs", "Models differ ", "differ"] : ["worse", "Got worse ", "worse"];
 
-const FILTERS = [
-  ["all", "All", () => true],
-  ["worse", "Got worse", (example) => example.flip === "worse"],
-  ["better", "Got better", (example) => example.flip === "better"],
-  ["flipped", "Flipped", (example) => Boolean(example.flip)],
-  ["failed", "Failed", (example) => example.status === "failed"],
-  ["below", "Below", (example) => example.status === "below"],
-  ["errors", "Errors", (example) => example.status === "error" || example.status === "timeout"],
-  ["unparsed", "Unparsed", (example) => Boolean(example.unparsed)],
-  ["cut_off", "Cut off", (example) => Boolean(example.cut_off)],
-  ["measured", "Measured", (example) => example.status === "measured"],
-  ["quarantined", "Quarantined", (example) => example.status === "quarantined"],
-  ["excluded", "Excluded", (example) => example.status === "excluded"],
-  ["passed", "Passed", (example) => example.status === "passed"],
-];
+const PASSES = { passed: true, failed: false, below: false };
+const own = (example, route) => example.columns[route.own];
+const other = (example, route) => example.columns[route.other];
+const isChosen = (route) => several && route.own >= 0;
 
-const ORDERS = [
-  ["file", "as in the file", () => 0],
-  ["score", "lowest score first", (a, b) => known(a.score) - known(b.score)],
-  ["drop", "largest drop first", (a, b) => drop(a) - drop(b), () => report.has_baseline],
-  ["slow", "slowest first", (a, b) => (b.ms || 0) - (a.ms || 0)],
-  ["id", "by id", (a, b) => a.id.localeCompare(b.id, "en", { numeric: true })],
-];
-
-function drop(example) {
-  const before = example.before;
-  const comparable = before && !before.changed && typeof before.score === "number" && typeof example.score === "number";
-  return comparable ? example.score - before.score : LAST;
+// A column with all that it shares with the others.
+function wholeColumn(example, place) {
+  const { columns: held, ...shared } = example;
+  return held[place] === example ? example : { ...shared, ...held[place] };
 }
 
-// Which filter is in the top bar, its name there, and what of a task's tally it counts.
-const LINKED = ["worse", "Got worse ", "worse"];
-const settled = (route) => route;
+// Whether a model passed an example; undefined where that was not decided.
+function passes(column) {
+  return column ? PASSES[column.status] : undefined;
+}
+
+function isWorse(one, two) {
+  return passes(one) === false && passes(two) === true;
+}
+
+// Which way an example went against the baseline, or of the chosen model against the other one.
+function flipOf(example, route) {
+  if (!isChosen(route)) return example.flip;
+  const pair = [own(example, route), other(example, route)];
+  return isWorse(...pair) ? "worse" : isWorse(...pair.reverse()) ? "better" : undefined;
+}
+
+function differs(example) {
+  return example.columns.some((column) => (column || {}).status !== (example.columns[0] || {}).status);
+}
+
+const some = (test) => (example) => example.columns.some((column) => column !== null && test(column));
+const has = (...statuses) => some(({ status }) => statuses.includes(status));
+const isFailed = has("failed");
+const FILTERS = [
+  ["all", "All", () => true],
+  ["differs", "Models differ", differs],
+  ["worse", (route) => (several ? `${labels[route.own]} worse than ${labels[route.other]}` : "Got worse"), (example, route) => flipOf(example, route) === "worse"],
+  ["better", (route) => (several ? `${labels[route.own]} better than ${labels[route.other]}` : "Got better"), (example, route) => flipOf(example, route) === "better"],
+  ["flipped", "Flipped", (example, route) => Boolean(flipOf(example, route))],
+  ["failed", (route) => (isChosen(route) ? `Not passed by ${labels[route.own]}` : "Failed"), (example, route) => (isChosen(route) ? passes(own(example, route)) !== true : isFailed(example))],
+  ["below", "Below", has("below")],
+  ["errors", "Errors", has("error", "timeout")],
+  ["unparsed", "Unparsed", some((column) => column.unparsed)],
+  ["cut_off", "Cut off", some((column) => column.cut_off)],
+  ["measured", "Measured", has("measured")],
+  ["quarantined", "Quarantined", has("quarantined")],
+  ["excluded", "Excluded", has("excluded")],
+  ["none", "Passed by none", (example) => several && !example.columns.some(passes)],
+  ["passed", several ? "Passed by all" : "Passed", (example) => example.columns.every(passes)],
+  ["prompts", "Prompt differs", (example) => Boolean(example.prompts_differ)],
+];
+
+const scoreOf = (column) => (column && typeof column.score === "number" ? column.score : null);
+const costOf = (column) => (column.usage || {}).cost;
+
+function lowest(example, route) {
+  if (isChosen(route)) return known(scoreOf(own(example, route)));
+  return Math.min(LAST, ...example.columns.map(scoreOf).filter((value) => value !== null));
+}
+
+// How far a model is below its baseline, the chosen one below the other one or, without one, the last below the best.
+function gap(example, route) {
+  if (several && !isChosen(route)) {
+    const scores = example.columns.map(scoreOf).filter((value) => value !== null);
+    return scores.length ? Math.max(...scores) - Math.min(...scores) : -LAST;
+  }
+  const { before } = example;
+  const [now, then] = (several ? [own(example, route), other(example, route)] : [example, before && !before.changed ? before : null]).map(scoreOf);
+  return now === null || then === null ? -LAST : then - now;
+}
+
+function most(example, route, of) {
+  const chosen = isChosen(route) ? [own(example, route)] : example.columns;
+  return Math.max(0, ...chosen.map((column) => (column && of(column)) || 0));
+}
+
+const ORDERS = [
+  ["differs", "where models differ first", (a, b) => differs(b) - differs(a), several],
+  ["file", "as in the file", () => 0, true],
+  ["score", "lowest score first", (a, b, route) => lowest(a, route) - lowest(b, route), true],
+  ["drop", (route) => (isChosen(route) ? `${labels[route.own]} furthest below ${labels[route.other]}` : several ? "largest difference first" : "largest drop first"), (a, b, route) => gap(b, route) - gap(a, route), several || report.has_baseline],
+  ["slow", "slowest first", (a, b, route) => most(b, route, (one) => one.ms) - most(a, route, (one) => one.ms), true],
+  ["cost", "dearest first", (a, b, route) => most(b, route, costOf) - most(a, route, costOf), true],
+  ["id", "by id", (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }), true],
+].filter(([, , , isOffered]) => isOffered);
+
+// The two columns that the address names; by default the best and the one after it.
+function settled(route) {
+  const model = nameAmong(labels, route.model);
+  const against = nameAmong(labels, route.against);
+  const at = labels.indexOf(model);
+  const beside = labels.indexOf(against);
+  const fallback = at === 0 ? 1 : 0;
+  return { ...route, model: at < 0 ? "" : model, against: beside < 0 || beside === at ? "" : against, own: at, other: beside < 0 || beside === at ? fallback : beside };
+}
 
 function pageName() {
-  return board.adapter;
+  return labels.join(", ");
 }
 
 function brand() {
-  return [visible(board.adapter), h("time", { datetime: board.timestamp }, day(board.timestamp))];
+  const { timestamp } = report;
+  return [several ? plural(columns.length, "model") : visible(labels[0]), timestamp && h("time", { datetime: timestamp }, day(timestamp))];
 }
 
 function footLine() {
-  return h("p", {}, "digest ", h("code", {}, String(board.digest).slice(0, 16)), `, ${board.schema}`);
+  return h("p", {}, board.digest && ["digest ", h("code", {}, board.digest.slice(0, 16)), ", "], report.schema);
 }
 
 function strip(task) {
@@ -64,5 +133,6 @@ function strip(task) {
 }
 
 function besideList(route, found) {
+  if (several) return null;
   return route.task === null ? tasksPane(route, found) : summaryPane(route.task);
 }

@@ -6,11 +6,16 @@ const SHOWN_REASONS = 12;
 
 function overviewView() {
   return [
-    verdict(),
-    figures(),
+    several ? decision() : verdict(),
+    several ? null : figures(),
+    section("Models", modelsSection()),
+    section("Tasks", tasksSection()),
+    section("Prompts", promptsSection()),
+    section("Verdicts", reasonsSection()),
+    section("Remarks, warnings and quarantine", remarksSection()),
     section("Scores", scoresSection()),
     section("Got worse", flipsSection("worse")),
-    section("Not passed", !report.has_baseline && failuresSection()),
+    section("Not passed", !several && !report.has_baseline && failuresSection()),
     section("Categories", categoriesSection()),
     section("Latency", latencySection()),
     section("Usage", usageSection()),
@@ -105,6 +110,7 @@ function overallNote() {
 }
 
 function scoresSection() {
+  if (several) return null;
   const { columns, rows } = report.scores;
   if (!rows.length) return h("p", {}, "No task was collected.");
   const own = { task: scoreName, axis: scoreAxis(), plot: (row) => scorePlot(row.score, row.ci95, row.min_score, row.old) };
@@ -143,17 +149,16 @@ function whereTheyPart(one, two) {
 
 const ALIKE = 40;
 
-function flipRow(example, flip) {
+// A row of the overview's lists: what leads to the example, and texts cut to a few words.
+function gistRow(example, show, before, texts) {
+  const link = h("a", { href: address({ show, of: example.task, id: example.id }) }, visible(example.id));
   const short = (text) => h("td", { class: "said" }, snippet(text || "", 60));
+  return h("tr", {}, h("th", { scope: "row" }, link), h("td", { class: "in" }, visible(example.task)), before, texts.map(short));
+}
+
+function flipRow(example, flip) {
   const [said, before] = whereTheyPart(shortSaid(example) || "", beforeText(example, atLast) || "");
-  const link = address({ show: flip, of: example.task, id: example.id });
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, h("a", { href: link }, visible(example.id))),
-    h("td", { class: "in" }, visible(example.task)),
-    [questionText(example), said, before, firstWanted(example)].map(short),
-  );
+  return gistRow(example, flip, null, [questionText(example), said, before, firstWanted(example)]);
 }
 
 const FAILURES = [["failed", ["failed"]], ["below", ["below"]], ["errors", ["error", "timeout"]]];
@@ -175,16 +180,9 @@ function failuresSection() {
 }
 
 function failureRow(example) {
-  const short = (text) => h("td", { class: "said" }, snippet(text || "", 60));
-  const show = FAILURES.find(([, statuses]) => statuses.includes(example.status))[0];
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, h("a", { href: address({ show, of: example.task, id: example.id }) }, visible(example.id))),
-    h("td", { class: "in" }, visible(example.task)),
-    h("td", {}, statusMark(example)),
-    [questionText(example), example.error || shortSaid(example), firstWanted(example)].map(short),
-  );
+  const [show] = FAILURES.find(([, statuses]) => statuses.includes(example.status));
+  const texts = [questionText(example), example.error || shortSaid(example), firstWanted(example)];
+  return gistRow(example, show, h("td", {}, statusMark(example)), texts);
 }
 
 function categoriesSection() {

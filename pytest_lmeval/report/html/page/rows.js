@@ -1,24 +1,53 @@
-// The list of examples of one model: a row for each.
+// The list: a row for each example, a column for each model, the best first.
 
-function tableOfExamples(route, shown) {
-  const lines = shown.map((example) => exampleRow(route, example));
-  return table("Examples", ["Status", "Example", numberHead("Score")], lines, { class: "examples" });
+const SHORT_PROMPT = 300;
+const SHORT_ANSWER = 400;
+
+function ownFields(route, go) {
+  if (!several) return null;
+  const chosen = (name, label, none) => {
+    const options = labels.map((text, place) => h("option", { value: place, selected: text === route[name] }, visible(text).textContent));
+    const change = (event) => go({ ...route, [name]: event.target.value === "" ? "" : labels[event.target.value], page: 0, of: null, id: null });
+    return h("label", { class: "pick" }, hidden(label), h("select", { id: `pick-${name}`, onchange: change }, h("option", { value: "" }, none), options));
+  };
+  const best = visible(labels[route.own === 0 ? 1 : 0]).textContent;
+  return [chosen("model", "Model", "Any model"), isChosen(route) && chosen("against", "Beside", `beside ${best}`)];
 }
 
-const ownFields = () => null;
+function tableOfExamples(route, shown) {
+  const head = [h("th", { scope: "col", class: "asked" }, "Example"), ...columns.map((column, place) => columnHead(route, column, place))];
+  return table("Examples", head, shown.map((example) => exampleRow(route, example)), { class: "examples matrix" });
+}
+
+function columnHead(route, column, place) {
+  const here = isChosen(route) && place === route.own;
+  const target = address({ ...route, model: here ? "" : column.label, page: 0, of: null, id: null });
+  const name = several ? h("a", { href: target, "aria-current": here ? "true" : null }, visible(column.label)) : visible(column.label);
+  return h("th", { scope: "col", class: here ? "chosen" : null }, name, h("span", { class: "note" }, ` ${score(column.score)}`));
+}
 
 function exampleRow(route, example) {
   const open = isOpen(route, example);
   const link = h("a", { href: linkTo(route, example), tabindex: open ? "0" : "-1", "aria-current": open ? "true" : null }, visible(example.id));
   const task = route.task === null && h("span", { class: "of" }, visible(example.task));
-  const question = questionText(example);
-  return h(
-    "tr",
-    { class: open ? "open" : null },
-    h("td", {}, statusMark(example), flipMark(example)),
-    h("th", { scope: "row" }, link, task, question && h("span", { class: "gist" }, snippet(question, 110)), h("span", { class: "gist" }, gist(example))),
-    number(score(example.score, 2)),
-  );
+  const cells = columns.map((_, place) => h("td", { class: place === route.own ? "chosen" : null }, cell(example, place)));
+  return h("tr", { class: open ? "open" : null }, h("th", { scope: "row", class: "asked" }, link, task, promptGist(example)), cells);
+}
+
+// A short prompt is shown whole, of a long one the question.
+function promptGist(example) {
+  const { shared, own: rest } = promptOf(example);
+  const isShort = !shared && !example.function && rest.length <= SHORT_PROMPT;
+  const text = isShort ? rest.trim() : questionText(example);
+  const tag = example.prompts_differ && h("span", { class: "tag" }, "prompts differ");
+  return [text && h("span", { class: isShort ? "gist asked-for" : "gist" }, isShort ? visible(text) : snippet(text, 120)), tag];
+}
+
+function cell(example, place) {
+  if (example.columns[place] === null) return h("span", { class: "nothing" }, "no result");
+  const column = wholeColumn(example, place);
+  const value = typeof column.score === "number" ? ` ${Number(column.score.toFixed(4))}` : "";
+  return [h("span", { class: "verdict-line" }, statusMark(column), h("b", {}, value), flipMark(column)), h("span", { class: "took" }, tookText(column)), cellAnswer(column)];
 }
 
 function flipMark(example) {
@@ -27,25 +56,45 @@ function flipMark(example) {
   return h("span", { class: `flip ${example.flip}` }, h("span", { "aria-hidden": "true" }, glyph), ` ${example.flip}`);
 }
 
-function gist(example) {
-  if (example.error) return snippet(example.error, 70);
-  const text = shortSaid(example);
-  if (text === null) return example.runs ? snippet(runGist(example.runs) || "", 110) : "";
-  const said = text ? h("q", { class: "said" }, snippet(text, 60)) : h("span", { class: "nothing" }, "(empty)");
-  const code = (example.details || {}).code_status;
-  if (code) return [said, code === "pass" ? null : ` ${String(code).replace("_", " ")}`];
-  if (example.status === "passed") return said;
-  if (example.runs) return [said, " ", snippet(runGist(example.runs) || "", 110)];
-  const { reason } = example.details || {};
-  const wanted = firstWanted(example);
-  return [said, wanted !== undefined && [" wanted ", h("q", { class: "said" }, snippet(wanted, 34))], typeof reason === "string" && [" ", snippet(reason, 110)]];
+// What was read from an output goes before it, and why it did not pass after it.
+function cellAnswer(column) {
+  // Of a conversation the last answer is enough.
+  const [first] = column.runs || (column.details || {}).turns ? [] : column.answers;
+  const said = column.error || (first ? first.output : shortSaid(column));
+  const answer = said === null ? runGist(column.runs || []) || "" : said;
+  const read = first && !column.error && first.prediction !== undefined && h("span", { class: "read" }, snippet(first.prediction, 80) || "(empty)");
+  const why = said === null || column.error || column.status === "passed" ? null : whyGist(column);
+  return [read, answer === "" ? h("span", { class: "nothing" }, "(empty)") : h("span", { class: "gist said", dir: "auto" }, snippet(answer, SHORT_ANSWER)), why && h("span", { class: "gist why" }, why)];
+}
+
+function whyGist(column) {
+  const { code_status: code, reason } = column.details || {};
+  if (code) return code === "pass" ? null : String(code).replace("_", " ");
+  if (column.runs) return snippet(runGist(column.runs) || "", 110);
+  const wanted = firstWanted(column);
+  return [wanted !== undefined && ["wanted ", h("q", { class: "said" }, snippet(wanted, 34))], typeof reason === "string" && [" ", snippet(reason, 110)]];
+}
+
+function tookText(column) {
+  const cost = costOf(column);
+  return [typeof column.ms === "number" && duration(column.ms), typeof cost === "number" && `cost ${costText(cost)}`].filter(Boolean).join(", ");
 }
 
 function csvOfExamples(found) {
-  const head = ["task", "id", "status", "score", "threshold", "category", "tags", "question", "answer", "wanted", "baseline", "ms", "cost", "error"];
-  const line = (example) => [
-    ...[example.task, example.id, example.status, example.score, example.threshold, example.category, (example.tags || []).join(" | ")],
-    ...[questionText(example), saidText(example), wantedBy(example).join(" | "), beforeText(example), example.ms, (example.usage || {}).cost, example.error],
-  ];
-  return [head, ...found.map(line)];
+  const own = {
+    status: (one) => one.status,
+    score: (one) => one.score,
+    answer: saidText,
+    ...(several ? {} : { baseline: (one) => beforeText(one) }),
+    ms: (one) => one.ms,
+    cost: costOf,
+    error: (one) => one.error,
+  };
+  const of = (name) => (several ? labels.map((label) => `${label}: ${name}`) : [name]);
+  const head = ["task", "id", "threshold", "category", "tags", "question", "wanted", ...Object.keys(own).flatMap(of)];
+  return [head, ...found.map((example) => {
+    const { task, id, threshold, category, tags = [] } = example;
+    const held = columns.map((_, place) => (example.columns[place] ? wholeColumn(example, place) : null));
+    return [task, id, threshold, category, tags.join(" | "), questionText(example), wantedBy(example).join(" | "), ...Object.values(own).flatMap((fact) => held.map((one) => one && fact(one)))];
+  })];
 }

@@ -57,6 +57,7 @@ function namesOf(entries) {
 }
 
 function runSection() {
+  if (several) return null;
   const { versions, git, argv, rootdir, report_dir, model, platform, ...rest } = board.manifest || {};
   const commit = git && [h("code", {}, String(git.commit).slice(0, 12)), git.dirty ? ", with changes not committed" : ""];
   const { tasks: selected, ...selection } = board.selection || {};

@@ -1,15 +1,4 @@
-// The first view of several models: which one is best, by how much, on which tasks, and what each took.
-
-function overviewView() {
-  return [
-    decision(),
-    section("Models", modelsSection()),
-    section("Tasks", tasksSection()),
-    section("Prompts", promptsSection()),
-    section("Verdicts", reasonsSection()),
-    section("Remarks, warnings and quarantine", h("ul", { id: "remarks" }, report.remarks.map((remark) => h("li", {}, visible(remark))))),
-  ];
-}
+// What the first view says of several models: which is best, by how much, on which tasks, and what each took.
 
 const LONG_SENTENCE = 160;
 
@@ -28,6 +17,7 @@ function decision() {
 }
 
 function modelsSection() {
+  if (!several) return null;
   const plotted = report.models.some(({ format }) => format === "plot");
   const scale = plotted && differenceScale(columns);
   const flips = (kind) => (column, place) => flipCount(column, place, kind);
@@ -59,10 +49,11 @@ function flipCount(column, place, kind) {
 
 // The table task x model: a cell leads to the examples of the task that the model did not pass.
 function tasksSection() {
+  if (!several || !report.table.length) return null;
   const head = ["Task", ...columns.map((column) => numberHead(visible(column.label)))];
   const shown = table("Scores by task and model", head, report.table.map(taskRow), { class: "by-task" });
   const note = h("p", { class: "note" }, "Score, and the number of examples that it is over; the best of a task in bold. A score leads to the examples that the model did not pass.");
-  return report.table.length > 0 && [note, scroller("Scores by task and model", shown), csvButton("tasks", () => csvOfTable(shown))];
+  return [note, scroller("Scores by task and model", shown), csvButton("tasks", () => csvOfTable(shown))];
 }
 
 function taskRow({ task, scores, best }) {
@@ -79,6 +70,7 @@ function taskCell(task, one, place, isBest) {
 }
 
 function promptsSection() {
+  if (!several) return null;
   const differ = sumOf("prompts_differ");
   const both = sumOf("prompts_known");
   if (!both) return h("p", {}, "The runs hold no prompts to compare.");
@@ -87,6 +79,10 @@ function promptsSection() {
 }
 
 function reasonsSection() {
-  const told = columns.flatMap((column) => column.reasons.map((reason) => h("li", {}, visible(`${column.label}: ${column.verdict}: ${reason}`))));
+  const told = columns.flatMap((column) => (column.reasons || []).map((reason) => h("li", {}, visible(`${column.label}: ${column.verdict}: ${reason}`))));
   return told.length > 0 && h("ul", { id: "reasons" }, told);
+}
+
+function remarksSection() {
+  return several && h("ul", { id: "remarks" }, report.remarks.map((remark) => h("li", {}, visible(remark))));
 }

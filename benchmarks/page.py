@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
-from pytest_lmeval.report.comparison import Compared, compared, render_comparison
+from pytest_lmeval.report.comparison import Compared, compared
 from pytest_lmeval.report.html import render_report
+from pytest_lmeval.report.html.comparison_page import render_comparison
 from pytest_lmeval.types import ExampleResult
 from tests.report.html.browser import Browser, find_chromium, running_browser
 

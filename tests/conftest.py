@@ -57,6 +57,7 @@ filterwarnings =
 # Installed for other reasons, of no use inside, and half of the time that a small run takes.
 NEEDLESS = ("anyio", "hypothesispytest", "pytest_cov", "randomly", "repeat", "rerunfailures", "timeout")
 # Installed for one test alone; in every other run it warns of an option that it wants to be set.
+# On a terminal so wide nothing is dropped or shortened; test_narrow_terminals.py has a narrow one.
 _QUIET = {"PYTEST_ADDOPTS": "-pno:asyncio", "COLUMNS": "400"}
 FORKED = """\
 Its runs of pytest and lmeval were forks of a process that has done the imports (tests/fork_server.py), not commands.

@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: float, *, is_by_config: bool) -> None:
     """Write the page of a run of several models from finished runs."""
-    from pytest_lmeval.report.comparison import Compared, compared, render_comparison
+    from pytest_lmeval.report.comparison import Compared, compared
+    from pytest_lmeval.report.html.comparison_page import render_comparison
 
     models = [
         Compared(each.name, board_of(each.run), examples_of(each.run), str(each.run.path.parent), suffix)

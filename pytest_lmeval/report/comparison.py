@@ -1,4 +1,4 @@
-"""Several models of one run side by side: who is ahead, who is not significantly worse, and what each took."""
+"""Compare several models of one run: the ranking, the score of each task by model, time and cost."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.report.comparison_text import comparison_markdown
 from pytest_lmeval.report.github import add_step_summary
-from pytest_lmeval.report.html import comparison_page
-from pytest_lmeval.report.html.shown import ShownExamples
+from pytest_lmeval.report.html.comparison_page import render_comparison
 from pytest_lmeval.report.wording import is_off
 from pytest_lmeval.types import ExampleResult
 
@@ -30,8 +29,7 @@ _SAME = 1e-9
 class Compared:
     """One model of a run: its label, its board, its results with their prompts, and the folder of its files.
 
-    ``suffix`` is what its own page has at the end of the names of tasks, as in ``@CONFIG``. ``shown`` is what that page
-    was given of examples, where it was written just now.
+    Its own page has ``suffix`` at the end of the names of tasks, as in ``@CONFIG``.
     """
 
     label: str
@@ -39,7 +37,6 @@ class Compared:
     results: tuple[ExampleResult, ...]
     folder: str
     suffix: str = ""
-    shown: ShownExamples | None = None
 
 
 def compared(
@@ -51,10 +48,10 @@ def compared(
     pair_by: str = "content",
     alpha: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison, to be written to ``folder``, as JSON values; ``alpha`` is by default that of the gate.
+    """Return the comparison, to be written to ``folder``, as JSON values; ``alpha`` defaults to that of the gate.
 
-    ``reason`` says why the models cannot be ranked, where they cannot. ``not_asked`` are the labels of models of which
-    no example was selected.
+    ``reason`` says why the models cannot be ranked; it is empty if they are. ``not_asked`` are the labels of models
+    without a selected example.
     """
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -87,10 +84,10 @@ def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> di
 
 
 def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each task with the score of every model, and those that have the best, where a best may be named.
+    """Return each task with the score of every model and the labels of the best ones, if a best may be named.
 
-    Scores are over the ``n`` examples that all ranked models share; of an unranked model, and of a task of
-    which they have none in common, over its own.
+    Scores are over the ``n`` examples that all ranked models share. An unranked model is scored over its own examples,
+    as is every model in a task without shared ones.
     """
     ranking = comparison["ranking"] or {"standings": (), "examples": {}}
     shared = {each["name"]: each["tasks"] for each in ranking["standings"]}
@@ -118,10 +115,7 @@ def _own_scores(model: Compared) -> dict[str, dict[str, Any]]:
 
 
 def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequence[Compared]) -> list[str]:
-    """Write comparison.json, comparison.md, report.html and, where it is asked for, the step summary.
-
-    Return what could not be written, and why.
-    """
+    """Write comparison.json, comparison.md, report.html and GitHub's step summary; return the failures."""
     failures = []
     contents: dict[str, Callable[[], bytes]] = {
         "comparison.md": lambda: comparison_markdown(comparison).encode("utf-8", "backslashreplace"),
@@ -131,7 +125,7 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
     for name, content in contents.items():
         try:
             write_atomically(folder / name, content())
-        except Exception as error:  # what one file cannot hold must not cost the others
+        except Exception as error:  # the other files are still written
             failures.append(f"{folder / name}: {error}")
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
@@ -139,11 +133,6 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
         except OSError as error:
             failures.append(f"{summary}: {error}")
     return failures
-
-
-def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared]) -> str:
-    """Return the page as the text of one HTML file, all ASCII; what is left out of a large one is said there."""
-    return comparison_page.render_comparison(comparison, {model.label: model for model in models})
 
 
 def _model(model: Compared, folder: Path) -> dict[str, Any]:
@@ -169,7 +158,7 @@ def _model(model: Compared, folder: Path) -> dict[str, Any]:
 def _run(model: Compared) -> RunFile:
     facts = model.board.facts
     return RunFile(
-        # Several may be of one folder, as the variants of a run are.
+        # The variants of a run share a folder.
         path=Path(model.folder, model.label),
         kind="leaderboard",
         facts=replace(facts, adapter=model.label),

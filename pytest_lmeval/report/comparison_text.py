@@ -1,4 +1,4 @@
-"""A comparison of several models for people: the decision, a row per model, a table of tasks and models."""
+"""Format a comparison of models: the decision, a row per model, a table of tasks and models."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
 
 
 def headline(comparison: Mapping[str, Any]) -> str:
-    """Return what the gates said of the models, those that failed by name."""
+    """Return the verdicts of all models in a few words; models that failed are named."""
     verdicts = {model["label"]: verdict_of(model) for model in comparison["models"]}
-    failed = [f"{label} ({said})" for label, said in verdicts.items() if said not in (*LET_PASS, _NOT_GATED)]
+    failed = [f"{label} ({verdict})" for label, verdict in verdicts.items() if verdict not in (*LET_PASS, _NOT_GATED)]
     if failed:
         return f"failed: {', '.join(failed)}"
-    doubtful = [label for label, said in verdicts.items() if said == "inconclusive"]
+    doubtful = [label for label, verdict in verdicts.items() if verdict == "inconclusive"]
     if doubtful:
         return f"passed, but inconclusive: {', '.join(doubtful)}"
     return _NOT_GATED if set(verdicts.values()) <= {_NOT_GATED} else "passed"
@@ -101,7 +101,7 @@ def _blocks(labels: Sequence[str], screen: Screen) -> Iterator[Sequence[str]]:
 
 
 def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
-    """Return the scores of a task, and on how many examples they are: each its own number where they differ."""
+    """Return the scores of a task and the number of examples, beside each score if the numbers differ."""
     held = [task["scores"].get(label, {"score": None}) for label in labels]
     counts = {each["n"] for each in held if each["score"] is not None}
     cells = []
@@ -119,7 +119,7 @@ def order_of(comparison: Mapping[str, Any]) -> list[str]:
 
 
 def model_rows(comparison: Mapping[str, Any]) -> list[Row]:
-    """Return what tables show of each model, the best first."""
+    """Return the table row of each model, the best first."""
     models = {model["label"]: model for model in comparison["models"]}
     standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
     return [_model_row(models[label], standings.get(label)) for label in order_of(comparison)]

@@ -1,9 +1,11 @@
-"""A difference for people: lines for a terminal, and Markdown for a pull request."""
+"""Format a difference between two runs for a terminal, and as Markdown for a pull request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from difflib import SequenceMatcher
 
 from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
 from pytest_lmeval.compare.difference import ChangedTask, Difference
@@ -14,7 +16,7 @@ from pytest_lmeval.leaderboard.details import (
     shown_response,
 )
 from pytest_lmeval.leaderboard.explained import answers_in, explanation_of, reasons_of, shown_output, wanted_text
-from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, table
+from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, listed, table
 from pytest_lmeval.report.tables import (
     DIFFERENCE,
     SCORE_CHANGES,
@@ -29,10 +31,12 @@ from pytest_lmeval.report.tables import (
     tail,
     text_table,
 )
-from pytest_lmeval.report.words import word_diff
-from pytest_lmeval.text import escape_markdown, printable
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_MOST_WORDS = 2000
+_LEAST_SHARED = 0.3
 _FLIP_HEADINGS = ("example", "prompt", "targets", "old output", "new output")
 _PROMPT_TAIL = 400
 _TEXT_HEAD = 600
@@ -59,19 +63,19 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
 
 
 def difference_markdown(difference: Difference, limit: int) -> str:
-    """Return Markdown of a size that a comment holds, the verdict first."""
+    """Return Markdown that fits a comment, the verdict first."""
     comparison = difference.comparison
     lines = [f"# Comparison: {difference.verdict or 'scores only'}", ""]
     if difference.decision is not None:
         doubts = [f"doubtful: {warning}" for warning in difference.decision.warnings]
-        lines += _bullets([*difference.decision.reasons, *doubts])
+        lines += listed([*difference.decision.reasons, *doubts])
     lines += table(*_table(difference))
     if comparison is not None:
-        lines += _bullets([_legend(comparison)])
+        lines += listed([_legend(comparison)])
         lines += _flip_table(_WORSE, comparison.worse, limit) + _flip_table(_BETTER, comparison.better, limit)
         lines += _flip_table(_NEITHER, failing_otherwise(comparison), limit)
-    lines += _bullets(_remarks(difference))
-    lines += _bullets([f"{name}: {shown}" for name, shown in _sides(difference)])
+    lines += listed(_remarks(difference))
+    lines += listed([f"{name}: {shown}" for name, shown in _sides(difference)])
     return cut_to("\n".join(lines), COMMENT_BYTES)
 
 
@@ -165,7 +169,7 @@ def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
 
 
 def _flip_rows(flip: Flip, *, has_reasons: bool) -> list[tuple[str, ...]]:
-    """Return the row of a flip; two where the prompts differ, with what was said to each."""
+    """Return the row of a flip; two rows, each with its answer, if the prompts differ."""
     old_reason, new_reason = ([head(reasons_of(side), _REASON)] if has_reasons else [] for side in (flip.old, flip.new))
     nothing = [""] * len(old_reason)
     name, targets = f"{flip.new.task}: {flip.new.id}", head(wanted_text(flip.new, quoted=False), _CELL)
@@ -179,5 +183,25 @@ def _flip_rows(flip: Flip, *, has_reasons: bool) -> list[tuple[str, ...]]:
     ]
 
 
-def _bullets(entries: Sequence[str]) -> list[str]:
-    return [*(f"- {escape_markdown(entry)}" for entry in entries), ""] if entries else []
+def word_diff(before: str, after: str) -> str:
+    """Return a text with ``[-removed-]`` and ``{+added+}`` words; "" if two texts are equal or have little in common.
+
+    >>> word_diff("It is on its way.", "It is lost.")
+    'It is [-on its way-]{+lost+}.'
+    """
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    if before == after or not old or not new or len(old) + len(new) > _MOST_WORDS:
+        return ""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return "".join(_marked(matcher, old, new)) if matcher.ratio() >= _LEAST_SHARED else ""
+
+
+def _marked(matcher: SequenceMatcher[str], old: list[str], new: list[str]) -> Iterator[str]:
+    for kind, start, end, first, last in matcher.get_opcodes():
+        if kind == "equal":
+            yield "".join(old[start:end])
+            continue
+        if start < end:
+            yield f"[-{''.join(old[start:end])}-]"
+        if first < last:
+            yield f"{{+{''.join(new[first:last])}+}}"

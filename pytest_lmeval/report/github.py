@@ -1,4 +1,4 @@
-"""What a pull request is shown where GitHub runs the evals: a step summary, and annotations at the task lines."""
+"""Write the step summary of GitHub Actions, and annotations at the lines of task files."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 ANNOTATIONS = 10
-"""GitHub shows so many of one kind for each step, and drops the rest."""
+"""GitHub shows this many annotations of a kind per step, and drops the rest."""
 _SUMMARY_BYTES = 1 << 20
 _MESSAGE = 400
 
 
 def add_step_summary(markdown: str, path: Path) -> None:
-    """Add ``markdown`` to the step's summary, the file that GITHUB_STEP_SUMMARY names.
-
-    A summary over 1 MiB is thrown away whole, so what is added is cut to what is left of that.
-    """
+    """Add ``markdown`` to the step's summary at ``path``, cut to the rest of 1 MiB: GitHub drops a larger one."""
     left = _SUMMARY_BYTES - (path.stat().st_size if path.exists() else 0)
     with path.open("ab") as file:
         file.write(cut_to(markdown, left - 1).encode("utf-8", "backslashreplace") + b"\n" if left > 1 else b"")
@@ -39,8 +36,7 @@ def commands(
 ) -> list[str]:
     """Return a workflow command for the first examples of ``results``, each at its line.
 
-    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error``, or ``warning`` where the run
-    passes all the same.
+    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error`` or ``warning``.
     """
     workspace = environment.get("GITHUB_WORKSPACE") or str(root)
     shown = [result for result in results if result.line][:ANNOTATIONS]
@@ -50,7 +46,7 @@ def commands(
 
 
 def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
-    """Return the workflow command that shows what became of ``result`` beside its line of the file ``path``."""
+    """Return the workflow command that shows a result beside its line of the file ``path``."""
     title = f"{result.task}: {result.id} {result.status}"
     where = f"file={_property(path)},line={result.line},title={_property(title)}"
     return f"::{level} {where}::{_data(_message(result))}"
@@ -67,19 +63,19 @@ def _message(result: ExampleResult) -> str:
 
 def _said(result: ExampleResult) -> str:
     said = result.predictions[shown_response(result)] if result.predictions else ""
-    # Of a conversation each turn has its own.
+    # A conversation has targets per turn.
     wanted = f", wanted {text}" if (text := wanted_text(result)) else ""
     return f"said {said!r}{wanted}"
 
 
 def _of_function(result: ExampleResult) -> list[str]:
-    """Return why an eval function's example failed, and what its application answered, as far as that is known."""
+    """Return why an eval function's example failed, and its application's answer, if known."""
     reason = next((str(each["reason"]) for each in details_of(result) if each.get("reason")), "")
     return [reason] * bool(reason) + ([f"said {output!r}"] if (output := shown_output(result)) else [])
 
 
 def _data(text: str) -> str:
-    # What the model wrote must not end the command and start one of its own.
+    # Text of a model must not end the command and start another.
     return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -1,4 +1,4 @@
-"""The board as Markdown, for a pull request: the verdict first, then what changed, then the table."""
+"""Format the board as Markdown for a pull request: the verdict, the changes, then the table."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from pytest_lmeval.report.tables import (
     head,
     lacks_prompt,
     may_be_line,
+    measure_rows,
     score_rows,
     score_text,
     tail,
@@ -68,20 +69,20 @@ def markdown(board: Leaderboard) -> str:
     facts = board.facts
     gate = facts.gate or {}
     lines = [f"# {_title(gate)}: {escape_markdown(facts.adapter)}", "", _headline(board), ""]
-    lines += _listed(gate.get("reasons", ()), _REASONS)
+    lines += listed(gate.get("reasons", ()), _REASONS)
     lines += [f"{escape_markdown(off_line(gate, facts.manifest))}", ""] if is_off(gate) else []
     lines += [escape_markdown(line), ""] if (line := ini_line(gate, facts.manifest)) else []
     lines += [escape_markdown(compared), ""] if (compared := baseline_line(gate)) else []
-    lines += _listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
+    lines += listed([f"Doubtful: {warning}" for warning in gate.get("warnings", ())], _REASONS)
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(*text_table(SCORES, [*score_rows(map(AS_JSON, board.tasks))]))
     lines += _measures(board) if any(map(NOTES, board.tasks)) else []
-    lines += _listed(remark_lines(board), _REASONS)
+    lines += listed(remark_lines(board), _REASONS)
     lines += _categories(board)
     lines += _repeats(board)
     if facts.bad_records:
-        lines += ["Left out as bad records:", "", *_listed(facts.bad_records, _REASONS)]
+        lines += ["Left out as bad records:", "", *listed(facts.bad_records, _REASONS)]
     lines += [line, ""] if (line := escape_markdown(resume_line(board))) else []
     lines += [line, ""] if (line := escape_markdown(totals_line(board))) else []
     lines += [f"digest `{board.digest}` · {escape_markdown(facts.timestamp)}", ""]
@@ -93,7 +94,7 @@ def table(
 ) -> list[str]:
     """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers.
 
-    ``bold`` are the places, row and column, of cells in bold type.
+    ``bold`` are rows and columns of cells in bold type.
     """
     rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
     shown = [[escape_markdown(cell) for cell in row] for row in rows]
@@ -104,7 +105,7 @@ def table(
 
 
 def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], more: int) -> list[str]:
-    """Return a table of texts that a click unfolds; ``more`` rows, if above 0, are not in it."""
+    """Return a folded table of texts, with the number of rows that it leaves out if ``more`` is above 0."""
     left = [f"... and {more} more", ""] if more > 0 else []
     shown = table(headings, rows, texts=len(headings)) if rows else []
     return [f"<details><summary>{title}</summary>", "", *shown, *left, "</details>", ""]
@@ -129,8 +130,6 @@ def _headline(board: Leaderboard) -> str:
 
 
 def _measures(board: Leaderboard) -> list[str]:
-    from pytest_lmeval.report.measures import measure_rows
-
     rows = [*measure_rows(board)]
     return table(*text_table(METRICS, rows)) if rows else []
 
@@ -173,10 +172,10 @@ def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]
     lines = table(*text_table(CHANGES, [*map(change_row, changes)]))
-    lines += _listed([may_be_line(comparison)], 1)
+    lines += listed([may_be_line(comparison)], 1)
     lines += _flips("Passed before, and not now", comparison["worse"])
     lines += _flips("Passes now, and did not before", comparison["better"])
-    return lines + _listed([f"not compared: {name}: {why}" for name, why in comparison["left_out"].items()], _REASONS)
+    return lines + listed([f"not compared: {name}: {why}" for name, why in comparison["left_out"].items()], _REASONS)
 
 
 def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -198,7 +197,7 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
         *(("prompt before", "prompt now") if has_prompts else ()),
     )
     lines = folded(f"{title}: {len(flips)}", headings, rows, len(flips) - _FLIPS)
-    return lines + _listed([NO_PROMPTS] if lacking else [], 1)
+    return lines + listed([NO_PROMPTS] if lacking else [], 1)
 
 
 def _reasons(flip: Mapping[str, Any]) -> tuple[str, str]:
@@ -252,9 +251,10 @@ def _k(name: str) -> tuple[str, int]:
     return name.rstrip("0123456789"), int(name[len(name.rstrip("0123456789")) :])
 
 
-def _listed(entries: Sequence[str], most: int) -> list[str]:
+def listed(entries: Sequence[str], most: int | None = None) -> list[str]:
+    """Return a list in Markdown and an empty line; of more than ``most`` entries it says how many are left out."""
     shown = [f"- {escape_markdown(entry)}" for entry in entries[:most]]
-    more = [f"- ... and {len(entries) - most} more"] if len(entries) > most else []
+    more = [f"- ... and {len(entries) - len(shown)} more"] if len(entries) > len(shown) else []
     return [*shown, *more, ""] if shown else []
 
 

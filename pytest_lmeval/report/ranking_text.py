@@ -1,4 +1,4 @@
-"""A ranking in words: who is not worse than the best, over what, and what was left out."""
+"""Describe a ranking: the models not worse than the best, the shared examples, and what was not ranked."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ INTERVAL = "interval: confidence interval of the difference; it excludes 0 exact
 
 
 def standing_row(standing: Row) -> Row:
-    """Return what tables show of a model's place among those that were ranked."""
+    """Return the table row of a ranked model; the best has no p."""
     return standing if standing["difference"] is not None else {**standing, "p_adjusted": None}
 
 
 def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -> list[str]:
-    """Return the lines below the table of a ranking that was turned into JSON values."""
+    """Return the lines below the table of a ranking, which is given as JSON values."""
     remarks = [f"{each['name']}: not ranked: {each['reason']}" for each in ranking["unranked"]]
     if ranking["reason"]:
         remarks += [ranking["reason"], *(_pair(pair, len(ranking["pairs"])) for pair in ranking["pairs"])]
@@ -40,7 +40,7 @@ def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
 
 
 def _quarantined(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the examples in quarantine: once where they are the same of all models, else of each."""
+    """Yield the examples in quarantine: once if all models have the same, else for each model."""
     lists = [model["quarantined"] for model in models]
     if all(each == lists[0] for each in lists):
         yield from _quarantine(lists[0] if lists else ())

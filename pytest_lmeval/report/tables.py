@@ -17,6 +17,7 @@ from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.compare.history import HistoryPoint
+    from pytest_lmeval.leaderboard.board import Leaderboard
 
 Row = Mapping[str, Any]
 TextTable = tuple[Sequence[str], list[list[str]], int]
@@ -29,7 +30,7 @@ _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
 class Place(Flag):
-    """Where a column is shown: in the text of the terminal and Markdown, or on the page."""
+    """The places that show a column: the text of the terminal and Markdown, or the page."""
 
     TEXT = auto()
     PAGE = auto()
@@ -41,8 +42,8 @@ TEXT, PAGE = Place.TEXT, Place.PAGE
 class Column(NamedTuple):
     """A column of a table: the name of its value in each row, its title, and the name of its format.
 
-    It is left out in the places ``if_any`` if no row has a value. ``on_page`` is its title on the page if that differs,
-    and ``hint`` explains it there. A terminal that is too narrow drops the column with the lowest ``drop`` first, and
+    The places ``if_any`` drop it if no row has a value. ``on_page`` is its title on the page if that differs, and
+    ``hint`` explains it there. A terminal that is too narrow drops the column with the lowest ``drop`` first, and
     never one with 0.
     """
 
@@ -106,7 +107,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 }
 """Texts of values by the name of a format; "text" is on the left, all else on the right. Only the page has plots."""
 
-_SURE = "Confidence interval of the {}. It excludes 0 exactly where {}."
+_SURE = "Confidence interval of the {}. It excludes 0 exactly if {}."
 _CHANGE_HINT = _SURE.format("change", "the test finds a regression or an improvement")
 _DIFFERENCE_HINT = _SURE.format("difference", "the difference is significant")
 _TASK, _MODEL = Column("task", "task"), Column("model", "model")
@@ -215,7 +216,7 @@ def columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> 
 
 
 def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
-    """Yield the row of each task of a board, with those of its scores by name beneath it."""
+    """Yield the row of each task of a board, followed by its named scores."""
     for row in tasks:
         held = row["total"] - row.get("quarantined", 0)
         late = f"{row['timeouts']} timed out" if row["timeouts"] else ""
@@ -231,12 +232,31 @@ def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
 
 
 def _score_facts(score: Mapping[str, Any]) -> str:
-    """Return what is said of a task's score by name besides its value: who has it, and what it has to reach."""
+    """Return the facts of a named score: whether it decides, on how many examples it is, threshold and floor."""
     own = () if score.get("decides") else ("threshold", "min_score")
     named = [f"{_WORDS[name]} {score[name]:.4g}" for name in own if score.get(name) is not None]
     missing = [f"{score['missing']} missing"] if score["missing"] else []
     decides = ["decides"] if score.get("decides") else []
     return ", ".join([*decides, f"n {score['n']}", *missing, *named])
+
+
+def measure_rows(board: Leaderboard) -> Iterator[Row]:
+    """Yield the metrics of groups of a harness, and those of tasks that are no shares or better when lower."""
+    from pytest_lmeval.leaderboard.groups import MEASURES, shown
+
+    for name, group in board.groups().items():
+        for metric, score in group["metrics"].items():
+            yield _measure_row(name, shown(metric), score["value"], score)
+    for row in board.tasks:
+        for metric, note in row.notes.get(MEASURES, {}).items():
+            value = row.metrics.get(shown(metric))
+            if not note["higher_is_better"] or value is None or not 0.0 <= value <= 1.0:
+                yield _measure_row(row.task, shown(metric), value, note)
+
+
+def _measure_row(name: str, metric: str, value: float | None, note: Mapping[str, Any]) -> Row:
+    arrow = "" if note["higher_is_better"] else " ↓"
+    return {"name": name, "metric": f"{metric}{arrow}", "value": value, "stderr": note["stderr"], "n": note["n"]}
 
 
 def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[float] | None) -> Row:
@@ -248,18 +268,18 @@ def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[fl
 
 
 def may_be_line(comparison: Mapping[str, Any]) -> str:
-    """Return what the column "interval" of a comparison means."""
+    """Return the meaning of the column "interval" of a comparison."""
     criteria = {"alpha": 0.05, **comparison.get("criteria", {})}
     models = criteria.get("models", 1)
     shared = f" of the run, shared by {models} models" if models > 1 else ""
     return (
-        "interval: confidence interval of the change; it excludes 0 exactly where the test finds a regression or an "
+        "interval: confidence interval of the change; it excludes 0 exactly if the test finds a regression or an "
         f"improvement (alpha {100 * criteria['alpha']:g} %{shared})"
     )
 
 
 def lacks_prompt(flip: Mapping[str, Any]) -> bool:
-    """Tell whether an example is asked with another prompt than the one of before, which is not known."""
+    """Return True if the prompt of an example changed and the old one is not known."""
     return flip.get("old_prompt") == ""
 
 
@@ -276,21 +296,21 @@ def tail(text: str, most: int) -> str:
 
 
 def change_row(change: Row) -> Row:
-    """Return what tables show of one task against the baseline."""
+    """Return the table row of one task against the baseline."""
     if change["verdict"] == "uncompared":
         return {name: change[name] for name in _UNCOMPARED if name in change}
     return {"interval": None, **change}
 
 
 def history_row(point: HistoryPoint) -> Row:
-    """Return what tables show of one run in a history."""
+    """Return the table row of one run in a history."""
     notes = [*(["the suite changed"] if point.changed else []), *point.notes]
     interval = {"ci95": point.interval} if point.interval else {}
     return {**asdict(point), **interval, "note": ", ".join(notes)}
 
 
 def cut_to(text: str, size: int) -> str:
-    """Return as many whole lines of ``text`` as fit into ``size`` bytes of UTF-8, and say that others were left out."""
+    """Return the lines of ``text`` that fit into ``size`` bytes of UTF-8, with a note if others are cut."""
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= size:
         return text

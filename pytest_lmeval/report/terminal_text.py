@@ -24,6 +24,7 @@ from pytest_lmeval.report.tables import (
     columns_in,
     lacks_prompt,
     may_be_line,
+    measure_rows,
     overall_row,
     score_rows,
     tail,
@@ -84,7 +85,7 @@ class Screen:
 
     @property
     def most(self) -> int | None:
-        """How many lines a reason has."""
+        """The number of lines of a reason; None for no limit."""
         return None if self.width is None else 1 if self.quiet else 2
 
     def _fitted(self, shown: list[_Shown], width: int) -> list[list[str]]:
@@ -103,7 +104,7 @@ class Screen:
         return [self.names(each.texts, size) for each, size in zip(shown, sizes, strict=True)]
 
     def names(self, texts: Sequence[str], most: int) -> list[str]:
-        """Return names of at most ``most`` characters, cut at a place where they stay different if there is one."""
+        """Return names of at most ``most`` characters, cut so that different names stay different if possible."""
         if max(map(len, texts)) <= most:
             return [*texts]
         half, all_of_them = most // 2 - 1, len({*texts})
@@ -169,11 +170,7 @@ def terminal_table(board: Leaderboard, screen: Screen = WHOLE) -> list[str]:
 
 def measure_lines(board: Leaderboard, screen: Screen) -> list[str]:
     """Return the lines of a table of what groups and tasks measure besides scores; empty without any."""
-    if not any(map(NOTES, board.tasks)):
-        return []
-    from pytest_lmeval.report.measures import measure_rows
-
-    rows = [*measure_rows(board)]
+    rows = [*measure_rows(board)] if any(map(NOTES, board.tasks)) else []
     return screen.table(METRICS, rows) if rows else []
 
 

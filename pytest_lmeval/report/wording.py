@@ -1,4 +1,4 @@
-"""A run and its gate in words: the verdict, what the run took, how to go on with one that was cut short."""
+"""Describe a run and its gate: the verdict, time and cost, and the next command."""
 
 from __future__ import annotations
 
@@ -23,37 +23,18 @@ _REPEATS = attrgetter("numbers.repeats")
 _USUAL = "baseline.json"
 QUARANTINED = 10
 """A report names so many examples in quarantine, and counts the others."""
-_NO_FINGERPRINT = "it was made in Python and has no attribute fingerprint, a text that is another one for another model"
-# What decides the item's name, its prompt and its score, or whether pytest finds it and the model at all.
-_WITH_VALUE = frozenset(
-    {
-        "--confcutdir",
-        "--config-file",
-        "--import-mode",
-        "--lm-adapter",
-        "--lm-adapter-arg",
-        "--lm-config",
-        "--lm-judge",
-        "--lm-judge-arg",
-        "--lm-num-fewshot",
-        "--lm-repeats",
-        "--lm-sandbox",
-        "--lm-subject",
-        "--lm-think-tags",
-        "--lm-threshold",
-        "--lm-user",
-        "--override-ini",
-        "--rootdir",
-        "-c",
-        "-o",
-        "-p",
-    }
-)
-_FLAGS = frozenset({"--allow-bad-tasks", "--lm-allow-bad-tasks"})
+_NO_FINGERPRINT = "it was made in Python and has no attribute fingerprint, a text that identifies the model"
+# The options that decide an item's name, prompt and score, or that let pytest find it and the model.
+_WITH_VALUE = {
+    *("-c", "-o", "-p", "--confcutdir", "--config-file", "--import-mode", "--override-ini", "--rootdir"),
+    *("--lm-adapter", "--lm-adapter-arg", "--lm-config", "--lm-judge", "--lm-judge-arg", "--lm-num-fewshot"),
+    *("--lm-repeats", "--lm-sandbox", "--lm-subject", "--lm-think-tags", "--lm-threshold", "--lm-user"),
+}
+_FLAGS = {"--allow-bad-tasks", "--lm-allow-bad-tasks"}
 
 
 def is_off(gate: Mapping[str, Any]) -> bool:
-    """Tell whether nothing decided about a run: it is not gated, and never to be called passed."""
+    """Return True if nothing could fail the run; no report calls such a run passed."""
     return gate.get("verdict") == "pass" and (gate.get("mode") == "none" or gate.get("decided_by") == [])
 
 
@@ -66,7 +47,7 @@ def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return what the ini file decided about the gate, or "": whoever edits that file softens it."""
+    """Return the settings of the gate that come from the ini file, or "": an edit of that file can soften the gate."""
     named = manifest.get("gate_from_ini")
     if not isinstance(named, Mapping) or not named:
         return ""
@@ -76,7 +57,7 @@ def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def baseline_line(gate: Mapping[str, Any]) -> str:
-    """Return which run a board was compared with, or "": file, adapter and date."""
+    """Return file, adapter and date of the baseline, or ""."""
     baseline = gate.get("baseline")
     if not isinstance(baseline, Mapping):
         return ""
@@ -86,7 +67,7 @@ def baseline_line(gate: Mapping[str, Any]) -> str:
 
 
 def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
-    """Return the verdict with its reasons, what was compared and the doubts, a line each, for a command's output."""
+    """Return the verdict, its reasons, the baseline and the doubts, a line each, for a command's output."""
     lines = [
         f"gate {gate['mode']}: {'not gated' if is_off(gate) else gate['verdict']}",
         *(f"  {reason}" for reason in gate["reasons"]),
@@ -110,7 +91,7 @@ def totals_line(board: Leaderboard) -> str:
 
 
 def _per_example(board: Leaderboard) -> str:
-    """Return what harness and model took per example, and its cost; "" where no request was timed."""
+    """Return the time of harness and model and the cost per example; "" if no request was timed."""
     spent, harness_ms = board.spent, board.facts.manifest.get("harness_ms")
     if "model_ms" not in spent:
         return ""
@@ -125,19 +106,19 @@ def _ms(ms: float) -> str:
 
 
 def resume_line(board: Leaderboard) -> str:
-    """Return how to go on with a run of pytest that has no score for every example, or ""."""
+    """Return how to complete a run of pytest that lacks scores, or ""."""
     counts = board.counts
     unanswered = counts["missing"] + counts["errors"] + counts["timeouts"]
     if board.complete or not unanswered or "argv" not in board.facts.manifest:
         return ""
-    return f"to ask only for the {unanswered} without a score: the same command with --lm-resume"
+    return f"to retry the {unanswered} unscored examples: the same command with --lm-resume"
 
 
 def next_step(board: Leaderboard, reports: str, baseline: str, *, is_first: bool) -> str:
-    """Return what the user can do next, or "" where there is nothing to learn: after most runs.
+    """Return the next command for the user, or "": most runs need none.
 
-    ``reports`` is the folder of the board. ``baseline`` is the file that the run was compared with; of a run without
-    one, the file of the usual name if it is there. ``is_first`` says that the folder had no run before this one.
+    ``reports`` is the folder of the board. ``baseline`` is the run's baseline, or the file of the usual name if that
+    exists. ``is_first`` is True if the folder had no earlier run.
     """
     gate = board.facts.gate or {}
     mode, verdict = gate.get("mode"), gate.get("verdict")
@@ -169,11 +150,11 @@ def with_item(parts: tuple[str, str], item: str) -> str:
 
 
 def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
-    """Return what goes before the name of an item of the file at ``path``, unquoted, and the options after it, quoted.
+    """Return the text before an item's name in its rerun command, unquoted, and the options after it, quoted.
 
-    ``manifest`` is that of the run: its arguments, with secrets hidden, its ``rootdir`` and its ``report_dir``.
-    Arguments with a hidden value are left out. The rerun gets a report dir of its own: the board and the ledger of the
-    run are to stay.
+    The item is of the file at ``path``. ``manifest`` has the arguments of the run, with secrets hidden, its ``rootdir``
+    and its ``report_dir``. Arguments with a hidden value are dropped. The rerun gets a report dir of its own, so that
+    board and ledger of the run stay.
     """
     given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]
     given.append(f"--lm-report-dir={os.path.join(_text(manifest, 'report_dir', 'reports'), 'rerun')}")
@@ -181,7 +162,7 @@ def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
 
 
 def command(manifest: Mapping[str, Any]) -> str:
-    """Return the command of a run, quoted for a shell, with secrets hidden; empty where it is not known."""
+    """Return the command of a run, quoted for a shell, with secrets hidden; "" if it is not known."""
     return shlex.join(_argv(manifest))
 
 
@@ -211,7 +192,7 @@ def _text(manifest: Mapping[str, Any], name: str, default: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return a time in seconds, minutes or hours.
 
     >>> [duration(3.14159), duration(123), duration(7200)]
     ['3.1 s', '2 min 3 s', '2 h 0 min']
@@ -223,7 +204,7 @@ def duration(seconds: float) -> str:
 
 
 def amount(cost: float) -> str:
-    """Return a cost with four digits behind the point, and with two that count where that would be next to nothing.
+    """Return a cost with four decimals, or two significant digits if it is below 0.01.
 
     >>> [amount(12.3456789), amount(0.0000123)]
     ['12.3457', '1.2e-05']
@@ -232,7 +213,7 @@ def amount(cost: float) -> str:
 
 
 def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
-    """Return what came out of the cache of the run that began at ``run_at``, what it saved, and what to know of it."""
+    """Return how many answers the cache gave the run that began at ``run_at``, the cost it saved, and its faults."""
     lines = [_used(cache, run_at)]
     # Boards of version 0.1.1 have these.
     lines += [f"cached by name and options only: {name}" for name in cache.get("by_name_and_options_only", ())]
@@ -252,7 +233,7 @@ def _used(cache: Mapping[str, Any], run_at: str) -> str:
 
 
 def _age(asked: Any, run_at: str) -> str:
-    """Return how old an answer was in a run, and its day; times are as boards have them."""
+    """Return the age of an answer at the time of the run, and its day."""
     with suppress(TypeError, ValueError):
         days = max(0, (datetime.fromisoformat(run_at) - datetime.fromisoformat(str(asked))).days)
         return f"{days} day(s) old ({str(asked)[:10]})"
@@ -266,23 +247,23 @@ def selection_text(board: Leaderboard) -> str:
         return ""
     selected, available = (sum(count[key] or 0 for count in counts) for key in ("selected", "available"))
     whole = board.facts.selection.get("without_subjects")
-    others = f"; without subjects, and so whole: {', '.join(map(str, whole))}" if whole else ""
-    return f"a selection: {selected} of {available} examples of the task files{others}"
+    others = f"; whole, without subjects: {', '.join(map(str, whole))}" if whole else ""
+    return f"ran {selected} of {available} examples of the task files{others}"
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return what every report says of a board besides its rows: remarks, what was left out, quarantined, cached."""
+    """Return the remarks of a board that every report has: left out, quarantined and cached examples."""
     lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
     if any(map(_REPEATS, board.tasks)):
         lines += repeat_lines(board)
     if cache := board.facts.manifest.get("cache"):
         lines += cache_lines(cache, board.facts.timestamp)
-    # What is said of the cache is among the remarks, too, but for boards of earlier versions.
+    # The remarks hold the lines of the cache, too, except in boards of earlier versions.
     return [*dict.fromkeys([*map(str, board.remarks), *lines])]
 
 
 def quarantine_lines(board: Leaderboard) -> list[str]:
-    """Return a line for each of the first ten examples in quarantine, with what came of it, and how many more are."""
+    """Return a line for each of the first ten examples in quarantine, and the number of the others."""
     results = [result for row in board.tasks for result in row.per_example if result.status == "quarantined"]
     if not results:
         return []
@@ -295,16 +276,16 @@ def quarantine_lines(board: Leaderboard) -> list[str]:
 
 
 def note_lines(board: Leaderboard) -> list[str]:
-    """Return what aggregations left out: a line for every task with actions, none among their rows, and for the rest.
+    """Return what aggregations left out, by task.
 
-    The rest: labels without a weight, rows with another label than the two of a binary classification, and metrics
-    that no row was there for.
+    That is rows excluded by actions, labels without a weight, rows with neither label of a binary classification, and
+    metrics without a row.
     """
     return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
 
 
 def repeat_lines(board: Leaderboard) -> list[str]:
-    """Return for each task that was asked several times how many examples have repeats of different scores."""
+    """Return, for each task with repeats, how many examples have repeats with different scores."""
     found = [(row.task, row.repeats["differ"]) for row in board.tasks if row.repeats.get("differ")]
     return [
         f"{task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores"
@@ -335,7 +316,7 @@ def _counted(counts: Mapping[str, Any]) -> str:
 
 
 def thought_lines(board: Leaderboard) -> list[str]:
-    """Return how many examples of each task are cut off, and how many tokens were spent on thoughts."""
+    """Return the number of cut off answers of each task, and of tokens spent on thoughts."""
     lines = [
         f"cut off: {row.task}: {row.cut_off} of {row.total} answers ended at the limit of tokens, or in the thoughts"
         for row in board.tasks

@@ -108,7 +108,7 @@ def test_every_verdict_of_the_gate_has_its_words(mode: str) -> None:
 def test_what_flipped_stands_with_both_answers_and_the_right_one() -> None:
     text = markdown(_board(A, gate=_compared("5")))
     assert "| sums | regression | 0.9000 | 0.5000 | -0.4000 | - | 0.001 | 1 | 0 |" in text
-    assert "- interval: confidence interval of the change; it excludes 0 exactly where" in text
+    assert "- interval: confidence interval of the change; it excludes 0 exactly if" in text
     assert "<details><summary>Passed before, and not now: 1</summary>" in text
     assert "| sums: e0 | 4 | 4 | 5 |" in text
     assert "- not compared: code: why" in text

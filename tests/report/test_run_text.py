@@ -61,5 +61,5 @@ def test_a_cost_has_the_digits_that_count(cost: float, text: str) -> None:
 def test_a_run_without_all_scores_says_how_to_go_on() -> None:
     facts = RunFacts("2026-01-01T00:00:00Z", "x", manifest={"argv": ["pytest"]}, missing=["t::c"])
     board = build_board([], [_result("a"), _result("b", "error")], facts)
-    assert "to ask only for the 2 without a score: the same command with --lm-resume" == resume_line(board)
+    assert "to retry the 2 unscored examples: the same command with --lm-resume" == resume_line(board)
     assert "" == resume_line(build_board([], [_result("a")], RunFacts("", "x", manifest={"argv": ["pytest"]})))

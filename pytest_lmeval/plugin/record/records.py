@@ -394,12 +394,6 @@ class Records:
         """Build and write all boards and the comparison; return the exit code of the run."""
         self.is_closed = True
         harness_ms = self._harness_ms(session)
-        if self.are_several:
-            from pytest_lmeval.report.html.shown import ShownExamples
-
-            # The page that compares the models reuses the examples of their pages.
-            for record in self.opened:
-                record.files.shown = ShownExamples(len(self.opened))
         for record in self.opened:
             record.harness_ms = harness_ms
             record.finish(session, ending)
@@ -440,7 +434,6 @@ class Records:
                 record.board,
                 tuple(record.received.results.values()),
                 str(record.report_dir),
-                shown=record.files.shown,
             )
             for record in self.all
             if record.board is not None

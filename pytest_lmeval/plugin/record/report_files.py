@@ -25,7 +25,6 @@ from pytest_lmeval.text import escape_markdown, printable
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
-    from pytest_lmeval.report.html.shown import ShownExamples
     from pytest_lmeval.types import ExampleResult
 
 GATE_ID = "leaderboard::gate"
@@ -34,15 +33,11 @@ _REASONS = 20
 
 
 class ReportFiles:
-    """Writes the reports of one model's run; ``failures`` are the files that could not be written.
-
-    ``shown`` keeps the examples on the page of one of several models.
-    """
+    """Writes the reports of one model's run; ``failures`` are the files that could not be written."""
 
     def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
         self.failures: list[str] = []
         self.has_board = False
-        self.shown: ShownExamples | None = None
         self._config = config
         self._folder = folder
         self._baseline = baseline
@@ -92,7 +87,7 @@ class ReportFiles:
 
         comparison = (board.facts.gate or {}).get("comparison")
         before = {} if self._baseline is None else {(old.task, old.id): old for old in self._baseline.results or ()}
-        write_report(path, board.to_json(), results, comparison, before, self.shown)
+        write_report(path, board.to_json(), results, comparison, before)
 
     def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
         """Write the board as the baseline; return the verdict for a run that otherwise passes, and its reason."""

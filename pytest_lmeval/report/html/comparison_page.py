@@ -1,27 +1,48 @@
-"""The page of several models: what their comparison found, and a column for each."""
+"""Render the page of several models: their comparison, and every example with a column for each model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from pytest_lmeval.compact_json import encode
 from pytest_lmeval.compare.decision import why_no_best
+from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.comparison_text import headline, model_rows
-from pytest_lmeval.report.html.report import html_table, html_text, render_columns
+from pytest_lmeval.report.html.data import (
+    MAX_CHARACTERS,
+    TAGS,
+    ReportData,
+    common_prefix,
+    encode_task,
+    most_telling,
+)
+from pytest_lmeval.report.html.examples import ShownPair, example_fields
+from pytest_lmeval.report.html.report import html_table, html_text, page_text
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import MODELS, Row, page_columns
+from pytest_lmeval.types import ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.report.comparison import Compared
 
 _PAGE = "report.html"
+_OF_THE_QUESTION = (
+    *("id", "line", "prompt", "targets", "category", "tags", "cluster", "metric", "rule", "threshold"),
+    *("must_pass", "item", "function"),
+)
+"""The fields that a row has once for all columns with the same value."""
+_NOTHING = object()
+_PASSES = {"passed": True, "failed": False, "below": False}
 
 
-def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> str:
-    """Return the page of ``models``, by label, as the text of one HTML file, all ASCII."""
-    columns = _columns(comparison, models)
+def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared]) -> str:
+    """Return the page of ``models`` as the text of one HTML file, all ASCII; it says which examples it leaves out."""
+    by_label = {model.label: model for model in models}
+    columns = _columns(comparison, by_label)
     overview = {
         "schema": comparison["schema"],
         "timestamp": comparison["timestamp"],
@@ -32,12 +53,12 @@ def render_comparison(comparison: Mapping[str, Any], models: Mapping[str, Compar
         "table": comparison["tasks"],
         "remarks": comparison_remarks(comparison),
     }
-    title = html_text(f"Comparison: {', '.join(models)}")
-    return render_columns(overview, [models[column["label"]] for column in columns], title, _summary(overview))
+    data = columns_data(overview, [by_label[column["label"]] for column in columns])
+    return page_text(data, html_text(f"Comparison: {', '.join(by_label)}"), _summary(overview))
 
 
 def _columns(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> Sequence[Row]:
-    """Return what the page shows of each model as a whole, those that are ranked first, by rank."""
+    """Return the row of each model for the page, ranked models first."""
     known = {model["label"]: model for model in comparison["models"]}
     ranking = comparison["ranking"] or {"standings": (), "not_worse": ()}
     ranked = {each["name"] for each in ranking["standings"]}
@@ -65,7 +86,142 @@ def _page_of(model: Mapping[str, Any], shown: Compared) -> str:
 
 
 def _summary(overview: Mapping[str, Any]) -> str:
-    """Return what a reader without scripts is shown, escaped, ASCII."""
+    """Return the page for readers without scripts, escaped, ASCII."""
     remarks = "".join(f"<li>{html_text(remark)}</li>" for remark in overview["remarks"])
     table = html_table(MODELS, overview["columns"])
     return f"<h1>{html_text(overview['sentence'])}</h1><ul>{remarks}</ul>{table}"
+
+
+class _Across(NamedTuple):
+    """One example: its result in each column, or None."""
+
+    results: Sequence[ExampleResult | None]
+    present: Sequence[ExampleResult]
+    differs: bool
+    prompts_differ: bool
+
+
+def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> ReportData:
+    """Return the data of the page; ``overview`` describes the models, ``columns`` have their results.
+
+    Examples that do not fit are dropped, those in which models differ last, and counted by task.
+    """
+    tasks = _tasks(columns)
+    held, prefixes = [*tasks.values()], [*map(_prefix, tasks.values())]
+
+    def text_of(number: int, place: int) -> str:
+        return _encoded_row(held[number][place], len(prefixes[number]))
+
+    # A page of more than twice the size of one model's opens too slowly.
+    chosen = most_telling([*map(_urgencies, held)], text_of, 2 * MAX_CHARACTERS)
+    results = [result for column in columns for result in column.results]
+    tags = {*chain.from_iterable(map(TAGS, results))}
+    return ReportData(
+        {
+            **overview,
+            "board": {},
+            "examples": [*map(_tally, tasks, held, chosen)],
+            "picks": {"category": sorted({result.question.category for result in results} - {""}), "tag": sorted(tags)},
+        },
+        [*map(encode_task, prefixes, chosen)],
+    )
+
+
+def _tasks(columns: Sequence[Compared]) -> dict[str, list[_Across]]:
+    """Return the rows of each task, in the order of the first column that has them."""
+    held = [
+        {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
+        for column in columns
+    ]
+    tasks: dict[str, list[_Across]] = {}
+    for key in dict.fromkeys(chain.from_iterable(held)):
+        tasks.setdefault(key[0], []).append(_across([results.get(key) for results in held]))
+    return {task: _in_data(rows) for task, rows in tasks.items()}
+
+
+def _in_data(rows: list[_Across]) -> list[_Across]:
+    firsts = [row.present[0] for row in rows]
+    return rows if are_in_data(firsts) else sorted(rows, key=lambda row: in_data(row.present[0]))
+
+
+def _across(results: Sequence[ExampleResult | None]) -> _Across:
+    present = [result for result in results if result is not None]
+    differs = len({None if result is None else result.outcome.status for result in results}) > 1
+    # Most examples have a result of every model: one list serves for both.
+    return _Across(present if len(present) == len(results) else results, present, differs, _prompts_differ(present))
+
+
+def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
+    """Return True if models were asked with different prompts, by their hashes if the prompts are not kept."""
+    hashes = {result.question.hash for result in present}
+    # The hash covers the prompt: if it is the same, the texts need not be read.
+    if len(hashes) == 1 and "" not in hashes:
+        return False
+    if all(result.prompt for result in present):
+        return len({result.prompt for result in present}) > 1
+    return len(hashes) > 1 and len({result.scoring_hash for result in present}) == 1
+
+
+def _prefix(rows: Sequence[_Across]) -> str:
+    """Return the beginning that all prompts of a task share."""
+    # One of several equal prompts is enough, unless the task has one row: its prompt is in the row, for all columns.
+    same = len(rows) > 1
+    return common_prefix(
+        [each for row in rows for each in (row.present[:1] if same and not row.prompts_differ else row.present)]
+    )
+
+
+def _urgencies(rows: Iterable[_Across]) -> Iterator[int]:
+    """Yield the rank of each row for embedding: 0 first."""
+    for row in rows:
+        # If they do not differ, all have the status of the first.
+        yield 0 if row.differs else 2 if row.present[0].outcome.status == "passed" else 1
+
+
+def _encoded_row(row: _Across, prefix: int) -> str:
+    fields = [None if result is None else example_fields(ShownPair(result), prefix) for result in row.results]
+    first = next(each for each in fields if each is not None)
+    shared = {name: first[name] for name in _OF_THE_QUESTION if name in first}
+    own = [None if each is None else _beside(each, shared) for each in fields]
+    return encode({**shared, **({"prompts_differ": True} if row.prompts_differ else {}), "columns": own})
+
+
+def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a column that differ from the shared ones; a field that only this column lacks is None."""
+    own = {name: value for name, value in fields.items() if shared.get(name, _NOTHING) != value}
+    return own if shared.keys() <= fields.keys() else {**own, **{name: None for name in shared if name not in fields}}
+
+
+def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dict[str, Any]:
+    left = [row.differs for place, row in enumerate(rows) if place not in chosen]
+    left_out = {"in which models differ": sum(left), "in which they do not": len(left) - sum(left)}
+    return {
+        "task": task,
+        "total": len(rows),
+        "differ": sum(row.differs for row in rows),
+        "prompts_differ": sum(row.prompts_differ for row in rows),
+        "prompts_known": sum(len(row.present) > 1 for row in rows),
+        "left_out": {kind: count for kind, count in left_out.items() if count},
+        "columns": _flips(rows),
+    }
+
+
+def _flips(rows: Sequence[_Across]) -> list[dict[str, int]]:
+    """Count, for each column, the examples not passed, and those that it alone or the best one alone passed."""
+    columns = [list(map(_passes, results)) for results in zip(*(row.results for row in rows), strict=True)]
+    # The first column is the best one; it is compared with the next.
+    beside = [columns[min(1, len(columns) - 1)], *columns[:1] * (len(columns) - 1)]
+    return [_flips_of(own, other) for own, other in zip(columns, beside, strict=True)]
+
+
+def _flips_of(own: Sequence[bool | None], other: Sequence[bool | None]) -> dict[str, int]:
+    pairs = [*zip(own, other, strict=True)]
+    return {
+        "failed": len(own) - own.count(True),
+        "worse": pairs.count((False, True)),
+        "better": pairs.count((True, False)),
+    }
+
+
+def _passes(result: ExampleResult | None) -> bool | None:
+    return None if result is None else _PASSES.get(result.outcome.status)

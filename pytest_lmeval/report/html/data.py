@@ -1,14 +1,15 @@
-"""What the page knows: the board with what only the results tell, and the examples of each task."""
+"""Collect the data of a page: the board, facts from the results, and the examples of each task."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
-from itertools import chain, zip_longest
+from itertools import chain, pairwise, repeat, zip_longest
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.frozen import dataclass
@@ -26,14 +27,11 @@ from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
-if TYPE_CHECKING:
-    from pytest_lmeval.report.html.shown import ShownExamples
-
 MAX_EXAMPLES = 10_000
 MAX_CHARACTERS = 30_000_000
 _SHORTEST_PREFIX = 200
 _BINS = 24
-# From this ratio of the slowest to the fastest on, equal bins would put almost everything into the first.
+# Above this ratio of the slowest to the fastest, equal bins would put almost everything into the first.
 _WIDE = 20.0
 TAGS = attrgetter("question.tags")
 _OF_SCORES = ("kind", "metric", "min_score", "verdict", "old", "ci95")
@@ -48,26 +46,13 @@ class ReportData:
     tasks: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One task's results in the order of its file, and what all of its prompts begin with."""
-
-    name: str
-    results: Sequence[ExampleResult]
-    prefix: str
-
-
 def report_data(
     board: Mapping[str, Any],
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
-    shown: ShownExamples | None = None,
 ) -> ReportData:
-    """Return everything the page shows. What does not fit is left out, least telling first, and counted by task.
-
-    ``shown`` keeps what is given of examples.
-    """
+    """Return everything the page shows; examples that do not fit are dropped, least telling first, and counted."""
     gate = dict(board.get("gate") or {})
     of_the_gate = gate.pop("comparison", None)
     comparison = of_the_gate if comparison is None else comparison
@@ -75,7 +60,17 @@ def report_data(
     tasks = _tasks([row["task"] for row in rows], results)
     flips = flips_of(results, comparison, baseline)
     by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
-    chosen = _choose(tasks, flips, before_of(results, comparison, baseline), by_id=by_id, shown=shown)
+    prefixes = [*map(common_prefix, tasks.values())]
+    before = before_of(results, comparison, baseline)
+    held = [*tasks.values()]
+
+    def text_of(number: int, place: int) -> str:
+        result = held[number][place]
+        key = result.task, result.id
+        pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id) if before or flips else ShownPair(result)
+        return encode(example_fields(pair, len(prefixes[number])))
+
+    chosen = most_telling([_urgencies(flips, each) for each in held], text_of, MAX_CHARACTERS)
     manifest = board.get("manifest", {})
     floor = gate.get("settings", {}).get("floors", {}).get("overall")
     categories = sorted(board.get("categories") or ())
@@ -89,14 +84,14 @@ def report_data(
         "scores": _scores(board, comparison, floor),
         "breakdown": page_columns(CATEGORIES, ()),
         "overall_floor": floor,
-        "examples": [_tally(task, held, flips) for task, held in zip(tasks, chosen, strict=True)],
+        "examples": [*map(_tally, tasks, held, chosen, repeat(flips))],
         "latency": latency_facts([ms for result in results if (ms := result.answer.latency_ms) is not None]),
         "command": command(manifest),
-        # By task: what goes before the name of an example's item, and the options after it.
+        # By task: the text before the name of an example's item, and the options after it.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
     }
-    return ReportData(overview, [encode_task(task.prefix, held) for task, held in zip(tasks, chosen, strict=True)])
+    return ReportData(overview, [*map(encode_task, prefixes, chosen)])
 
 
 def _scores(board: Mapping[str, Any], comparison: Mapping[str, Any] | None, floor: float | None) -> dict[str, Any]:
@@ -125,60 +120,33 @@ def _is_under(row: Mapping[str, Any]) -> bool:
     return floor is not None and not (score is not None and is_at_least(score, floor))
 
 
-def _tasks(names: Sequence[str], results: Sequence[ExampleResult]) -> list[_Task]:
-    by_task: dict[str, list[ExampleResult]] = {name: [] for name in names}
+def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, list[ExampleResult]]:
+    """Return the results of each task, in the order of its file."""
+    tasks: dict[str, list[ExampleResult]] = {name: [] for name in names}
     for result in results:
-        by_task.setdefault(result.task, []).append(result)
-    return [
-        _Task(
-            name,
-            sorted(members, key=in_data) if len(members) > 1 and not are_in_data(members) else members,
-            common_prefix(members),
-        )
-        for name, members in by_task.items()
-    ]
+        tasks.setdefault(result.task, []).append(result)
+    return {name: held if are_in_data(held) else sorted(held, key=in_data) for name, held in tasks.items()}
 
 
 def common_prefix(results: Sequence[ExampleResult]) -> str:
-    """Return what the prompts of all results begin with, whole lines of it, where that is worth to be said once."""
-    # The worked examples that all prompts of a task begin with are often nine tenths of the whole ledger.
+    """Return the lines that the prompts of all results begin with; "" if they are too short to be kept apart."""
+    # Worked examples that all prompts of a task share are often nine tenths of the ledger.
     if len(results) < 2:
         return ""
     common = results[0].question.prompt
     for result in results:
-        # A prompt may have to be read from a file: where the beginning is too short already, the others are not.
+        # A prompt may have to be read from a file: stop as soon as the beginning is too short.
         if not (common := _shared_lines(common, result.question.prompt)):
             return ""
     return common
 
 
 def _shared_lines(one: str, other: str) -> str:
-    """Return the whole lines that both texts begin with; "" where those are too short."""
+    """Return the whole lines that both texts begin with; "" if they are too short."""
     if not other.startswith(one):
         one = one[: next(place for place, (a, b) in enumerate(zip_longest(one, other)) if a != b)]
     end = one.rfind("\n") + 1
     return one[:end] if end >= _SHORTEST_PREFIX else ""
-
-
-def _choose(
-    tasks: Sequence[_Task],
-    flips: Flips,
-    before: Mapping[tuple[str, str], ExampleResult],
-    *,
-    by_id: bool,
-    shown: ShownExamples | None,
-) -> list[dict[int, str]]:
-    def text_of(number: int, place: int) -> str:
-        result, prefix = tasks[number].results[place], len(tasks[number].prefix)
-        key = result.task, result.id
-        pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id) if before or flips else ShownPair(result)
-        fields = example_fields(pair, prefix)
-        text = encode(fields)
-        if shown is not None:
-            shown.keep(result, prefix, fields, len(text))
-        return text
-
-    return most_telling([_urgencies(flips, task) for task in tasks], text_of, MAX_CHARACTERS)
 
 
 def most_telling(tasks: Sequence[Iterable[int]], text_of: Callable[[int, int], str], most: int) -> list[dict[int, str]]:
@@ -205,18 +173,18 @@ def _ranked(tasks: Iterable[Iterable[int]]) -> Iterator[tuple[int, int, int, int
             yield rank, before, number, place
 
 
-def _urgencies(flips: Flips, task: _Task) -> Iterator[int]:
-    for result in task.results:
+def _urgencies(flips: Flips, results: Iterable[ExampleResult]) -> Iterator[int]:
+    for result in results:
         yield urgency(result, flips.get((result.task, result.id), "") if flips else "")
 
 
-def _tally(task: _Task, chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:
-    left_out = Counter(result.status for place, result in enumerate(task.results) if place not in chosen)
-    turned = Counter(flips.get((result.task, result.id), "") for result in task.results if flips)
+def _tally(task: str, results: Sequence[ExampleResult], chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:
+    left_out = Counter(result.status for place, result in enumerate(results) if place not in chosen)
+    turned = Counter(flips.get((result.task, result.id), "") for result in results if flips)
     return {
-        "task": task.name,
-        "total": len(task.results),
-        "statuses": dict(Counter(result.outcome.status for result in task.results)),
+        "task": task,
+        "total": len(results),
+        "statuses": dict(Counter(result.outcome.status for result in results)),
         "left_out": dict(left_out),
         "worse": turned["worse"],
         "better": turned["better"],
@@ -238,7 +206,7 @@ def _without_examples(comparison: Mapping[str, Any] | None) -> dict[str, Any] | 
 def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:
     """Return count, quantiles in ms and ``bins`` of [low, high, count]; None without a value.
 
-    Bins are of equal width, or of equal ratio where the values span more than a factor of 20.
+    Bins are of equal width, or of equal ratio if the values span more than a factor of 20.
     """
     if not values:
         return None
@@ -259,11 +227,6 @@ def _edges(low: float, high: float, wide: bool) -> list[float]:
     return [low, *inner, high]
 
 
-def _bins(ordered: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float, int]]:
-    counts = [0] * (len(edges) - 1)
-    place = 0
-    for value in ordered:
-        while place < len(counts) - 1 and value >= edges[place + 1]:
-            place += 1
-        counts[place] += 1
-    return [(low, high, count) for low, high, count in zip(edges, edges[1:], counts, strict=False)]
+def _bins(values: Iterable[float], edges: Sequence[float]) -> list[tuple[float, float, int]]:
+    counts = Counter(min(bisect_right(edges, value), len(edges) - 1) - 1 for value in values)
+    return [(low, high, counts[place]) for place, (low, high) in enumerate(pairwise(edges))]

@@ -1,4 +1,4 @@
-"""One example as the page is given it: short keys, nothing that is empty or said twice."""
+"""Turn one example into the fields of the page: short keys, nothing empty or repeated."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
 # A letter can occur a thousand times in a text; the rule reads one of the first, or the last line.
 _MOST_TRIED = 40
-# The urgency of what is of no more interest than any other example.
+# The urgency of an ordinary example.
 _LAST = 7
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPair:
-    """A result, the baseline's of the same example where there is one, and which way it flipped.
+    """A result, the baseline's result of the same example if there is one, and the direction of the flip.
 
-    ``by_id`` says that results are compared whatever their prompts.
+    ``by_id`` is True if results with different prompts are compared.
     """
 
     now: ExampleResult
@@ -38,7 +38,7 @@ class ShownPair:
 
     @property
     def differs_in_prompt(self) -> bool:
-        """Whether the two are compared, and were asked with different prompts."""
+        """True if the two are compared and were asked with different prompts."""
         before, now = self.before, self.now
         if before is None or not self.by_id:
             return False
@@ -50,7 +50,7 @@ def flips_of(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Flips:
-    """Return which examples the comparison names as worse or better; without one, what the baseline's results say."""
+    """Return the examples that the comparison names as worse or better; without one, by the baseline's results."""
     if comparison is not None:
         return {**_named(comparison, "better"), **_named(comparison, "worse")}
     if not baseline:
@@ -64,7 +64,7 @@ def before_of(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> dict[tuple[str, str], ExampleResult]:
-    """Return the baseline's results; of flipped examples that it lacks, what the comparison has recorded."""
+    """Return the baseline's results; flipped examples that it lacks are taken from the comparison."""
     flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
     recorded = {(entry["task"], entry["id"]): entry for entry in flipped if entry.get("old")}
     known = {key: now for now in results if (key := (now.task, now.id)) in recorded} if recorded else {}
@@ -72,7 +72,7 @@ def before_of(
 
 
 def urgency(result: ExampleResult, flip: Flip) -> int:
-    """Return how early an example is to be embedded where there is no room for all: 0 first."""
+    """Return the rank of an example for embedding if there is no room for all: 0 first."""
     status = result.outcome.status
     if status == "passed" and not flip and not result.outcome.unparsed:
         return _LAST
@@ -90,9 +90,9 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
 
 
 def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
-    """Return what the page is given of an example; a field that says nothing is absent.
+    """Return the fields of an example for the page, without empty ones.
 
-    The prompts of its task have their first ``prefix`` characters in common.
+    The prompts of its task share their first ``prefix`` characters, which are dropped.
     """
     now = pair.now
     question, answer, outcome = now.question, now.answer, now.outcome
@@ -154,7 +154,7 @@ def _item(result: ExampleResult) -> str:
 
 def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) -> dict[str, Any]:
     same = before.outputs == now.outputs != ()
-    # Scores of different prompts or targets are not to be compared; the texts still may be looked at.
+    # Scores for different prompts or targets are not compared; the texts are still shown.
     fields = {
         "status": before.status,
         "score": before.score,
@@ -168,7 +168,7 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
 
 
 def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any]:
-    """Return what an application answered then and now, and how that was scored."""
+    """Return an application's old and new answer, and how the old one was scored."""
     from pytest_lmeval.leaderboard.explained import explanation_of, shown_output
 
     old, new = shown_output(before), shown_output(now)
@@ -205,7 +205,7 @@ def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
     recorded = entry["old"]
     output, prediction = recorded.get("output"), recorded.get("prediction")
     if _is_function(now):
-        # What is recorded as its prediction is why the score was what it was.
+        # Its recorded prediction is the reason of the score.
         said = {OUTPUT: output, "reason": prediction}
         return replace(now, status=recorded["status"], score=recorded["score"], details=said, metrics={})
     return replace(
@@ -236,19 +236,19 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
 
 
 def _is_function(result: ExampleResult) -> bool:
-    """Tell the result of an eval function, also where its code is not known."""
+    """Return True for the result of an eval function, even if its code is not known."""
     return result.metric == METRIC and not result.outputs
 
 
 def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that say something: a number does, if it is 0, too."""
+    """Return the fields that are not empty; the number 0 is a value."""
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
 
 
 def extracted_span(rule: str, output: str, prediction: str) -> tuple[int, int] | None:
-    """Return start and end, in UTF-16 units, of what ``rule`` made the prediction of.
+    """Return start and end, in UTF-16 units, of the part of the output that ``rule`` extracted.
 
-    None if that is not a single part of the output, or all of it but blanks, or unknown.
+    None if that is unknown, not a single part, or all of the output but blanks.
     """
     if not prediction or output.strip() == prediction.strip():
         return None
@@ -266,12 +266,12 @@ def _places(rule: str, output: str, prediction: str) -> Iterator[tuple[int, int]
         # The rule drops the commas between digits.
         pattern = re.sub(r"(?<=[0-9])(?=[0-9])", ",?", pattern)
     found = (match.span() for match in re.finditer(pattern, output))
-    # That rule reads the last line that has an answer.
+    # That rule reads the last line with an answer.
     return reversed(list(found)) if rule == "extract_answer" else found
 
 
 def _is_read(rule: str, output: str, place: tuple[int, int]) -> bool:
-    """Tell whether the rule reads this place: something else is put there, and the rule asked again."""
+    """Return True if the rule reads this place: it must extract another text that is put there."""
     start, end = place
     letter = "B" if output[start:end] == "A" else "A"
     probe = letter if rule == "extract_letter" else "probe"

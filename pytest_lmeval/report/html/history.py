@@ -1,4 +1,4 @@
-"""The page of a history: a plot of each task's scores over time, and the table beneath it. It needs no script."""
+"""Render the page of a history: a plot of each task's scores over time above a table, without scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_lmeval.report.tables import HISTORY, history_row, interval_text, sco
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 220, 44, 16, 12, 28
 _SHAPES = 6
-"""As many models have a colour and a shape of their own; further models share them, and the table has their names."""
+"""Number of models with a colour and shape of their own; further models share them, and the table names all."""
 
 
 def render_history(found: History) -> str:
@@ -90,7 +90,7 @@ def _series(points: Sequence[HistoryPoint], places: dict[str, float]) -> Iterato
 
 
 def _mark(number: int, x: float, y: float) -> str:
-    """Return the mark of a model: no two of six have one colour or one shape."""
+    """Return the mark of a model; six models differ in colour and shape."""
     r = 5
     shapes = (
         f'<circle cx="{x:g}" cy="{y:g}" r="{r}"/>',
@@ -104,7 +104,7 @@ def _mark(number: int, x: float, y: float) -> str:
 
 
 def _places(points: Sequence[HistoryPoint]) -> dict[str, float]:
-    """Return where on the axis of time each run is; side by side where all times are the same."""
+    """Return the place of each run on the axis of time; side by side if all times are equal."""
     times = [_seconds(point.timestamp) for point in points]
     inner = _WIDTH - _LEFT - _RIGHT - 40
     first, last = min(times), max(times)

@@ -1,6 +1,6 @@
-"""The page put together: its parts from ``page/``, the data as JSON that nothing can break out of.
+"""Assemble the page from its parts in ``page/`` and from data as inert JSON.
 
-What a reader without scripts is shown, the verdict and the scores, is plain HTML.
+Readers without scripts get verdict and scores as plain HTML.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.report.html.data import ReportData, report_data
@@ -21,10 +21,6 @@ from pytest_lmeval.report.tables import SCORES, Column, Row, score_rows, score_t
 from pytest_lmeval.report.wording import baseline_line, is_off
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
-
-if TYPE_CHECKING:
-    from pytest_lmeval.report.comparison import Compared
-    from pytest_lmeval.report.html.shown import ShownExamples
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
 
@@ -41,26 +37,18 @@ def render_report(
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
-    shown: ShownExamples | None = None,
 ) -> str:
     """Return the report as the text of one HTML file, all ASCII.
 
     ``board`` is the JSON of the leaderboard, ``comparison`` that of the comparison with a baseline, ``baseline`` its
-    results by (task, id). Of a very large run the most telling examples are taken, and the page says what is left out.
-    ``shown`` keeps what the page is given of examples.
+    results by (task, id). The page of a very large run holds the most telling examples, and counts the others.
     """
-    data = report_data(board, results, comparison, baseline, shown)
-    return _page(data, title_html(board), summary_html(board, comparison))
+    data = report_data(board, results, comparison, baseline)
+    return page_text(data, title_html(board), summary_html(board, comparison))
 
 
-def render_columns(overview: Mapping[str, Any], columns: Sequence[Compared], title: str, summary: str) -> str:
-    """Return the page of several models as the text of one HTML file, all ASCII; title and summary are HTML."""
-    from pytest_lmeval.report.html.columns import columns_data
-
-    return _page(columns_data(overview, columns), title, summary)
-
-
-def _page(data: ReportData, title: str, summary: str) -> str:
+def page_text(data: ReportData, title: str, summary: str) -> str:
+    """Return the text of a page of these data, all ASCII; ``title`` and ``summary`` are HTML."""
     style, script = "\n" + "\n".join(map(part, _STYLES)), _script()
     return Template(part("page.html")).substitute(
         policy=policy(style, script),
@@ -78,10 +66,9 @@ def write_report(
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
-    shown: ShownExamples | None = None,
 ) -> None:
-    """Write the report; raise OSError and leave an older file as it was where that is impossible."""
-    write_atomically(Path(path), render_report(board, results, comparison, baseline, shown).encode("ascii"))
+    """Write the report; raise OSError, and leave an older file as it was, if that fails."""
+    write_atomically(Path(path), render_report(board, results, comparison, baseline).encode("ascii"))
 
 
 def _blocks(data: ReportData) -> list[str]:
@@ -92,7 +79,7 @@ def _blocks(data: ReportData) -> list[str]:
 
 def inert(ascii_json: str) -> str:
     """Return JSON as the content of a script element that it cannot end."""
-    # Outside of strings JSON has none of these. What stays is a value that can neither end its block nor open a tag.
+    # JSON has these in strings only. Without them, no value can end its block or open a tag.
     return ascii_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -131,7 +118,7 @@ def title_html(board: Mapping[str, Any]) -> str:
 
 
 def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
-    """Return headline, reasons, what was compared and a row per task, escaped, ASCII."""
+    """Return headline, reasons, coverage of the baseline and a row per task, escaped, ASCII."""
     gate = board.get("gate") or {}
     lines = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
     lines.append(baseline_line(gate))
@@ -164,5 +151,5 @@ def _html_row(cells: Sequence[str]) -> str:
 
 
 def html_text(value: object) -> str:
-    """Return a text fit to be put into HTML, ASCII, with what cannot be seen spelled out."""
+    """Return a text for HTML, escaped, ASCII, with invisible characters spelled out."""
     return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""What an example of an eval function did, as the page is given it: its repeats, each with its steps."""
+"""Turn an example of an eval function into the fields of the page: its repeats, each with its steps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
 MOST_STEPS = 2_000
-"""How many steps of a repeat are shown, the first and the last."""
+"""Number of steps of a repeat that are shown: the first and the last."""
 MOST_TEXT = 400_000
-"""How many characters the inputs and outputs of an example have together, shortened alike where they have more."""
+"""Number of characters of all inputs and outputs of an example; longer ones are shortened alike."""
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
@@ -24,10 +24,10 @@ _SHOWN_APART = frozenset(
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:
-    """Return what replaces the details of an eval function's example, whatever a ledger holds under their names.
+    """Return the fields that replace the details of an eval function's example; values of a ledger may be of any type.
 
-    ``runs`` has an entry for each repeat, with what was recorded of ``output``, ``reason``, ``decided_by``, ``notes``
-    and ``steps``, and as ``left_out`` how many steps after the first half are not among them.
+    ``runs`` has an entry for each repeat, with its ``output``, ``reason``, ``decided_by``, ``notes`` and ``steps``, and
+    with the number of ``left_out`` steps after the first half.
     """
     details = result.details
     given = details.get("repeats")
@@ -44,7 +44,7 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
 
 
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:
-    """Return what is shown of a repeat, as far as it says something."""
+    """Return the fields of a repeat that are not empty."""
     found: dict[str, Any] = {}
     if (output := given.get(OUTPUT)) is not None and (output := _fitted(output, LONGEST_SHOWN)):
         found["output"] = output
@@ -71,7 +71,7 @@ def _steps(given: Any) -> tuple[list[dict[str, Any]], int]:
 
 
 def _step(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a step, as far as it says something."""
+    """Return the fields of a step that are not empty."""
     step: dict[str, Any] = {"kind": cut(str(given.get("kind") or ""), 100)}
     if name := shown_name(given):
         step["name"] = cut(name, 1000)

@@ -87,7 +87,7 @@ def test_a_subject_is_known_to_one_task_at_least_and_others_are_told(quizzes: Pr
             "plain": {"available": 1, "selected": 1},
         },
     } == quizzes.board()["selection"]
-    line = "a selection: 2 of 5 examples of the task files; without subjects, and so whole: plain"
+    line = "ran 2 of 5 examples of the task files; whole, without subjects: plain"
     result.stdout.fnmatch_lines([line])
 
 

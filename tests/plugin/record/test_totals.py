@@ -68,7 +68,7 @@ def test_a_run_that_was_not_completed_says_how_to_go_on_and_what_was_used_again(
     project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "y"))
     result = project.run("--lm-batch-size=1")
     assert 3 == result.ret
-    hint = "to ask only for the 1 without a score: the same command with --lm-resume"
+    hint = "to retry the 1 unscored examples: the same command with --lm-resume"
     result.stdout.fnmatch_lines([hint])
     assert hint in (project.path / "reports/leaderboard.md").read_text()
     project.write("failing", "none")

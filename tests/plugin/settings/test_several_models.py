@@ -28,26 +28,6 @@ class Closing:
 """
 
 
-COUNTING = """
-from pathlib import Path
-
-from pytest_lmeval.report.html import columns, data
-from pytest_lmeval.report.html.examples import example_fields
-
-made = []
-
-def counted(pair, prefix):
-    made.append(pair.now.item)
-    return example_fields(pair, prefix)
-
-data.example_fields = columns.example_fields = counted
-
-def pytest_unconfigure():
-    if made:
-        Path("made.txt").write_text(" ".join(made))
-"""
-
-
 @pytest.fixture
 def several(project: Project) -> Project:
     project.copy("several_models", "models.py")
@@ -98,15 +78,6 @@ def test_each_model_has_the_board_of_a_run_of_its_own(several: Project, processe
     assert {"e0[A]", "e0[B]"} <= names
     assert "| B | examples | 0.2500 |" in (several.path / "reports/comparison.md").read_text()
     assert '"differ":9' in (several.path / "reports/report.html").read_text()
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_pages_show_of_an_example_is_made_once_for_each_model(several: Project, processes: str) -> None:
-    several.write("conftest.py", COUNTING)
-    several.run_pytest(*TWO, processes)
-    shown = (several.path / "made.txt").read_text().split()
-    assert sorted(f"e{n}[{label}]" for n in range(12) for label in "AB") == sorted(shown)
-    assert '"answers"' in (several.path / "reports/report.html").read_text()
 
 
 @pytest.mark.again

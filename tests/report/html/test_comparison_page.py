@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
-from pytest_lmeval.report.comparison import Compared, compared, render_comparison
+from pytest_lmeval.report.comparison import Compared, compared
+from pytest_lmeval.report.html.comparison_page import render_comparison
 from pytest_lmeval.types import ExampleResult
 from tests.conftest import MadeOnce, Project
 from tests.report.html.browser import FACES, NARROW, Browser

@@ -74,14 +74,15 @@ class Screen:
     def table(self, declared: Sequence[Column], rows: Sequence[Row]) -> list[str]:
         """Return the lines of a table: it drops columns by their ``drop``, and shortens texts in the middle."""
         titles, cells, texts = text_table(declared, rows)
-        if self.width is None:
-            return columns(titles, cells, texts)
+        lines = columns(titles, cells, texts)
+        if self.width is None or max(map(len, lines)) <= self.width:
+            return lines
         shown = [
             _Shown(column.drop, place < texts, [title, *(printable(row[place], keep="") for row in cells)])
             for place, (column, title) in enumerate(zip(columns_in(TEXT, declared, rows), titles, strict=True))
         ]
-        headings, *lines = zip(*self._fitted(shown, self.width), strict=True)
-        return columns(headings, lines, sum(each.is_text for each in shown))
+        headings, *fitted = zip(*self._fitted(shown, self.width), strict=True)
+        return columns(headings, fitted, sum(each.is_text for each in shown))
 
     @property
     def most(self) -> int | None:
@@ -124,9 +125,9 @@ class Screen:
 
     def lines(self, text: str, most: int | None = None) -> list[str]:
         """Return a sentence in lines that fit, those after the first indented; at most ``most`` of them."""
-        text = printable(text, keep="")
-        if self.width is None or len(text) <= self.width:
+        if self.width is None or (len(text) <= self.width and text.isprintable()):
             return [text]
+        text = printable(text, keep="")
         lead = " " * (len(text) - len(text.lstrip(" ")))
         # A path or a command that is longer than a line stays whole: it is there to be copied.
         found = wrap(

@@ -288,7 +288,7 @@ def test_an_adapter_that_cannot_answer_is_a_usage_error(tasks: list[Task]) -> No
         run_task(tasks[0], object())
     with pytest.raises(UsageError, match="without any of the methods"):
         run_leaderboard(tasks, SimpleNamespace(generate="text"))
-    with pytest.raises(UsageError, match=r"got the name 'toy': make_adapter\('toy'\) makes one"):
+    with pytest.raises(UsageError, match=r"got the name 'toy': use make_adapter\('toy'\)"):
         run_leaderboard(tasks, "toy")
 
 

@@ -69,7 +69,9 @@ def _run(block: str, folder: Path, run_module: RunModule) -> int:
 
 
 def _plain(text: str) -> list[str]:
-    lines = [" ".join(_TIMES.sub("", line.rstrip()).split()) for line in text.splitlines()]
+    # Rules are as long as the terminal is wide.
+    short = re.sub(r"([=_-])\1{3,}", r"\1\1\1", text)
+    lines = [" ".join(_TIMES.sub("", line.rstrip()).split()) for line in short.splitlines()]
     return [line for line in lines if line]
 
 

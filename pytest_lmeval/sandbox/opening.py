@@ -124,7 +124,7 @@ def execute_code(
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)
     memory_exceeded = run.reason.startswith("MemoryError")
-    error = run.reason or run.answers[0].text or None
+    error = run.reason or "".join(answer.text for answer in run.answers[:1]) or None
     if memory_exceeded:
         error = f"Memory limit exceeded: {error} (limit: {maximum_memory_bytes} bytes)"
     return ExecutionResult(

@@ -71,7 +71,7 @@ def test_a_run_that_comes_twice_counts_once_and_a_torn_board_is_named(lmeval: Lm
 
     assert 1 == code
     assert 3 == out.count("| 2026-11-")
-    assert f"left out: {torn}".replace("_", "\\_") in out
+    assert f"skipped: {torn}".replace("_", "\\_") in out
     assert ": the same run as " in out
 
 

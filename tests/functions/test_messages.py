@@ -151,7 +151,7 @@ def test_an_application_of_the_interface_is_answered_in_front_of_its_adapter_alo
         examples[key]["status"] for key in ("agent:a", "agent:b", "refused:there", "refused:here")
     ], result.stdout.str()
     result.stdout.fnmatch_lines(
-        ["*clients asked for claude-asked (7); claude* was asked instead*", "*not passed on*: cache_control (6)*"]
+        ["*clients asked for claude-asked (7); claude* was asked instead*", "*dropped*: cache_control (6)*"]
     )
     result = project.run(
         "test_agent.py::test_agent", "--lm-adapter=replay:reports/ledger.jsonl", "--lm-report-dir=replayed"

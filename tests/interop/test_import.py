@@ -126,7 +126,8 @@ def test_each_profile_has_options_that_its_adapter_takes(name: str) -> None:
     data = _imported(name).files.get(Path("out/profiles.toml"), b"[tool.lmeval.adapters]")
     for profile in tomllib.loads(data.decode())["tool"]["lmeval"]["adapters"].values():
         adapter = profile.pop("adapter").partition(":")[0]
-        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(profile)
+        home = "adapter" if adapter == "litellm" else "options"
+        import_module(f"pytest_lmeval.adapters.{adapter}.{home}").read_options(profile)
 
 
 def test_providers_become_profiles_without_keys() -> None:

@@ -134,7 +134,7 @@ def test_what_is_no_rubric_is_an_error_and_a_grade_is_never_asserted_by_itself(g
     graded.run(*OPTIONS, "tests", "-n0")
     errors = {key: each["error"] for key, each in graded.examples().items()}
     assert "lm.grade: levels: expected increasing numbers, got 0 after 1" == errors["g:levels"]
-    assert errors["g:one"].startswith("lm.grade: levels: expected an object of 2 to 100 levels, each with what it")
+    assert errors["g:one"].startswith("lm.grade: levels: expected an object of 2 to 100 levels, each with its meaning")
     assert errors["g:rubric"].startswith("lm.grade: rubric: expected a text with the criteria, got ' '")
     assert "is neither true nor false: compare its score" in errors["g:asserted"]
 

@@ -369,5 +369,5 @@ def test_an_adapter_without_a_colon_needs_a_model(project: Project, kind: str) -
     result = project.run("tasks", f"--lm-adapter={kind}")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(
-        [f"*adapter '{kind}' needs the model's name: {kind}:MODEL; '{kind}:' asks for the model*"]
+        [f"*adapter '{kind}' needs the model's name: {kind}:MODEL; '{kind}:' asks the model*"]
     )

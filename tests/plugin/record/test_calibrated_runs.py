@@ -23,8 +23,6 @@ class Probable:
         return ["I say B" for _ in prompts]
 
     def loglikelihood(self, requests):
-        if os.path.exists("deadly.txt") and requests[0].id == "ex-2":
-            os._exit(7)
         return [LogProb(-LOSSES[one.continuation]) for one in requests]
 
 class Sure:
@@ -82,23 +80,6 @@ def test_conversations_with_letters_have_them_too_chosen_or_written(choices: Pro
     written = _row(choices.board("reports/selection"), "Letters")
     assert {"A": {"B": 2}, "B": {"B": 1}} == written["confusion"]
     assert "calibration" not in written
-
-
-@pytest.mark.again
-def test_a_resumed_run_has_the_same_calibration_and_confusions(choices: Project) -> None:
-    whole = _choose(choices)
-    (choices.path / "reports/ledger.jsonl").unlink()
-    choices.write("deadly.txt", "")
-    _choose(choices, "--lm-batch-size=1", "-n1", "--max-worker-restart=0")
-    (choices.path / "deadly.txt").unlink()
-    resumed = _choose(choices, "--lm-resume")
-    for name in ("calibration", "digest"):
-        assert whole[name] == resumed[name]
-    for task in ("Moods", "Letters"):
-        before, after = _row(whole, task), _row(resumed, task)
-        assert [before[name] for name in ("classes", "confusion", "calibration")] == [
-            after[name] for name in ("classes", "confusion", "calibration")
-        ]
 
 
 def _said(id: str, said: str, sure: str, target: str = "") -> dict[str, Any]:

@@ -113,11 +113,6 @@ def test_the_ini_file_can_pair_by_id_for_every_run_and_says_so(compared: Project
     assert "stale" == compared.board()["gate"]["verdict"]
 
 
-@pytest.mark.again
-def test_workers_show_both_prompts_too(compared: Project) -> None:
-    compared.run(*BASELINE, "-n2").stdout.fnmatch_lines(["    prompt before: Repeat slowly: 0"])
-
-
 def test_changed_targets_are_no_pair_however_pairs_are_made(compared: Project) -> None:
     write_task(compared, "Repeat slowly:", of=59)
     last = {"id": "e59", "prompt": "Repeat slowly: 59", "targets": ["fifty-nine"], "metric": "exact_match"}

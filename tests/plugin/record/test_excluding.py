@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 CONFTEST = """
 from pytest_lmeval import Score
@@ -17,15 +15,14 @@ def pytest_lmeval_register(registry):
 """
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_excluded_example_is_no_failure_has_no_score_and_is_counted(project: Project, processes: str) -> None:
+def test_an_excluded_example_is_no_failure_has_no_score_and_is_counted(project: Project) -> None:
     project.write("conftest.py", CONFTEST)
     project.task(
         "tasks/words.jsonl",
         project.record("a", "yes", metric="english"),
         project.record("b", "nein", target="no", metric="english"),
     )
-    result = project.run(processes, "--lm-include-per-example")
+    result = project.run("--lm-include-per-example")
     assert 0 == result.ret
     board = project.board()
     assert (True, 1.0, 1) == (board["complete"], board["overall_score"], board["counts"]["excluded"])

@@ -58,9 +58,8 @@ CASES: list[tuple[str, str, int]] = [
 ]
 
 
-# Those cases where workers could make a difference; of them, one of a kind in every run of these tests.
-UNDER_XDIST = [case for case in CASES if case[2] in (2, 3) or case[0].endswith("test") or case[1] == "-k right"]
-SAMPLE = [
+# Of the cases where workers could make a difference, one of a kind.
+UNDER_XDIST = [
     ("bad and a failing test", "--continue-on-collection-errors", 2),
     ("error and a failing test", "", 3),
     ("error and bad", "", 2),
@@ -88,13 +87,7 @@ def test_the_exit_code_says_how_the_run_ended(project: Project, kind: str, optio
     check(project, kind, options, expected)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "expected"),
-    [
-        *SAMPLE,
-        *[pytest.param(*case, marks=pytest.mark.again) for case in UNDER_XDIST if case not in SAMPLE],
-    ],
-)
+@pytest.mark.parametrize(("kind", "options", "expected"), UNDER_XDIST)
 def test_the_exit_code_is_the_same_under_xdist(project: Project, kind: str, options: str, expected: int) -> None:
     check(project, kind, f"{options} -n2", expected)
 

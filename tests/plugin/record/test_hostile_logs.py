@@ -165,10 +165,6 @@ NAMES = ("::error file=a::x", "a\n::error::b/x", "##[group]x", "\x1b[2Jx", "\r::
         pytest.param(".", ["-n2"], marks=pytest.mark.again),
         ("tasks", ["--collect-only", "-q"]),
         ("tasks", ["--lm-check-formatting"]),
-        pytest.param("tasks", ["-v"], marks=pytest.mark.slow),
-        pytest.param("tasks", ["-n2"], marks=pytest.mark.again),
-        pytest.param(".", ["--collect-only", "-q"], marks=pytest.mark.slow),
-        pytest.param(".", ["--lm-check-formatting"], marks=pytest.mark.slow),
     ],
 )
 def test_the_name_of_a_task_file_gives_no_order(

@@ -125,10 +125,9 @@ class Model:
 """
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_hostile_errors_prints_and_names_break_nothing(hostile: Project, processes: str) -> None:
+def test_hostile_errors_prints_and_names_break_nothing(hostile: Project) -> None:
     hostile.write("model.py", NOISY)
-    result = hostile.run(processes, "--lm-batch-size=1", "--junitxml=junit.xml")
+    result = hostile.run("--lm-batch-size=1", "--junitxml=junit.xml")
     assert 3 == result.ret
     assert "INTERNALERROR" not in result.stdout.str()
     board = hostile.board()

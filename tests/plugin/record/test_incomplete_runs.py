@@ -82,9 +82,8 @@ def test_a_board_agrees_with_itself_where_the_process_ends_while_examples_are_sc
     assert 200 == ending.board()["counts"]["collected"]
 
 
-@pytest.mark.parametrize("how", [pytest.param("os._exit", marks=pytest.mark.again), "SIGKILL"])
-def test_a_dead_worker_costs_its_batch_at_most(ending: Project, how: str) -> None:
-    result = end(ending, how, "-n2")
+def test_a_dead_worker_costs_its_batch_at_most(ending: Project) -> None:
+    result = end(ending, "SIGKILL", "-n2")
     assert 3 == result.ret
     assert {"e4", "e5", "e6", "e7"} == set(lost(ending, result))
 
@@ -123,7 +122,6 @@ def {hook}:
         ("pytest_runtest_setup(item)", "item.name", "-n0"),
         ("pytest_runtest_logreport(report)", "report.nodeid", "-n0"),
         ("pytest_runtest_logreport(report)", "report.nodeid", "-n2"),
-        pytest.param("pytest_runtest_setup(item)", "item.name", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_a_hook_that_stops_pytest_leaves_the_run_incomplete(
@@ -135,14 +133,7 @@ def test_a_hook_that_stops_pytest_leaves_the_run_incomplete(
     assert lost(ending, result)
 
 
-@pytest.mark.parametrize(
-    ("stop", "processes"),
-    [
-        *[(stop, "-n0") for stop in ("-x", "--maxfail=1", "--sw")],
-        ("-x", "-n2"),
-        *[pytest.param(stop, "-n2", marks=pytest.mark.again) for stop in ("--maxfail=1", "--sw")],
-    ],
-)
+@pytest.mark.parametrize(("stop", "processes"), [("-x", "-n0"), ("--sw", "-n0"), ("-x", "-n2")])
 def test_a_run_that_was_told_to_stop_is_incomplete_and_failed_as_any_run(
     project: Project, stop: str, processes: str
 ) -> None:
@@ -186,9 +177,8 @@ def test_a_run_that_ends_before_it_collects_is_not_green(project: Project, argum
 
 
 @pytest.mark.parametrize("arguments", ["", "tests", "tasks", "--collect-only tasks"])
-@pytest.mark.parametrize("end", ENDS[:2])
-def test_a_run_without_tasks_may_end_as_it_likes(project: Project, arguments: str, end: str) -> None:
-    project.write("conftest.py", OVERRIDE.replace("{end}", end))
+def test_a_run_without_tasks_may_end_as_it_likes(project: Project, arguments: str) -> None:
+    project.write("conftest.py", OVERRIDE.replace("{end}", ENDS[0]))
     project.write("tests/test_plain.py", "def test_plain(): pass\n")
     project.write("tasks/test_plain.py", "def test_plain(): pass\n")
     assert 0 == project.run_pytest(*arguments.split()).ret

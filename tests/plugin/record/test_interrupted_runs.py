@@ -39,9 +39,7 @@ def finished(project: Project) -> int:
     return path.read_bytes().count(b'"hash":') if path.exists() else 0
 
 
-@pytest.mark.parametrize(
-    ("options", "group"), [([], False), pytest.param(["-n2"], False, marks=pytest.mark.again), (["-n2"], True)]
-)
+@pytest.mark.parametrize(("options", "group"), [([], False), (["-n2"], True)])
 def test_ctrl_c_leaves_a_partial_board_and_exit_code_2(project: Project, options: list[str], group: bool) -> None:
     code, output = start_slow(project, *options).stop(signal.SIGINT, group=group)
     assert 2 == code, output
@@ -85,9 +83,6 @@ def pytest_configure(config):
         ("call", OLD_WRAPPER, "-n0"),
         ("call", OLD_WRAPPER, "-n2"),
         ("teardown", "", "-n0"),
-        pytest.param("setup", "", "-n2", marks=pytest.mark.again),
-        pytest.param("call", "", "-n2", marks=pytest.mark.again),
-        pytest.param("teardown", "", "-n2", marks=pytest.mark.again),
     ],
 )
 def test_ctrl_c_while_a_report_is_built_is_ctrl_c(project: Project, when: str, conftest: str, processes: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 # The time that it says it took stands in the prompt.
 MODEL = """
@@ -28,10 +28,9 @@ def timed(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_run_over_its_limits_fails_and_names_them(timed: Project, processes: str) -> None:
+def test_a_run_over_its_limits_fails_and_names_them(timed: Project) -> None:
     options = ("--lm-max=slow.p95_ms=30", "--lm-max=overall.cost=10", "--lm-max=slow.tokens_per_example=3")
-    ran = timed.run(*options, processes)
+    ran = timed.run(*options)
     assert 1 == ran.ret
     reasons = ["slow.p95_ms: 37 is over its limit 30", "slow.tokens_per_example: 4 is over its limit 3"]
     gate = timed.board()["gate"]

@@ -82,10 +82,7 @@ def _rows(project: Project) -> dict[str, dict[str, Any]]:
     return {row["task"]: row for row in project.board()["tasks"]}
 
 
-@pytest.mark.parametrize(
-    ("scorers", "processes"),
-    [(BINARY, "-n2"), (CLASSIFIED, "-n0"), pytest.param(CLASSIFIED, "-n2", marks=pytest.mark.again)],
-)
+@pytest.mark.parametrize(("scorers", "processes"), [(BINARY, "-n2"), (CLASSIFIED, "-n0")])
 def test_a_ground_truth_is_never_the_score(tasks: Project, scorers: str, processes: str) -> None:
     _write_task(tasks, scorers)
     _write_task(tasks, EQUALS, "equal")

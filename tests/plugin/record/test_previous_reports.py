@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_lmeval.records.runfile import examples_of, read_run
-from tests.conftest import BOTH
 
 if TYPE_CHECKING:
-    from tests.conftest import Project
+    from tests.conftest import MadeOnce, Project
 
 REPORTS = {"leaderboard.json", "leaderboard.md", "report.html"}
 TWO = ("--lm-adapter=a=model:Model", "--lm-adapter=b=model:Model")
@@ -30,21 +30,24 @@ def without_previous(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def ran(project: Project) -> Project:
+def ran(project: Project, made_once: MadeOnce) -> Project:
     """Provide a project in whose ``reports`` a complete run has left its files."""
     project.prompts("say: one", "say: two", target="one")
-    assert 0 == project.run("--lm-gate=none").ret
+
+    def fill(folder: Path) -> None:
+        assert 0 == project.run("--lm-gate=none").ret
+        for name in ("reports", "calls.txt"):
+            shutil.move(project.path / name, folder)
+
+    shutil.copytree(made_once("previous-reports", fill), project.path, dirs_exist_ok=True)
     return project
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_reports_and_the_ledger_of_the_run_before_are_in_previous_and_can_be_compared(
-    ran: Project, processes: str
-) -> None:
+def test_the_reports_and_the_ledger_of_the_run_before_are_in_previous_and_can_be_compared(ran: Project) -> None:
     reports = ran.path / "reports"
     before = files(reports)
     ran.edit("tasks/t.jsonl", "say: two", "say: one")
-    assert 0 == ran.run(processes, "--lm-gate=none").ret
+    assert 0 == ran.run("--lm-gate=none").ret
 
     left = files(reports / "previous")
     assert before == {name: content for name, content in left.items() if name != "README.txt"}

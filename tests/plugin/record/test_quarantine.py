@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 HELD: dict[str, Any] = {"quarantine": {"until": "2999-12-31", "reason": "flips by itself"}}
 OVER: dict[str, Any] = {"quarantine": {"until": "2020-01-31", "reason": "flips by itself"}}
@@ -46,10 +46,9 @@ def words(project: Project, *records: dict[str, Any]) -> None:
     project.task("tasks/words.jsonl", *plain, *records)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_wrong_answer_in_quarantine_fails_nothing_and_every_report_names_it(project: Project, processes: str) -> None:
+def test_a_wrong_answer_in_quarantine_fails_nothing_and_every_report_names_it(project: Project) -> None:
     words(project, project.record("flaky", "wrong", "right", **HELD))
-    ran = project.run(processes, "--junitxml=junit.xml", "--lm-min-score=words=1", "--lm-include-per-example")
+    ran = project.run("--junitxml=junit.xml", "--lm-min-score=words=1", "--lm-include-per-example")
     assert 0 == ran.ret
     ran.assert_outcomes(passed=8)
     ran.stdout.fnmatch_lines(

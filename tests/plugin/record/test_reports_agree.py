@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import BOTH, PYTEST_INI, MadeOnce, Project, RunModule
+from tests.conftest import PYTEST_INI, MadeOnce, Project, RunModule
 
 MODEL = """
 import pytest
@@ -228,21 +228,10 @@ def test_all_reports_agree_on_what_has_nothing_to_do_with_scores(project: Projec
     check_agreement(project, run_to(project, outcome, mode, baseline), outcome, mode)
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        pytest.param("one wrong", "examples", marks=pytest.mark.again),
-        ("most wrong", "baseline"),
-        pytest.param("must pass", "tasks", marks=pytest.mark.again),
-        pytest.param("an allowed error", "none", marks=pytest.mark.again),
-        pytest.param("masked", "examples", marks=pytest.mark.again),
-        pytest.param("tear-down", "none", marks=pytest.mark.again),
-        ("cut short", "baseline"),
-    ],
-)
-def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: str, mode: str) -> None:
-    outcome = OUTCOMES[name] if name in OUTCOMES else OTHERS[name][1]
-    check_agreement(project, run_to(project, outcome, mode, baseline, "-n2"), outcome, mode)
+@pytest.mark.parametrize("name", ["most wrong", "cut short"])
+def test_all_reports_of_workers_agree(project: Project, baseline: bytes, name: str) -> None:
+    outcome = OUTCOMES.get(name) or OTHERS[name][1]
+    check_agreement(project, run_to(project, outcome, "baseline", baseline, "-n2"), outcome, "baseline")
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -257,8 +246,7 @@ def test_all_reports_agree_however_a_run_is_compared(project: Project, baseline:
     check_agreement(project, result, outcome, mode)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_all_reports_of_several_models_agree(project: Project, baseline: bytes, processes: str) -> None:
+def test_all_reports_of_several_models_agree(project: Project, baseline: bytes) -> None:
     write_project(project.path)
     project.write("base.json", baseline)
     expected = {"fine": "pass", "poor": "regression", "down": "incomplete"}
@@ -266,7 +254,7 @@ def test_all_reports_of_several_models_agree(project: Project, baseline: bytes, 
     models = [f"--lm-adapter={label}=scripted:Model" for label in hows]
     models += [f"--lm-adapter-arg={label}:how='{how}'" for label, how in hows.items()]
     reports = ["--junitxml=junit.xml", "--json-report", "--json-report-file=report.json"]
-    result = project.run_pytest(*models, "--lm-baseline=base.json", "--lm-retries=0", *reports, processes)
+    result = project.run_pytest(*models, "--lm-baseline=base.json", "--lm-retries=0", *reports)
     assert 3 == result.ret
     boards = {label: project.board(f"reports/{label}") for label in hows}
     assert expected == {label: board["gate"]["verdict"] for label, board in boards.items()}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_lmeval.records.runfile import read_run
-from tests.conftest import BOTH, PATIENCE_S
+from tests.conftest import PATIENCE_S
 from tests.schemas import faults
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ QUIET = [
     ("options", "earliest", "kills"),
     [
         pytest.param(["-n0", "--lm-adapter-arg=pause=0.01"], 0.1, 3, id="serial"),
-        pytest.param(["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 1, id="two workers"),
+        pytest.param(["-n2", "--lm-adapter-arg=pause=0.02"], 0.5, 1, id="two workers", marks=pytest.mark.again),
         pytest.param(["-n0", "--lm-adapter-arg=pause=0.02"], 0.1, 43, id="serial, often", marks=pytest.mark.slow),
         pytest.param(["-n2", "--lm-adapter-arg=pause=0.01"], 0.5, 7, id="two workers, often", marks=pytest.mark.slow),
     ],
@@ -278,14 +278,11 @@ def test_a_run_that_was_killed_in_the_first_line_of_its_ledger_is_completed_and_
     assert (True, True, 8, 1) == (read.complete, read.agrees, len(read.results or ()), read.damaged)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anything_is_asked(
-    cut_off: Project, processes: str
-) -> None:
+def test_a_ledger_that_no_run_could_be_read_from_is_a_usage_error_before_anything_is_asked(cut_off: Project) -> None:
     ledger = cut_off.path / "reports/ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes().replace(b"/ledger/2", b"/ledger/3"))
     before = ledger.read_bytes()
-    result = cut_off.run("--lm-resume", processes)
+    result = cut_off.run("--lm-resume")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["ERROR: *ledger.jsonl: a newer version wrote pytest-lmeval/ledger/3; *"])
     assert (before, 0) == (ledger.read_bytes(), asked_in(cut_off).total())
@@ -304,15 +301,12 @@ def ledgers(project: Project) -> list[str]:
 
 
 @pytest.mark.parametrize("with_board", [True, False])
-@pytest.mark.parametrize("processes", BOTH)
-def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(
-    complete: Project, processes: str, with_board: bool
-) -> None:
+def test_resuming_a_complete_run_asks_nothing_and_writes_its_reports(complete: Project, with_board: bool) -> None:
     before = complete.board()
     if not with_board:
         for name in ("leaderboard.json", "leaderboard.md", "report.html"):
             (complete.path / "reports" / name).unlink()
-    result = complete.run("--lm-resume", processes)
+    result = complete.run("--lm-resume")
     assert 0 == result.ret
     assert not asked_in(complete)
     result.stdout.fnmatch_lines([f"resumed: reused 8 answer(s) of the run of {before['timestamp']}"])

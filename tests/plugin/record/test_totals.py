@@ -28,11 +28,10 @@ class Model:
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]])
-def test_tokens_cost_retries_and_time_are_said(project: Project, workers: list[str]) -> None:
+def test_tokens_cost_retries_and_time_are_said(project: Project) -> None:
     project.write("model.py", MODEL)
     project.task("tasks/t.jsonl", project.record("a", "x"), project.record("b", "y"))
-    result = project.run(*workers)
+    result = project.run("-n1")
     assert 0 == result.ret
     result.stdout.fnmatch_lines(
         ["took * s, 2,000 prompt and 10 completion tokens, cost 0.5000, 2 retries; per example: *"]

@@ -25,9 +25,9 @@ runpy.run_module("pytest", run_name="__main__")
 """
 
 
-def run_limited(project: Project, limit: int, *options: str) -> subprocess.CompletedProcess[str]:
+def run_limited(project: Project, limit: int) -> subprocess.CompletedProcess[str]:
     """Run the tasks in a process that may write files of ``limit`` bytes at most."""
-    arguments = [*[f"-pno:{name}" for name in (*NEEDLESS, "cacheprovider")], "--lm-adapter=model:Model", *options]
+    arguments = [*[f"-pno:{name}" for name in (*NEEDLESS, "cacheprovider")], "--lm-adapter=model:Model"]
     command = [sys.executable, "-c", LIMITED, str(limit), *arguments]
     # Python would keep as much of a compiled module as the limit allows, for every later process to fail at.
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -35,13 +35,10 @@ def run_limited(project: Project, limit: int, *options: str) -> subprocess.Compl
 
 
 @pytest.mark.again
-@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.again)])
-def test_a_full_disk_leaves_no_board_makes_the_run_incomplete_and_shows_the_scores(
-    project: Project, options: list[str]
-) -> None:
+def test_a_full_disk_leaves_no_board_makes_the_run_incomplete_and_shows_the_scores(project: Project) -> None:
     project.task("tasks/t.jsonl", *[project.record(f"e{n}", "x") for n in range(8)])
     project.run()
-    done = run_limited(project, 700, *options)
+    done = run_limited(project, 700)
     assert 3 == done.returncode, done.stdout
     assert not (project.path / "reports/leaderboard.json").exists()
     assert "1.0000" in done.stdout

@@ -43,12 +43,11 @@ def own_records() -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_project_adds_a_metric_a_rule_and_an_adapter(project: Project, processes: str) -> None:
+def test_a_project_adds_a_metric_a_rule_and_an_adapter(project: Project) -> None:
     project.write("conftest.py", OWN)
     project.small_tasks()
     project.task("tasks/own.jsonl", *own_records())
-    result = project.run_pytest("--lm-adapter=polite", "--lm-include-per-example", "tasks/own.jsonl", processes)
+    result = project.run_pytest("--lm-adapter=polite", "--lm-include-per-example", "tasks/own.jsonl")
     assert 1 == result.ret
     board = project.board()
     (row,) = board["tasks"]
@@ -158,13 +157,12 @@ def test_workers_search_a_named_folder_for_files_of_a_registered_format(project:
     assert (3, 3) == (project.board()["counts"]["collected"], project.board()["counts"]["scored"])
 
 
-@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(("hook", "file"), [(BY_HOOK, "tasks/pairs.jsonl"), (BY_FORMAT, "tasks/deep/own.pairs")])
-def test_a_project_reads_files_of_its_own(project: Project, hook: str, file: str, processes: str) -> None:
+def test_a_project_reads_files_of_its_own(project: Project, hook: str, file: str) -> None:
     project.write("conftest.py", LOAD + hook)
     project.write(file, "say: a -> a\nsay: b -> b\nsay: c -> d\n")
     project.task("tasks/words.jsonl", project.record("a", "x"))
-    result = project.run(processes, "--lm-batch-size=2")
+    result = project.run("--lm-batch-size=2")
     assert 1 == result.ret
     result.assert_outcomes(passed=3, failed=1)
     board = project.board()
@@ -174,26 +172,24 @@ def test_a_project_reads_files_of_its_own(project: Project, hook: str, file: str
     result.stdout.fnmatch_lines([f"*FAILED {file}::p3*"])
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_bad_records_of_files_of_its_own_stop_the_run(project: Project, processes: str) -> None:
+def test_bad_records_of_files_of_its_own_stop_the_run(project: Project) -> None:
     project.write("conftest.py", LOAD + BY_FORMAT)
     project.write("tasks/own.pairs", "say: a -> a\nno arrow\n")
     project.task("tasks/words.jsonl", project.record("a", "x"))
-    result = project.run(processes, "--continue-on-collection-errors")
+    result = project.run("--continue-on-collection-errors")
     assert 2 == result.ret
     result.stdout.fnmatch_lines(["*tasks/own.pairs:2: bad_value _line: no arrow*"])
     assert [] == project.calls()
 
 
-@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(("hook", "file"), [(BY_HOOK, "tasks/pairs.jsonl"), (BY_FORMAT, "tasks/own.pairs")])
 def test_a_task_of_its_own_that_lacks_a_member_stops_the_run_and_is_told(
-    project: Project, hook: str, file: str, processes: str
+    project: Project, hook: str, file: str
 ) -> None:
     project.write("conftest.py", LOAD.replace("def scoring(", "def scores_with(") + hook)
     project.write(file, "say: a -> a\n")
     project.task("tasks/words.jsonl", project.record("a", "x"))
-    result = project.run(processes, "--continue-on-collection-errors")
+    result = project.run("--continue-on-collection-errors")
     assert 2 == result.ret
     result.stdout.fnmatch_lines([f"*{file}: the task '*' (Pairs) has no scoring; a task needs name, path, sha256, *"])
     assert [] == project.calls()
@@ -208,12 +204,11 @@ OPTIONAL = """
 """
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_task_of_its_own_may_have_some_of_the_optional_members(project: Project, processes: str) -> None:
+def test_a_task_of_its_own_may_have_some_of_the_optional_members(project: Project) -> None:
     conftest = LOAD.replace("\n\n    def requests", f"\n{OPTIONAL}\n    def requests") + BY_HOOK
     project.write("conftest.py", conftest)
     project.write("tasks/pairs.jsonl", "say: a -> a\nsay: b -> b\n")
-    project.run(processes).assert_outcomes(passed=2)
+    project.run().assert_outcomes(passed=2)
     (row,) = project.board()["tasks"]
     assert (1.0, 2.0) == (row["metrics"]["centered"], row["metrics"]["answers"])
 
@@ -284,13 +279,12 @@ def pytest_lmeval_register(registry):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_what_is_no_score_is_an_error_of_its_example(project: Project, processes: str) -> None:
+def test_what_is_no_score_is_an_error_of_its_example(project: Project) -> None:
     project.write("conftest.py", ODD_METRICS)
     kinds = ["nan", "inf", "above", "below", "text", "none", "list", "error", "true", "subclass", "integer"]
     for kind in kinds:
         project.task(f"tasks/{kind}.jsonl", project.record("a", "x", metric=f"gives_{kind}"))
-    result = project.run(processes, "--lm-include-per-example")
+    result = project.run("--lm-include-per-example")
     assert 3 == result.ret
     assert "INTERNALERROR" not in result.stdout.str()
     scores = {id.removesuffix(":a"): record["score"] for id, record in project.examples().items()}
@@ -335,8 +329,7 @@ def test_a_process_looks_through_the_installed_packages_once(project: Project, p
 
 
 @pytest.mark.parametrize("how", ["the conftest itself", "a module that it imports"])
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Project, how: str, processes: str) -> None:
+def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Project, how: str) -> None:
     register = (
         "def pytest_lmeval_register(registry):\n    registry.add_metric('own', lambda said, targets, extras: 1.0)\n"
     )
@@ -346,4 +339,4 @@ def test_what_a_conftest_and_pyproject_both_name_is_registered_once(project: Pro
     project.write("pyproject.toml", f'[tool.lmeval]\nplugins = ["{module}"]\n')
     project.task("tasks/t.jsonl", project.record("a", "x", metric="own"))
     assert 0 == project.lmeval("validate", "tasks").ret
-    project.run(processes).assert_outcomes(passed=1)
+    project.run().assert_outcomes(passed=1)

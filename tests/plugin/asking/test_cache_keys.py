@@ -62,14 +62,13 @@ def test_models_of_one_class_name_in_one_run_are_two(words: Project) -> None:
         ]
 
 
-@pytest.mark.parametrize("processes", BOTH)
 def test_a_model_that_a_fixture_makes_is_not_cached_unless_it_has_a_fingerprint(
-    words: Project, monkeypatch: pytest.MonkeyPatch, processes: str
+    words: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words.write("conftest.py", FROM_ENVIRONMENT)
     for model, expected in (("good", 1.0), ("bad", 0.0)):
         monkeypatch.setenv("MODEL", model)
-        ran = words.run_pytest("tasks", CACHE, "--lm-gate=tasks", "--lm-min-score=words=0.9", processes)
+        ran = words.run_pytest("tasks", CACHE, "--lm-gate=tasks", "--lm-min-score=words=0.9")
         ran.stdout.fnmatch_lines(["not cached: My: it was made in Python and has no attribute fingerprint*"])
         assert (int(model == "bad"), expected) == (ran.ret, words.board()["overall_score"])
     ran = words.run_pytest("tasks", CACHE, "--lm-cache-mode=read-only")
@@ -79,7 +78,7 @@ def test_a_model_that_a_fixture_makes_is_not_cached_unless_it_has_a_fingerprint(
     found = []
     for model in ("good", "bad", "good"):
         monkeypatch.setenv("MODEL", model)
-        found.append(score(words, "tasks", CACHE, processes))
+        found.append(score(words, "tasks", CACHE))
     assert [(1.0, 0), (0.0, 0), (1.0, 4)] == found
 
 
@@ -241,13 +240,10 @@ async def test_asks(row, lm):
 """
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_resumed_run_takes_no_answer_of_another_model(
-    words: Project, monkeypatch: pytest.MonkeyPatch, processes: str
-) -> None:
+def test_a_resumed_run_takes_no_answer_of_another_model(words: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     words.write("conftest.py", FROM_ENVIRONMENT)
     words.write("test_asks.py", ASKS)
-    options = ("tasks", "test_asks.py", "--lm-resume", processes)
+    options = ("tasks", "test_asks.py", "--lm-resume")
     for model, expected in (("good", 1.0), ("bad", 0.0), ("bad", 0.0)):
         monkeypatch.setenv("MODEL", model)
         assert expected == score(words, *options)[0]

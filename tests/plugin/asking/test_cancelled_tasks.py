@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 FUNCTION = """
 import asyncio
@@ -28,14 +28,12 @@ def sums(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_application_that_cancels_all_tasks_makes_its_examples_errors(sums: Project, processes: str) -> None:
+def test_an_application_that_cancels_all_tasks_makes_its_examples_errors(sums: Project) -> None:
     sums.write("test_c.py", FUNCTION)
-    ran = sums.run_pytest("test_c.py", "--lm-adapter=m:Model", processes)
+    ran = sums.run_pytest("test_c.py", "--lm-adapter=m:Model")
     assert (3, 4) == (ran.ret, sum(sums.board()["counts"][name] for name in ("errors", "scored")))
     assert sums.board()["counts"]["errors"]
-    if processes == "-n0":
-        ran.stdout.fnmatch_lines(["c: 3 could not be scored (error): cancelled before it began: *asyncio.all_tasks()*"])
+    ran.stdout.fnmatch_lines(["c: 3 could not be scored (error): cancelled before it began: *asyncio.all_tasks()*"])
 
 
 def test_an_adapter_that_cancels_all_tasks_ends_the_run_and_says_so(sums: Project) -> None:

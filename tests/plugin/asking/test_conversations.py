@@ -33,10 +33,7 @@ def talking(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize(
-    ("adapter", "processes"),
-    [("Batch", "-n0"), ("Async", "-n0"), ("Async", "-n2"), pytest.param("Batch", "-n2", marks=pytest.mark.again)],
-)
+@pytest.mark.parametrize(("adapter", "processes"), [("Batch", "-n0"), ("Async", "-n2")])
 def test_a_run_is_the_same_however_it_is_asked(talking: Project, adapter: str, processes: str) -> None:
     result = talking.run_pytest(f"--lm-adapter=talker:{adapter}", processes)
     assert 1 == result.ret

@@ -89,13 +89,6 @@ def test_a_model_that_only_writes_is_not_asked(bundle: Project) -> None:
     done.stderr.fnmatch_lines(["*task 'bees': adapter writer.v1 has no loglikelihood, which this task is scored by*"])
 
 
-def test_two_processes_come_to_the_same(bundle: Project) -> None:
-    bundle.run()
-    alone = bundle.board()
-    assert 0 == bundle.run("-n2", "--lm-batch-size=1").ret
-    assert alone["digest"] == bundle.board()["digest"]
-
-
 def test_what_an_interrupted_run_knows_is_not_asked_again(bundle: Project) -> None:
     bundle.write("deadly.txt", "")
     bundle.run("--lm-batch-size=1", "-n1", "--max-worker-restart=0")

@@ -34,9 +34,8 @@ def priced(project: Project, server: ScriptedServer) -> Project:
     return project
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_board_shows_tokens_and_cost(priced: Project, processes: str) -> None:
-    assert 0 == priced.run_pytest("--lm-adapter=priced", processes).ret
+def test_the_board_shows_tokens_and_cost(priced: Project) -> None:
+    assert 0 == priced.run_pytest("--lm-adapter=priced").ret
     expected = {"prompt_tokens": 11 * EXAMPLES, "completion_tokens": 7 * EXAMPLES, "cost": 0.5 * EXAMPLES}
     assert pytest.approx(expected) == priced.board()["usage"]
 
@@ -46,17 +45,11 @@ def test_without_prices_tokens_alone_are_shown(priced: Project, server: Scripted
     assert {"prompt_tokens": 11 * EXAMPLES, "completion_tokens": 7 * EXAMPLES} == priced.board()["usage"]
 
 
-@pytest.mark.parametrize(
-    ("options", "most"),
-    [([], 7), (["-n2"], 7), (["--lm-repeats=3"], 7), (["--lm-concurrency=1"], 7), (["--lm-gate=none"], 7)],
-    ids=["serial", "workers", "repeats", "one at a time", "no gate"],
-)
-def test_a_run_stops_before_it_costs_more_than_it_may(
-    priced: Project, server: ScriptedServer, options: list[str], most: int
-) -> None:
-    result = priced.run_pytest("--lm-adapter=priced", "--lm-max-cost=3.6", *options)
+@pytest.mark.parametrize("option", ["-n0", "-n2", "--lm-repeats=3", "--lm-gate=none"])
+def test_a_run_stops_before_it_costs_more_than_it_may(priced: Project, server: ScriptedServer, option: str) -> None:
+    result = priced.run_pytest("--lm-adapter=priced", "--lm-max-cost=3.6", option)
     assert 3 == result.ret
-    assert 1 <= len(server.requests) <= most
+    assert 1 <= len(server.requests) <= 7
     board = priced.board()
     assert not board["complete"]
     assert board["overall_score"] is None
@@ -66,13 +59,6 @@ def test_a_run_stops_before_it_costs_more_than_it_may(
     result.stdout.fnmatch_lines(["*--lm-max-cost*"])
 
 
-def test_a_limit_that_suffices_changes_nothing(priced: Project, server: ScriptedServer) -> None:
-    result = priced.run_pytest("--lm-adapter=priced", f"--lm-max-cost={0.5 * EXAMPLES + 0.01}")
-    assert 0 == result.ret
-    assert EXAMPLES == len(server.requests)
-    assert priced.board()["complete"]
-
-
 def test_a_stopped_run_can_be_completed_and_shows_what_all_of_it_cost(priced: Project, server: ScriptedServer) -> None:
     priced.run_pytest("--lm-adapter=priced", "--lm-max-cost=3.6")
     assert 0 == priced.run_pytest("--lm-adapter=priced", "--lm-resume").ret
@@ -80,13 +66,7 @@ def test_a_stopped_run_can_be_completed_and_shows_what_all_of_it_cost(priced: Pr
     assert pytest.approx(0.5 * EXAMPLES) == priced.board()["usage"]["cost"]
 
 
-def test_a_limit_that_cannot_be_kept_is_said(project: Project) -> None:
-    project.small_tasks()
-    result = project.run("--lm-max-cost=5")
-    assert "--lm-max-cost" in result.stdout.str() + result.stderr.str()
-
-
-@pytest.mark.parametrize("amount", ["0", "nan", "much"])
+@pytest.mark.parametrize("amount", ["0", "much"])
 def test_an_amount_that_makes_no_sense_is_a_usage_error(project: Project, amount: str) -> None:
     project.small_tasks()
     result = project.run(f"--lm-max-cost={amount}")
@@ -149,8 +129,7 @@ def test_the_limit_is_passed_by_what_was_in_flight_and_not_by_what_was_queued(de
     result.stdout.fnmatch_lines([f"*--lm-max-cost: {sum(spent(dearer)):g} was spent, over the limit 1: requests in*"])
 
 
-@pytest.mark.parametrize("adapter", ["late", pytest.param("late_batch", marks=pytest.mark.again)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "adapter"), [(KINDS[0], "late_batch"), (KINDS[1], "late")])
 def test_a_complete_run_above_its_limit_fails_in_every_report(dearer: Project, kind: str, adapter: str) -> None:
     says = "--lm-max-cost: 5.19 was spent, over the limit 1: requests in flight cost more than any before them"
     result = dearer.run_pytest(f"--lm-adapter=dearer:{adapter}", "--lm-max-cost=1", kind)
@@ -180,8 +159,7 @@ def test_what_all_workers_and_shards_spend_counts(dearer: Project) -> None:
     assert {"limit": 3.0, "before": 0, "spent": pytest.approx(3.0)} == dearer.board("all")["manifest"]["max_cost"]
 
 
-@pytest.mark.parametrize("adapter", ["even", pytest.param("even_batch", marks=pytest.mark.again)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "adapter"), [(KINDS[0], "even_batch"), (KINDS[1], "even")])
 def test_costs_that_sum_up_to_the_limit_are_within_it(dearer: Project, kind: str, adapter: str) -> None:
     options = (f"--lm-adapter=dearer:{adapter}", "--lm-max-cost=3.0", "--lm-batch-size=1", "--lm-concurrency=1")
     assert 0 == dearer.run_pytest(*options, kind).ret

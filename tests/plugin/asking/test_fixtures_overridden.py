@@ -30,11 +30,10 @@ def lm_adapter():
 """
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_override_may_wrap_the_adapter_of_the_command_line(project: Project, processes: str) -> None:
+def test_an_override_may_wrap_the_adapter_of_the_command_line(project: Project) -> None:
     project.write("conftest.py", LOUD + WRAPPING)
     project.task("tasks/t.jsonl", *[project.spec(f"e{n}", f"word{n}", target=f"WORD{n}") for n in range(3)])
-    project.run(processes).assert_outcomes(passed=3)
+    project.run().assert_outcomes(passed=3)
     assert "loud.v1" == project.board()["adapter"]
 
 
@@ -69,18 +68,18 @@ def test_a_second_adapter_in_one_run_is_an_error_that_names_both(project: Projec
 
 
 @pytest.mark.parametrize(
-    ("processes", "given", "reason"),
+    ("given", "reason"),
     [
-        ("-n0", "None", "the fixture lm_adapter returned None; expected an adapter"),
-        pytest.param("-n2", "42", "adapter 'fixture lm_adapter' is a int without", marks=pytest.mark.again),
+        ("None", "the fixture lm_adapter returned None; expected an adapter"),
+        ("42", "adapter 'fixture lm_adapter' is a int without"),
     ],
 )
-def test_an_override_that_is_no_adapter_ends_the_run(project: Project, processes: str, given: str, reason: str) -> None:
+def test_an_override_that_is_no_adapter_ends_the_run(project: Project, given: str, reason: str) -> None:
     project.write(
         "conftest.py", f"import pytest\n\n@pytest.fixture(scope='session')\ndef lm_adapter():\n    return {given}\n"
     )
     project.task("tasks/t.jsonl", *[project.record(f"e{n}", "x") for n in range(40)])
-    result = project.run(processes)
+    result = project.run()
     assert 3 == result.ret
     board = project.board()
     assert board["gate"]["reasons"][0].startswith(f"stopped: {reason}")
@@ -88,14 +87,13 @@ def test_an_override_that_is_no_adapter_ends_the_run(project: Project, processes
     assert 0 == result.stdout.str().count("site-packages")
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_adapter_that_cannot_be_set_up_leaves_no_example_scored(project: Project, processes: str) -> None:
+def test_an_adapter_that_cannot_be_set_up_leaves_no_example_scored(project: Project) -> None:
     broken = (
         "import pytest\n\n@pytest.fixture(scope='session')\ndef lm_adapter():\n    raise OSError('no such model')\n"
     )
     project.write("conftest.py", broken)
     project.task("tasks/t.jsonl", *[project.record(f"e{n}", "x") for n in range(4)])
-    result = project.run(processes)
+    result = project.run()
     assert 3 == result.ret
     result.assert_outcomes(errors=4)
     result.stdout.fnmatch_lines(["*no such model*"])

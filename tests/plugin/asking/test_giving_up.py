@@ -35,7 +35,6 @@ def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunRe
         pytest.param([status(401)], 5, CHECK, [], id="401"),
         pytest.param([status(401)], 5, CHECK, ["-n2"], id="401, workers"),
         pytest.param(GONE, 1, LONG_GONE, [], id="come back tomorrow"),
-        pytest.param(GONE, 1, LONG_GONE, ["-n2"], id="come back tomorrow, workers", marks=pytest.mark.again),
     ],
     indirect=["server"],
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 OPTIONS = ("--lm-judge=judge:Judge", "--lm-include-per-example")
 SCORES = {"good": 1.0, "half": 0.5, "bad": 0.0, "again": 0.0, "fenced": 1.0, "prose": None}
@@ -30,9 +30,8 @@ def _scores(project: Project, task: str) -> dict[str, float | None]:
     return {word: found[word]["score"] for word in SCORES}
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_records_rows_and_functions_are_graded_by_one_judge_with_its_reason(graded: Project, processes: str) -> None:
-    result = graded.run(*OPTIONS, processes)
+def test_records_rows_and_functions_are_graded_by_one_judge_with_its_reason(graded: Project) -> None:
+    result = graded.run(*OPTIONS)
     assert 3 == result.ret, result.stdout.str()
     assert SCORES == _scores(graded, "awaited") == _scores(graded, "listed")
     # These have the levels 0 and 1 alone, and ask for a label, too.
@@ -159,19 +158,18 @@ def test_the_judge_has_options_of_its_own_whose_secrets_nothing_shows(graded: Pr
     result.stderr.fnmatch_lines(["*--lm-judge-arg needs --lm-judge SPEC*"])
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_resumed_and_a_replayed_run_ask_no_judge_again(graded: Project, processes: str) -> None:
+def test_a_resumed_and_a_replayed_run_ask_no_judge_again(graded: Project) -> None:
     graded.edit("judge.py", '            return "It is right, so I give it a 1."\n', '            said = "good"\n')
     for name in ("awaited", "waited"):
         graded.edit("tests/test_graded.py", f'@eval_task("{name}", ', f'@eval_task("{name}", threshold=0, ')
-    graded.run(*OPTIONS, processes)
+    graded.run(*OPTIONS)
     digest = graded.board()["digest"]
     ledger = (graded.path / "reports/ledger.jsonl").read_text().splitlines()
     (graded.path / "reports/ledger.jsonl").write_text("\n".join(ledger[:-1]) + "\n")
     asked = graded.asked("judged.txt", forget=True)
     assert 6 * 4 + 6 + 6 <= len(asked)
-    graded.run(*OPTIONS, processes, "--lm-resume")
+    graded.run(*OPTIONS, "--lm-resume")
     assert (digest, []) == (graded.board()["digest"], graded.asked("judged.txt", forget=True))
     replay = "replay:reports/ledger.jsonl"
-    graded.run(f"--lm-adapter={replay}", f"--lm-judge={replay}", processes, "--lm-report-dir=again")
+    graded.run(f"--lm-adapter={replay}", f"--lm-judge={replay}", "--lm-report-dir=again")
     assert (digest, []) == (graded.board("again")["digest"], graded.asked("judged.txt"))

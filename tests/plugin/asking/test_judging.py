@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 from tests.yaml_tasks import POLITE, VERDICT, single_turn
 
 JUDGE = """
@@ -63,7 +63,7 @@ def judgements(project: Project) -> list[str]:
 
 @pytest.mark.parametrize(
     ("judged", "processes"),
-    [("yaml", "-n0"), ("class", "-n0"), ("class", "-n2"), pytest.param("yaml", "-n2", marks=pytest.mark.again)],
+    [("yaml", "-n0"), ("class", "-n2")],
     indirect=["judged"],
 )
 def test_every_answer_is_judged_once_and_the_board_says_by_whom(judged: Project, processes: str) -> None:
@@ -110,10 +110,9 @@ def said(project: Project, folder: str = "reports") -> dict[str, list[str]]:
     return {key: [entry["output"] for each in repeats for entry in each["judge"]] for key, repeats in entries.items()}
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_replayed_judge_says_what_the_judge_said_and_nothing_the_model_said(judged: Project, processes: str) -> None:
+def test_a_replayed_judge_says_what_the_judge_said_and_nothing_the_model_said(judged: Project) -> None:
     judged.write("m.py", ALWAYS)
-    options = ("tasks", "--lm-gate=none", "--lm-include-per-example", "--lm-repeats=2", processes)
+    options = ("tasks", "--lm-gate=none", "--lm-include-per-example", "--lm-repeats=2")
     judged.run_pytest("--lm-adapter=m:Model", "--lm-judge=m:Judge", *options, "--lm-report-dir=first")
     assert 0.0 == judged.board("first")["overall_score"]
     for recording in ("ledger.jsonl", "leaderboard.json"):
@@ -179,17 +178,14 @@ async def test_x(row, lm):
 
 
 @pytest.mark.parametrize("judged", ["yaml"], indirect=True)
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_resumed_run_does_not_take_the_replies_of_another_judge_of_the_same_name(
-    judged: Project, processes: str
-) -> None:
+def test_a_resumed_run_does_not_take_the_replies_of_another_judge_of_the_same_name(judged: Project) -> None:
     judged.write("tests/test_x.py", ASKS)
     judged.write("judge.py", STRICT)
     found = []
 
     def run(judge: str) -> None:
         (judged.path / "judged.txt").unlink(missing_ok=True)
-        judged.run("tasks", "tests", processes, f"--lm-judge=judge:{judge}", "--lm-resume", "--lm-include-per-example")
+        judged.run("tasks", "tests", f"--lm-judge=judge:{judge}", "--lm-resume", "--lm-include-per-example")
         passed = sum(each["status"] == "passed" for each in judged.examples().values())
         found.append((len(judgements(judged)), passed))
 

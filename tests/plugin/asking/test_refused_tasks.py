@@ -136,12 +136,11 @@ def test_with_the_package_the_refused_task_alone_is_asked(project: Project) -> N
     assert ["say: {}"] * 3 == [prompt for call in project.calls() for prompt in call]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_if_no_task_is_left_the_run_is_a_usage_error(project: Project, processes: str) -> None:
+def test_if_no_task_is_left_the_run_is_a_usage_error(project: Project) -> None:
     project.write("conftest.py", HIDDEN)
     forms(project)
     judged(project)
-    result = project.run(processes)
+    result = project.run()
 
     assert 4 == result.ret
     said = result.stdout.str() + result.stderr.str()
@@ -173,11 +172,10 @@ def test_a_metric_of_the_class_itself_is_known_by_its_package(project: Project) 
     assert [wanted] == project.board()["interruptions"]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_option_that_the_adapter_does_not_take_refuses_its_task_alone(project: Project, processes: str) -> None:
+def test_an_option_that_the_adapter_does_not_take_refuses_its_task_alone(project: Project) -> None:
     harness(project, "a", "{repetition_penalty: 1.2}")
     harness(project, "b", "{num_return_sequences: 1, num_beams: 1, repetition_penalty: 1.0}")
-    assert 3 == project.run(processes, "--lm-gate=none").ret
+    assert 3 == project.run("--lm-gate=none").ret
     board = project.board()
     assert {"a": (2, None), "b": (0, 1.0)} == {row["task"]: (row["errors"], row["score"]) for row in board["tasks"]}
     asked = "tasks/a.yaml: task 'a': the task sends repetition_penalty=1.2, which adapter stub.v1 does not support"
@@ -194,15 +192,14 @@ def test_a_library_for_all_documents_is_missed_by_its_task_alone(project: Projec
     assert [f"tasks/a.yaml: task 'a': {missing}"] == project.board()["interruptions"]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_model_that_a_conftest_brings_is_held_to_what_tasks_need(project: Project, processes: str) -> None:
+def test_a_model_that_a_conftest_brings_is_held_to_what_tasks_need(project: Project) -> None:
     project.write(
         "conftest.py",
         "import pytest, model\n\n@pytest.fixture(scope='session')\ndef lm_adapter(): return model.Model()\n",
     )
     harness(project, "a", "{repetition_penalty: 1.2}")
     project.small_tasks()
-    assert 3 == project.run_pytest("tasks", processes, "--lm-gate=none").ret
+    assert 3 == project.run_pytest("tasks", "--lm-gate=none").ret
     board = project.board()
     assert {"a": 2, "arithmetic": 0, "words": 0} == {row["task"]: row["errors"] for row in board["tasks"]}
     assert 1 == len(board["interruptions"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 # Of what it is asked as "2 of 3" it gets that many repeats right.
 MODEL = """
@@ -43,12 +43,9 @@ def put_tasks(project: Project) -> None:
 OPTIONS = ("tasks", "tests", "--lm-adapter=some:Model", "--lm-include-per-example")
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_an_example_passes_if_so_many_of_its_repeats_do_and_its_score_is_the_mean(
-    project: Project, processes: str
-) -> None:
+def test_an_example_passes_if_so_many_of_its_repeats_do_and_its_score_is_the_mean(project: Project) -> None:
     put_tasks(project)
-    result = project.run(*OPTIONS, processes)
+    result = project.run(*OPTIONS)
     assert 1 == result.ret
     found = {name: (each["status"], each["score"]) for name, each in project.examples().items()}
     assert found == {
@@ -81,31 +78,6 @@ def test_a_failure_counts_no_responses_under_a_threshold_that_checks_have_not(pr
     result = project.run("tasks", "--lm-adapter=some:Model")
     said = "1 of its repeats passed, and 2 have to; contains_any 0.5 is under its threshold 1"
     result.stdout.fnmatch_lines([f"often: 1 scored 0.5 (checks); {said}"])
-
-
-@pytest.mark.again
-def test_other_paths_come_to_the_same(project: Project) -> None:
-    put_tasks(project)
-    project.run(*OPTIONS, "--lm-gate=tasks", "--lm-cache=cache", "--lm-cache-mode=sampled")
-    digest, statuses = project.board()["digest"], {n: e["status"] for n, e in project.examples().items()}
-    for number, options in enumerate(
-        (
-            ("--lm-cache=cache", "--lm-cache-mode=read-only"),
-            ("--lm-adapter=replay:reports/ledger.jsonl",),
-            ("--lm-adapter=a=some:Model", "--lm-adapter=b=some:Model"),
-        )
-    ):
-        given = [option for option in OPTIONS if number != 1 or "adapter" not in option]
-        project.run(*given, "--lm-gate=tasks", *options, f"--lm-report-dir=other{number}")
-        folder = f"other{number}" + ("/a" if number == 2 else "")
-        assert digest == project.board(folder)["digest"]
-        assert statuses == {n: e["status"] for n, e in project.examples(folder).items()}
-    for part in "12":
-        project.run(*OPTIONS, f"--lm-shard={part}/2", f"--lm-report-dir=part{part}")
-    project.lmeval("merge", "part1/ledger.jsonl", "part2/ledger.jsonl", "-o", "merged", "--gate=tasks")
-    merged = project.board("merged")
-    assert (digest, 2) == (merged["digest"], merged["counts"]["below"])
-    assert [2, 2, 1] == [row["correct"] for row in sorted(merged["tasks"], key=lambda row: -row["correct"])]
 
 
 def test_other_repeats_of_the_run_are_a_usage_error_that_names_the_tasks(project: Project) -> None:

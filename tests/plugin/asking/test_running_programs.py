@@ -45,12 +45,11 @@ def test_programs_run_confined_and_the_board_says_so(programs: Project, processe
     assert {"code:right": 1.0, "code:wrong": 0.0, "sums:sum": 1.0} == scores
 
 
-@pytest.mark.parametrize("processes", BOTH)
 def test_if_the_level_is_missing_tasks_with_programs_are_refused_with_the_cure_and_cost_no_call(
-    programs: Project, processes: str
+    programs: Project,
 ) -> None:
     programs.write("conftest.py", LACKING)
-    result = programs.run(processes, "--lm-include-per-example")
+    result = programs.run("--lm-include-per-example")
     assert 3 == result.ret
     statuses = {id: record["status"] for id, record in programs.examples().items()}
     assert {"code:right": "error", "code:wrong": "error", "sums:sum": "passed"} == statuses

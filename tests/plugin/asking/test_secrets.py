@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, serving
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 CANARY = "sk-CANARY-7f3a9b2c4d5e6f70"
 LOUD = [
@@ -91,21 +91,14 @@ def write_tasks(project: Project) -> None:
     (project.path / "out").mkdir()
 
 
-@pytest.mark.parametrize(
-    ("variable", "processes"),
-    [
-        ("OPENAI_API_KEY", "-n0"),
-        ("OWN_KEY", "-n0"),
-        *[pytest.param(name, "-n2", marks=pytest.mark.again) for name in ("OWN_KEY", "OPENAI_API_KEY")],
-    ],
-)
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "OWN_KEY"])
 def test_a_key_from_the_environment_reaches_the_server_alone(
-    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, variable: str, processes: str
+    project: Project, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, CANARY)
     write_tasks(project)
     options = [f"--lm-adapter-arg=base_url='{server.base_url}'", f"--lm-adapter-arg=api_key_env={variable}"]
-    result = project.run_pytest("--lm-adapter=openai:m", *options, *LOUD, processes)
+    result = project.run_pytest("--lm-adapter=openai:m", *options, *LOUD)
     assert 3 == result.ret
     assert {f"Bearer {CANARY}"} == {seen.headers["authorization"] for seen in server.requests}
     assert [] == spread(project, result)
@@ -125,9 +118,8 @@ def run_own(project: Project, *options: str, adapter: str = "model:Model") -> py
     return project.run_pytest(f"--lm-adapter={adapter}", "--lm-batch-size=1", *LOUD, *options)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_secret_option_is_not_spread(project: Project, processes: str) -> None:
-    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=region=west", processes)
+def test_a_secret_option_is_not_spread(project: Project) -> None:
+    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", "--lm-adapter-arg=region=west")
     assert 3 == result.ret
     assert [] == spread(project, result)
     assert {"api_token": "***", "region": "west"} == project.board()["adapter_options"]
@@ -165,14 +157,7 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("given", "processes"),
-    [
-        *((given, "-n0") for given in GIVEN),
-        ("names", "-n2"),
-        pytest.param("variable", "-n2", marks=pytest.mark.again),
-    ],
-)
+@pytest.mark.parametrize(("given", "processes"), [*((given, "-n0") for given in GIVEN), ("names", "-n2")])
 def test_a_secret_that_the_adapter_tells_is_not_spread(
     project: Project, given: str, processes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,11 +223,10 @@ def test_a_secret_option_as_an_argument_of_its_own_is_not_spread(project: Projec
     assert [] == spread(project, result)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_secret_in_a_profile_is_not_spread(project: Project, processes: str) -> None:
+def test_a_secret_in_a_profile_is_not_spread(project: Project) -> None:
     profile = f'[tool.lmeval.adapters.mine]\nadapter = "model:Model"\napi_token = "{CANARY}"\n'
     project.write("pyproject.toml", profile)
-    result = run_own(project, processes, adapter="mine")
+    result = run_own(project, adapter="mine")
     assert 3 == result.ret
     assert [] == spread(project, result, "pyproject.toml")
 
@@ -254,15 +238,9 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("mistake", "processes"),
-    [
-        *[(mistake, "-n0") for mistake in MISTAKES],
-        *[pytest.param(mistake, "-n2", marks=pytest.mark.again) for mistake in ("exits", "raises", "another mistake")],
-    ],
-)
-def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, mistake: str, processes: str) -> None:
-    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", *MISTAKES[mistake], processes)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_run_that_cannot_start_does_not_spread_a_secret(project: Project, mistake: str) -> None:
+    result = run_own(project, f"--lm-adapter-arg=api_token={CANARY}", *MISTAKES[mistake])
     assert 4 == result.ret
     assert [] == spread(project, result)
 
@@ -288,11 +266,3 @@ def test_an_option_that_only_sounds_like_a_secret_is_shown(project: Project) -> 
     result = run_own(project, *given)
     assert options == project.board()["adapter_options"]
     result.stdout.fnmatch_lines(["*rerun: *max_tokens=50*"])
-
-
-def test_the_ledger_tells_adapters_apart_by_a_hash_of_their_options(project: Project) -> None:
-    run_own(project, f"--lm-adapter-arg=api_token={CANARY}")
-    ledger = (project.path / "reports/ledger.jsonl").read_text("ascii")
-    header = json.loads(ledger.splitlines()[0])["header"]
-    assert 64 == len(header["asking"])
-    assert CANARY not in ledger

@@ -25,7 +25,7 @@ from tests.adapters.openai.scripted_server import (
     serving,
     status,
 )
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 FINE = [f"fine {number}" for number in range(30)]
 # With --lm-retries=2: what a prompt is answered with, its status, and how many requests it takes. A fault of each kind;
@@ -69,8 +69,7 @@ def ask(project: Project, server: ScriptedServer, *options: str) -> pytest.RunRe
     return project.run_pytest("--lm-adapter=openai:m", address, *limits, "--lm-include-per-example", *options)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, processes: str) -> None:
+def test_each_fault_has_its_status_and_its_number_of_requests(project: Project) -> None:
     half = len(FINE) // 2
     project.prompts(*FINE[:half], *FAULTS, "redirect", *FINE[half:], target="yes")
     with serving([says("a stranger's answer")]) as stranger:
@@ -78,7 +77,7 @@ def test_each_fault_has_its_status_and_its_number_of_requests(project: Project, 
         answering = Answering({**scripts, "redirect": [redirects(307, stranger.base_url + "/chat/completions")]})
         with serving([answering]) as server:
             # No answer may take that long, however busy the machine: it would be asked for again.
-            result = ask(project, server, processes, "--lm-concurrency=32", "--lm-timeout=4")
+            result = ask(project, server, "--lm-concurrency=32", "--lm-timeout=4")
         assert [] == stranger.requests
     assert 3 == result.ret
     expected = {prompt: (outcome, number) for prompt, (_, outcome, number) in FAULTS.items()}
@@ -118,15 +117,6 @@ def test_what_a_server_asks_to_wait_is_waited(project: Project) -> None:
         assert 0 == ask(project, server).ret
     assert 2 == len(moments)
     assert moments[1] - moments[0] >= 2
-
-
-def test_a_host_that_does_not_exist_is_an_error_of_every_example(project: Project) -> None:
-    project.prompts("a", "b", target="yes")
-    options = ["--lm-adapter-arg=base_url='http://no-such-host.invalid/v1'", "--lm-adapter-arg=api_key_env=''"]
-    result = project.run_pytest("--lm-adapter=openai:m", *options, "--lm-retries=1", "--lm-timeout=5")
-    assert 3 == result.ret
-    assert (0, 2) == tuple(project.board()["counts"][key] for key in ("scored", "errors"))
-    result.stdout.fnmatch_lines(["*e0 could not be scored (error)*(2 attempts)*"])
 
 
 def test_a_server_that_restarts_midway_costs_nothing(project: Project) -> None:

@@ -99,9 +99,8 @@ def test_a_folder_of_bad_tasks_leaves_none_behind(project: Project, server: Scri
     assert [] == server.requests
 
 
-@pytest.mark.parametrize("option", ["--collect-only", "--setup-only"])
-def test_what_only_collects_begins_none(project: Project, server: ScriptedServer, option: str) -> None:
-    assert [] == _begun(project, server, "--lm-concurrency=32", option, passed=0)
+def test_what_only_collects_begins_none(project: Project, server: ScriptedServer) -> None:
+    assert [] == _begun(project, server, "--lm-concurrency=32", "--collect-only", passed=0)
 
 
 def test_a_session_of_plain_tests_begins_none(project: Project, server: ScriptedServer) -> None:

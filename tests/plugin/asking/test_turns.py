@@ -181,8 +181,6 @@ class Listener:
     ("conftest", "options", "whole"),
     [
         ("", (), 2),
-        pytest.param("", ("-v",), 2, marks=pytest.mark.again),
-        pytest.param("", ("--dist=loadfile",), 2, marks=pytest.mark.again),
         pytest.param(OTHER_PYTHON, (), 2, marks=pytest.mark.again),
         ("", ("--junitxml=junit.xml",), 4),
         pytest.param(ALL_PHASES, (), 4, marks=pytest.mark.again),

@@ -19,20 +19,15 @@ OPTIONS = [
     ("-v",),
     ("-vv",),
     ("-q",),
-    ("-qq",),
     ("-x",),
-    ("--maxfail=3",),
     ("--lf",),
     ("--ff",),
-    ("--nf",),
     ("--sw",),
     ("--durations=0", "-vv"),
     ("-s", "-v"),
-    ("--capture=sys",),
     ("--capture=tee-sys",),
     ("-p", "no:logging"),
     ("-p", "no:warnings"),
-    ("-p", "no:cacheprovider"),
     # Functions that run beside others log when they like: in whatever phase of a test.
     ("-o", "log_cli=true", "-k", "loud or quiet or test_one"),
     ("--log-file=files/run.log", "--log-file-level=INFO"),
@@ -43,9 +38,7 @@ OPTIONS = [
     ("--pdb",),
     ("--color=yes",),
     ("--tb=short", "--show-capture=no"),
-    ("-o", "console_output_style=count"),
     ("-o", "console_output_style=times", "-v"),
-    ("-W", "error"),
     ("-k", "answers or quiet"),
     ("--deselect=test_evals.py::test_answers[no]", "--deselect=tasks/loud.jsonl::c"),
     ("--lm-adapter=a=model:Model", "--lm-adapter=b=model:Model"),
@@ -69,7 +62,7 @@ def seen(project: Project, how: str, options: tuple[str, ...]) -> list[str]:
     """
     for made in ("reports", ".pytest_cache", "files"):
         shutil.rmtree(project.path / made, ignore_errors=True)
-    if {"--lf", "--ff", "--nf", "--sw"} & {*options}:
+    if {"--lf", "--ff", "--sw"} & {*options}:
         project.run("-q", f"--lm-items={how}")
     # By name: the fixture of pytest's that runs it leaves folders.
     result = project.run(f"--lm-items={how}", "tasks", "test_evals.py", *options)

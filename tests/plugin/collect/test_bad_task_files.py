@@ -69,20 +69,6 @@ def test_a_bad_file_is_named_with_line_rule_and_reason(told: str, kind: str) -> 
     assert len(text) < 5_000
 
 
-@pytest.mark.parametrize("kind", ["empty", "a 50 MB line", pytest.param("too deep", marks=pytest.mark.slow)])
-def test_a_bad_file_stops_the_run_alone(project: Project, kind: str) -> None:
-    _, wanted = BAD_FILES[kind]
-    project.write("tasks/t.jsonl", content_of(kind))
-    project.task("tasks/fine.jsonl", project.record("a", "x"))
-    result = project.run()
-    assert 2 == result.ret
-    text = result.stdout.str()
-    assert [] == [word for word in wanted if word not in text]
-    assert "Traceback" not in text
-    assert len(text) < 20_000
-    assert [] == project.calls()
-
-
 BAD_RECORDS = [
     {"task_id": "a"},
     {"task_id": "b", "category": "poetry"},
@@ -99,15 +85,7 @@ def write_bad_records(project: Project) -> None:
 NAMED = ["tasks/t.jsonl:2: missing_required", "tasks/t.jsonl:3: illegal_pair", "tasks/u.jsonl:1: bad_type targets"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "",
-        pytest.param("-n2", marks=pytest.mark.again),
-        "--continue-on-collection-errors",
-        "-n2 --continue-on-collection-errors",
-    ],
-)
+@pytest.mark.parametrize("options", ["", "--continue-on-collection-errors", "-n2 --continue-on-collection-errors"])
 def test_every_bad_record_of_every_file_is_named_before_any_model_call(project: Project, options: str) -> None:
     write_bad_records(project)
     project.write("reports/leaderboard.json", "{}")
@@ -120,10 +98,9 @@ def test_every_bad_record_of_every_file_is_named_before_any_model_call(project: 
     assert "passed" not in text
 
 
-@pytest.mark.parametrize("options", ["-x", pytest.param("-x -n2", marks=pytest.mark.again)])
-def test_bad_records_are_exit_code_2_where_the_first_failure_stops_the_run(project: Project, options: str) -> None:
+def test_bad_records_are_exit_code_2_where_the_first_failure_stops_the_run(project: Project) -> None:
     write_bad_records(project)
-    result = project.run(*options.split())
+    result = project.run("-x")
     assert 2 == result.ret
     result.stdout.fnmatch_lines([f"*{NAMED[0]}*"])
     assert [] == project.calls()

@@ -60,13 +60,10 @@ def _ids(project: Project) -> list[str]:
     return sorted(f"{row['task']}:{row['total']}" for row in project.board()["tasks"])
 
 
-@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize("names", [["nowhere"], ["north", "nowhere"], ["nowhere", "--collect-only"]])
-def test_an_unknown_subject_is_a_usage_error_that_lists_those_of_all_tasks(
-    quizzes: Project, names: list[str], processes: str
-) -> None:
+def test_an_unknown_subject_is_a_usage_error_that_lists_those_of_all_tasks(quizzes: Project, names: list[str]) -> None:
     options = [name if name.startswith("--") else f"--lm-subject={name}" for name in names]
-    result = quizzes.run(processes, *options)
+    result = quizzes.run(*options)
     assert 4 == result.ret
     wanted = "unknown subject in --lm-subject 'nowhere' (choices: north, south, west)"
     assert wanted in result.stdout.str() + result.stderr.str()
@@ -91,7 +88,6 @@ def test_a_subject_is_known_to_one_task_at_least_and_others_are_told(quizzes: Pr
     result.stdout.fnmatch_lines([line])
 
 
-@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
@@ -99,10 +95,8 @@ def test_a_subject_is_known_to_one_task_at_least_and_others_are_told(quizzes: Pr
         ("--lm-num-fewshot=3", "--lm-num-fewshot=3: no selected task draws few-shots"),
     ],
 )
-def test_an_option_that_no_task_heeds_is_a_usage_error(
-    quizzes: Project, option: str, problem: str, processes: str
-) -> None:
-    result = quizzes.run("tasks/plain.jsonl", processes, option)
+def test_an_option_that_no_task_heeds_is_a_usage_error(quizzes: Project, option: str, problem: str) -> None:
+    result = quizzes.run("tasks/plain.jsonl", option)
     assert 4 == result.ret
     assert problem in result.stdout.str() + result.stderr.str()
     assert [] == quizzes.calls()
@@ -146,19 +140,17 @@ def test_a_run_of_some_subjects_is_no_baseline_and_is_compared_with_its_own(quiz
     assert before == (quizzes.path / "base.json").read_bytes()
 
 
-@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize("option", ["--lm-threshold", "--lm-min-score"])
-def test_a_number_for_a_task_that_is_not_there_is_a_usage_error(quizzes: Project, option: str, processes: str) -> None:
-    result = quizzes.run(processes, f"{option}=Nearr=0.5")
+def test_a_number_for_a_task_that_is_not_there_is_a_usage_error(quizzes: Project, option: str) -> None:
+    result = quizzes.run(f"{option}=Nearr=0.5")
     assert 4 == result.ret
     assert f"in {option} 'Nearr'; did you mean 'Near'?" in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_names_of_the_ini_file_that_the_run_has_no_task_for_are_told(quizzes: Project, processes: str) -> None:
+def test_names_of_the_ini_file_that_the_run_has_no_task_for_are_told(quizzes: Project) -> None:
     ini = "lm_min_scores =\n    Nearr=0.5\n    overall=0.1\nlm_thresholds =\n    Far=0.5\n    f1=0.2\n    xyz=1\n"
     quizzes.write("pytest.ini", f"[pytest]\n{ini}")
-    result = quizzes.run(processes)
+    result = quizzes.run()
     assert 0 == result.ret
     assert [
         "ini lm_thresholds: this run has no task 'xyz'",
@@ -166,14 +158,11 @@ def test_names_of_the_ini_file_that_the_run_has_no_task_for_are_told(quizzes: Pr
     ] == [line for line in result.outlines if line.startswith("ini ")]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_mistake_in_the_project_s_table_is_one_line_also_where_that_names_the_adapter(
-    quizzes: Project, processes: str
-) -> None:
+def test_a_mistake_in_the_project_s_table_is_one_line_also_where_that_names_the_adapter(quizzes: Project) -> None:
     (quizzes.path / "pytest.ini").unlink(missing_ok=True)
     table = "[tool.pytest.ini_options]\nlm_adapter = 'small'\n[tool.lmeval.adapter.small]\nadapter = 'toy'\n"
     quizzes.write("pyproject.toml", table)
-    result = quizzes.run_pytest(processes, "tasks")
+    result = quizzes.run_pytest("tasks")
     assert 4 == result.ret
     said = result.stdout.str() + result.stderr.str()
     assert "unknown key in tool.lmeval 'adapter'; did you mean 'adapters'?" in said

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 DUMP_ITEMS = """
 import json
@@ -99,11 +99,10 @@ def test_a_task_is_named_by_its_path_below_the_task_folder(project: Project) -> 
     assert ["en/qa", "fr/qa"] == [row["task"] for row in project.board()["tasks"]]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_two_tasks_of_one_name_are_a_collection_error(project: Project, processes: str) -> None:
+def test_two_tasks_of_one_name_are_a_collection_error(project: Project) -> None:
     for folder in ("old", "new"):
         project.task(f"{folder}/qa.jsonl", project.record("a", "x"))
-    result = project.run("-o", "lm_task_paths=old new", processes, "old", "new")
+    result = project.run("-o", "lm_task_paths=old new", "old", "new")
     assert 2 == result.ret
     result.stdout.fnmatch_lines(["*'qa'*old/qa.jsonl*"])
     assert [] == project.calls()
@@ -123,12 +122,11 @@ def test_a_file_that_is_named_is_read_wherever_it_is(project: Project) -> None:
     project.run(f"{file}::a").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_file_that_is_named_beside_its_folder_is_read_once(project: Project, processes: str) -> None:
+def test_a_file_that_is_named_beside_its_folder_is_read_once(project: Project) -> None:
     """From version 9 pytest forgets it: it was read only where its folder alone has it read."""
     project.task("tasks/t.jsonl", project.record("a", "x"))
     project.task("root.jsonl", project.record("a", "x"), project.record("b", "x"))
-    project.run(processes, ".", "root.jsonl", "tasks/t.jsonl").assert_outcomes(passed=3)
+    project.run(".", "root.jsonl", "tasks/t.jsonl").assert_outcomes(passed=3)
     assert ["root", "t"] == [row["task"] for row in project.board()["tasks"]]
 
 
@@ -174,13 +172,6 @@ def test_listing_needs_no_adapter_and_leaves_no_report(project: Project) -> None
     assert 0 == result.ret
     assert 5 == len(collected_ids(result))
     assert not Path(project.path, "reports").exists()
-
-
-def test_a_spec_id_with_a_foreign_character_is_refused(project: Project) -> None:
-    project.task("tasks/t.jsonl", project.spec("a.b", "x"), project.spec("a\n", "x"))
-    result = project.run()
-    assert 2 == result.ret
-    result.stdout.fnmatch_lines(["*tasks/t.jsonl:1: bad_value task_id*", "*tasks/t.jsonl:2: bad_value task_id*"])
 
 
 def test_the_header_says_which_model_is_asked(project: Project) -> None:
@@ -270,12 +261,11 @@ def pytest_collect_file(file_path, parent):
 """
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_items_of_others_with_an_example_of_their_own_run_beside_ours(project: Project, processes: str) -> None:
+def test_items_of_others_with_an_example_of_their_own_run_beside_ours(project: Project) -> None:
     project.write("conftest.py", FOREIGN)
     project.write("guide.rst", "")
     project.task("tasks/t.jsonl", project.record("a", "x"))
-    result = project.run(processes)
+    result = project.run()
     result.assert_outcomes(passed=2)
     assert 0 == result.ret
     assert 1 == project.board()["counts"]["collected"]

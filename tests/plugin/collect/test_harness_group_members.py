@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 KEYS = """
 dataset_path: json
@@ -28,14 +26,13 @@ task:
 """
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_members_keys_go_before_the_groups_and_the_run_is_complete(project: Project, processes: str) -> None:
+def test_a_members_keys_go_before_the_groups_and_the_run_is_complete(project: Project) -> None:
     project.write("given/g.yaml", GROUP)
     project.write("given/there.yaml", f"task: there\ndescription: 'FILE '\n{KEYS}")
     project.write("given/docs.jsonl", '{"said": "a"}\n')
     project.write("tasks/all.yaml", "harness: {from: ../given, tasks: [g]}\n")
 
-    assert 0 == project.run(processes, "--lm-include-per-example").ret
+    assert 0 == project.run("--lm-include-per-example").ret
     prompts = {row["task"]: row["per_example"][0]["prompt"] for row in project.board()["tasks"]}
     # As the harness asks: a group that is defined in place yields to the group around it.
     wanted = {
@@ -48,5 +45,5 @@ def test_a_members_keys_go_before_the_groups_and_the_run_is_complete(project: Pr
     assert {name: f"{description}say: a" for name, description in wanted.items()} == prompts
     assert {"exact_match": 1.0} == project.board()["tasks"][0]["metrics"]
     (project.path / "calls.txt").unlink()
-    assert 0 == project.run(processes, "--lm-resume").ret
+    assert 0 == project.run("--lm-resume").ret
     assert [] == project.calls()

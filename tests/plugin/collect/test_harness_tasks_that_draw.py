@@ -108,16 +108,15 @@ def test_documents_are_drawn_as_in_the_harness_whatever_was_drawn_before(drawing
     assert alone["digest"] == drawing.board("reports/selection")["digest"]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_function_draws_for_a_document_follows_from_the_document(drawing: Project, processes: str) -> None:
+def test_what_a_function_draws_for_a_document_follows_from_the_document(drawing: Project) -> None:
     harness_task(drawing, "t", OF_ROWS)
-    assert 0 == drawing.run(processes, "--lm-gate=none").ret
+    assert 0 == drawing.run("--lm-gate=none").ret
     whole, board = options(drawing, "t"), drawing.board()
     assert 1 < len({tuple(text[-1] for text in texts) for texts in whole.values()})
-    assert 0 == drawing.run(processes, "--lm-gate=none").ret
+    assert 0 == drawing.run("--lm-gate=none").ret
     assert board["digest"] == drawing.board()["digest"]
     drawing.asked(forget=True)
-    assert 0 == drawing.run(processes, "--lm-gate=none", "-k", "4").ret
+    assert 0 == drawing.run("--lm-gate=none", "-k", "4").ret
     assert {"t.4": whole["t.4"]} == options(drawing, "t")
 
 

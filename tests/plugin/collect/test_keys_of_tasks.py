@@ -35,9 +35,8 @@ def variants(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]])
-def test_rows_have_the_key_the_display_name_and_the_values_of_their_task(variants: Project, workers: list[str]) -> None:
-    assert 0 == variants.run_pytest(*RUN, *workers).ret
+def test_rows_have_the_key_the_display_name_and_the_values_of_their_task(variants: Project) -> None:
+    assert 0 == variants.run_pytest(*RUN, "-n2").ret
     rows = {
         row["task"]: (row.get("key"), row.get("display_name"), row.get("config")) for row in variants.board()["tasks"]
     }
@@ -83,15 +82,8 @@ def test_a_floor_of_a_name_that_is_another_tasks_key_is_refused_with_the_choices
     result.stderr.fnmatch_lines([f"*the floor of 'the-choice' is ambiguous: {whose}*"])
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        ["tasks/choice.yaml"],
-        pytest.param(["tasks/choice.yaml", "-n2"], marks=pytest.mark.again),
-        ["tasks/choice.yaml::0"],
-    ],
-)
-def test_values_that_no_task_of_the_named_files_takes_are_said(variants: Project, named: list[str]) -> None:
+@pytest.mark.parametrize("named", ["tasks/choice.yaml", "tasks/choice.yaml::0"])
+def test_values_that_no_task_of_the_named_files_takes_are_said(variants: Project, named: str) -> None:
     variants.write("c.yaml", "which: first\nlanguage: en\n")
-    result = variants.run_pytest(*named, *RUN[1:])
+    result = variants.run_pytest(named, *RUN[1:])
     result.stdout.fnmatch_lines(["--lm-config=c.yaml: no task has the parameter 'language'; they have which"])

@@ -50,9 +50,8 @@ def test_a_selection_leaves_the_rest_out_of_board_and_model(
         assert "selection" in board
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_what_is_left_out_is_told_under_selection(small: Project, processes: str) -> None:
-    small.run("-k", "arith_1 or words", processes).assert_outcomes(passed=3)
+def test_what_is_left_out_is_told_under_selection(small: Project) -> None:
+    small.run("-k", "arith_1 or words").assert_outcomes(passed=3)
     assert small.board()["complete"]
     selection = small.board()["selection"]
     assert "arith_1 or words" == selection["keyword"]
@@ -84,17 +83,10 @@ def test_stepwise_goes_on_where_it_stopped(small: Project) -> None:
     assert ["arithmetic:arith_2", "arithmetic:arith_3", "words:blue", "words:red"] == ran(small, "reports/selection")
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        "-n0",
-        pytest.param("-n2", marks=[pytest.mark.command_line, pytest.mark.again]),
-        *[pytest.param(f"-n2 --dist={dist}", marks=pytest.mark.again) for dist in ("loadfile", "worksteal")],
-    ],
-)
-def test_examples_and_plain_tests_run_together(small: Project, distribution: str) -> None:
+@pytest.mark.parametrize("processes", ["-n0", pytest.param("-n2", marks=[pytest.mark.command_line, pytest.mark.again])])
+def test_examples_and_plain_tests_run_together(small: Project, processes: str) -> None:
     small.write("test_plain.py", PLAIN)
-    result = small.run(*distribution.split())
+    result = small.run(processes)
     assert 1 == result.ret
     result.assert_outcomes(passed=6, failed=2)
     assert 5 == small.board()["counts"]["scored"]

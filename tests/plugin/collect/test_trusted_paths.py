@@ -12,8 +12,6 @@ TRUSTED = [
     ("lm_trusted_paths = tasks\n", 0, "-n0"),
     ("lm_trusted_paths = own\n", 2, "-n0"),
     ("lm_trusted_paths = own\n", 2, "-n2"),
-    pytest.param("", 0, "-n2", marks=pytest.mark.again),
-    pytest.param("lm_trusted_paths = tasks\n", 0, "-n2", marks=pytest.mark.again),
 ]
 SCORER = """\
 - key: short

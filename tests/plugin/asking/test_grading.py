@@ -158,18 +158,14 @@ def test_the_judge_has_options_of_its_own_whose_secrets_nothing_shows(graded: Pr
     result.stderr.fnmatch_lines(["*--lm-judge-arg needs --lm-judge SPEC*"])
 
 
-def test_a_resumed_and_a_replayed_run_ask_no_judge_again(graded: Project) -> None:
+def test_a_replayed_run_asks_no_judge_again(graded: Project) -> None:
     graded.edit("judge.py", '            return "It is right, so I give it a 1."\n', '            said = "good"\n')
     for name in ("awaited", "waited"):
         graded.edit("tests/test_graded.py", f'@eval_task("{name}", ', f'@eval_task("{name}", threshold=0, ')
     graded.run(*OPTIONS)
     digest = graded.board()["digest"]
-    ledger = (graded.path / "reports/ledger.jsonl").read_text().splitlines()
-    (graded.path / "reports/ledger.jsonl").write_text("\n".join(ledger[:-1]) + "\n")
     asked = graded.asked("judged.txt", forget=True)
     assert 6 * 4 + 6 + 6 <= len(asked)
-    graded.run(*OPTIONS, "--lm-resume")
-    assert (digest, []) == (graded.board()["digest"], graded.asked("judged.txt", forget=True))
     replay = "replay:reports/ledger.jsonl"
     graded.run(f"--lm-adapter={replay}", f"--lm-judge={replay}", "--lm-report-dir=again")
     assert (digest, []) == (graded.board("again")["digest"], graded.asked("judged.txt"))

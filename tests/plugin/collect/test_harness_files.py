@@ -51,12 +51,6 @@ def test_a_file_of_several_tasks_is_read_once_more_for_their_metrics(harness: Pr
     assert ["reasoning.yaml"] * 2 == (harness.path / "read.txt").read_text().split()
 
 
-@pytest.mark.again
-def test_the_last_failed_items_run_again(harness: Project) -> None:
-    harness.run("tasks", "--lm-gate=examples")
-    assert 0 == harness.run("tasks", "--lf", "--collect-only").ret
-
-
 SEVERAL = """
 harness:
   from: ../theirs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 from tests.needs import installed
 
 OPTIONS = {
@@ -32,14 +32,7 @@ def compare(project: Project, *options: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "processes"),
-    [
-        ("strict", "-n0"),
-        *(
-            pytest.param(*cell, marks=pytest.mark.again)
-            for cell in [("auto", "-n0"), ("strict", "-n2"), ("auto", "-n2")]
-        ),
-    ],
+    ("mode", "processes"), [("strict", "-n0"), pytest.param("auto", "-n2", marks=pytest.mark.again)]
 )
 def test_plain_tests_of_pytest_asyncio_come_to_the_same_beside_evals(
     project: Project, mode: str, processes: str
@@ -50,14 +43,7 @@ def test_plain_tests_of_pytest_asyncio_come_to_the_same_beside_evals(
 
 
 @pytest.mark.parametrize(
-    ("backend", "processes"),
-    [
-        ("asyncio", "-n0"),
-        *(
-            pytest.param(*cell, marks=pytest.mark.again)
-            for cell in [("trio", "-n0"), ("asyncio", "-n2"), ("trio", "-n2")]
-        ),
-    ],
+    ("backend", "processes"), [("asyncio", "-n0"), pytest.param("trio", "-n2", marks=pytest.mark.again)]
 )
 def test_plain_tests_of_anyio_come_to_the_same_beside_evals(project: Project, backend: str, processes: str) -> None:
     installed("anyio")
@@ -92,19 +78,18 @@ SHARED = {
 }
 
 
-@pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize(
     "case", [*SHARED][:1] + [pytest.param(each, marks=pytest.mark.again) for each in [*SHARED][1:]]
 )
 def test_a_wider_fixture_of_evals_and_plain_tests_is_refused_before_anything_is_asked(
-    project: Project, case: str, processes: str
+    project: Project, case: str
 ) -> None:
     fixtures, of_eval, of_plain, scope = SHARED[case]
     project.write("tests/conftest.py", f"import pytest\n\n{fixtures}")
     project.write("tests/test_evals.py", EVAL.replace(", NAME", f", {of_eval}" if of_eval != "row" else ""))
     project.write("tests/test_plain.py", f"def test_plain({of_plain}):\n    pass\n")
 
-    result = project.run("tests", processes)
+    result = project.run("tests")
 
     assert 4 == result.ret, result.stdout.str()
     expected = (

@@ -42,10 +42,9 @@ def write_tests(project: Project, **files: str) -> None:
         project.write(f"tests/{name}.py", content)
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_every_way_to_end_has_its_status_and_its_reason(project: Project, processes: str) -> None:
+def test_every_way_to_end_has_its_status_and_its_reason(project: Project) -> None:
     project.copy("eval_fates")
-    result = project.run(processes, "tests", "--lm-include-per-example")
+    result = project.run("tests", "--lm-include-per-example")
     found = project.examples()
     assert EXPECTED.keys() == found.keys()
     for name, (status, score, error) in EXPECTED.items():
@@ -178,11 +177,10 @@ def test_without_an_adapter_an_eval_that_is_asked_for_is_a_usage_error(
     assert "no adapter: name the model with --lm-adapter=SPEC" in result.stderr.str()
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project, processes: str) -> None:
+def test_a_project_with_its_own_lm_fixture_is_left_alone(project: Project) -> None:
     project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef lm():\n    return 'theirs'\n")
     project.write("tests/test_x.py", "def test_x(lm):\n    assert lm == 'theirs'\n")
-    result = project.run("tests", processes)
+    result = project.run("tests")
     assert 0 == result.ret, result.stdout.str()
     result.assert_outcomes(passed=1)
 
@@ -246,8 +244,6 @@ BAD = {
     "same ids": ("data=[{'id': 1}, {'id': '1'}]", "row, lm", ("rows 1 and 2 have the same id '1'",)),
     "an id missing": ("data=[{'id': 'a'}, {}]", "row, lm", ("row 2: id: expected a text or a whole number",)),
     "no argument": ("data=[{'id': 'a'}]", "lm", ("give test_x an argument named row",)),
-    "threshold": ("threshold=2", "lm", ("threshold: expected a number from 0 to 1, got 2",)),
-    "timeout": ("timeout=0", "lm", ("timeout: expected seconds above 0, got 0",)),
     "threads": ("threads=True", "lm", ("threads=True is for def functions",)),
 }
 

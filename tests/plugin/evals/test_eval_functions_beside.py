@@ -176,19 +176,6 @@ def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Proje
     assert 7 <= len((project.path / "cancelled.txt").read_text().splitlines()) <= 8
 
 
-def test_a_step_that_is_too_large_is_an_error_of_its_example_alone(project: Project) -> None:
-    write_tests(
-        project,
-        "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
-        "    if row['id'] == 'a':\n        lm.step('tool', 'search', {}, 'x' * 50_000_000)\n    lm.score('ok', 1)\n",
-    )
-    project.run("tests", "--lm-include-per-example")
-    found = project.examples()
-    assert "passed" == found["x:b"]["status"]
-    error = found["x:a"]["error"]
-    assert "tests/test_x.py:8: lm.step('tool', 'search'): 50,000,000 characters; a step holds at most" in error
-
-
 def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Project) -> None:
     project.write("judge.py", "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
                   "        return ['Yes.' if 'good' in p else 'dunno' for p in prompts]\n")  # fmt: skip
@@ -266,22 +253,6 @@ def test_ctrl_c_cancels_what_runs_and_names_what_has_no_result(project: Project)
     assert "no result: tests/test_x.py::test_x[e3]" in output
 
 
-@pytest.mark.slow
-def test_a_coroutine_that_never_yields_is_named_while_requests_of_others_go_on(project: Project) -> None:
-    write_tests(
-        project,
-        "@eval_task('x', data=[{'id': 'a'}, {'id': 'b'}])\nasync def test_x(row, lm):\n"
-        "    if row['id'] == 'a':\n        await asyncio.sleep(0.2)\n        time.sleep(11.5)\n"
-        "    else:\n        assert await lm.ask('say: 1')\n",
-    )
-    result = project.run("tests")
-    assert 0 == result.ret
-    assert (
-        "an eval function holds up all others at tests/test_x.py:9 in test_x: it blocks the event loop"
-        in result.stdout.str()
-    )
-
-
 def test_a_task_that_holds_up_all_others_at_several_places_is_named_once(project: Project) -> None:
     project.write("conftest.py", "import pytest_lmeval.plugin.evals.session as session\n\nsession._BLOCKED_S = 0.7\n")
     pause = "    time.sleep(2)\n    await asyncio.sleep(0.1)\n"
@@ -316,14 +287,6 @@ def test_plugins_for_async_tests_leave_eval_functions_alone_and_run_the_others(p
     assert plain, result.stdout.str()
     assert {("failed", 0.5)} == {(record["status"], record["score"]) for record in plain}
     assert "threshold 1 (function)" in result.stdout.str()
-
-
-def test_a_server_that_is_not_there_ends_the_run_with_one_message(project: Project) -> None:
-    write_tests(project, f"@eval_task('x', {ROWS})\nasync def test_x(row, lm):\n    assert await lm.ask('say: 1')\n")
-    address = "base_url=http://127.0.0.1:9/v1"
-    result = project.run_pytest("tests", "--lm-adapter=openai:m", "--lm-adapter-arg", address, "--lm-retries=0")
-    assert 3 == result.ret, result.stdout.str()
-    assert "http://127.0.0.1:9" in result.stdout.str()
 
 
 def test_what_an_example_prints_stays_with_it_where_another_blocks_the_loop(project: Project) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.adapters.openai.scripted_server import cut_off, replies, says, serving, status
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 from tests.needs import installed
 
 MODEL = """
@@ -49,15 +47,13 @@ async def test_agent(row, lm):
 """
 
 
-# Requests do not leave the process of their example.
-@pytest.mark.parametrize("processes", BOTH)
-def test_every_request_of_a_client_or_an_agent_belongs_to_its_own_example(project: Project, processes: str) -> None:
+def test_every_request_of_a_client_or_an_agent_belongs_to_its_own_example(project: Project) -> None:
     installed("openai")
     installed("pydantic_ai")
     project.write("model.py", MODEL)
     project.copy("eval_clients")
     project.write("tests/test_agent.py", AGENT)
-    result = project.run("tests", processes, "-Wignore")
+    result = project.run("tests", "-Wignore")
     # Some of them ask as no example, on purpose.
     assert 3 == result.ret, result.stdout.str()
     strays = (" to lm.base_url after their example", " to the endpoint that name no example")

@@ -1,25 +1,16 @@
-"""How eval functions end: after their time, with requests that were cancelled, with a fixture that cannot be made."""
+"""How eval functions end: with requests that were cancelled, with a fixture that cannot be made."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 
 @pytest.fixture
 def evals(project: Project) -> Project:
     project.copy("eval_ends", "model.py")
     return project
-
-
-def test_a_function_that_takes_no_notice_of_its_time_is_a_timeout_and_the_run_goes_on(evals: Project) -> None:
-    evals.copy("eval_ends", "tests/test_deaf.py")
-    result = evals.run("--lm-adapter=model:Model", "tests", timeout=60)
-    assert {"deaf:test_deaf": "timeout", "tidy:test_tidy": "timeout", "after:test_after": "passed"} == {
-        name: line["status"] for name, line in evals.ledger().items()
-    }
-    assert 3 == result.ret
 
 
 def test_a_request_that_an_application_gives_up_as_its_function_ends_is_no_error(evals: Project) -> None:
@@ -32,8 +23,7 @@ def test_a_request_that_an_application_gives_up_as_its_function_ends_is_no_error
     assert "a request to stub.v1 was still unanswered when the function had ended" in left["error"]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_label_of_a_judge_is_neither_true_nor_false(evals: Project, processes: str) -> None:
+def test_a_label_of_a_judge_is_neither_true_nor_false(evals: Project) -> None:
     evals.write(
         "tests/test_judged.py",
         """
@@ -51,7 +41,7 @@ async def test_compared(lm):
     assert label == "no" and label in ("no", "yes")
 """,
     )
-    evals.run(processes, "--lm-adapter=model:Model", "--lm-judge=model:Model", "tests")
+    evals.run("--lm-adapter=model:Model", "--lm-judge=model:Model", "tests")
     found = evals.ledger()
     assert (
         "TypeError: the label 'no' is neither true nor false: compare it with a label"

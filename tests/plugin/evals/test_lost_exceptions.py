@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 DETAILS = ("--lm-include-per-example", "-Wignore")
 
@@ -23,9 +23,8 @@ def said(project: Project) -> dict[str, str]:
     return {name: re.sub(r":\d+ in", ":LINE in", error) for name, error in errors.items()}
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_task_that_fails_and_is_not_awaited_makes_its_example_an_error(lost: Project, processes: str) -> None:
-    result = lost.run("test_tasks.py", processes, *DETAILS)
+def test_a_task_that_fails_and_is_not_awaited_makes_its_example_an_error(lost: Project) -> None:
+    result = lost.run("test_tasks.py", *DETAILS)
 
     assert 3 == result.ret, result.stdout.str()
     errors = said(lost)
@@ -44,9 +43,8 @@ def test_a_task_that_fails_and_is_not_awaited_makes_its_example_an_error(lost: P
     assert {"asked-later", "cancelled", "gathered", "group", "lost-of-one", "still-running"} == others
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_thread_that_fails_makes_the_example_that_runs_an_error(lost: Project, processes: str) -> None:
-    result = lost.run("test_threads.py", processes, "--lm-concurrency=1", *DETAILS)
+def test_a_thread_that_fails_makes_the_example_that_runs_an_error(lost: Project) -> None:
+    result = lost.run("test_threads.py", "--lm-concurrency=1", *DETAILS)
 
     assert 3 == result.ret, result.stdout.str()
     assert ["async:a", "in-threads:a", "plain:a"] == sorted(said(lost))

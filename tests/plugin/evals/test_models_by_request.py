@@ -67,13 +67,10 @@ BASELINE = ("--lm-gate=baseline", "--lm-baseline=baseline.json")
 UPDATE = (*BASELINE, "--lm-update-baseline")
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_model_that_the_application_asks_for_and_that_did_not_answer_makes_the_baseline_stale(
-    app: App, processes: str
-) -> None:
+def test_a_model_that_the_application_asks_for_and_that_did_not_answer_makes_the_baseline_stale(app: App) -> None:
     assert 0 == app.run(*UPDATE, adapter="openai:good").ret
     app.project.edit("app.py", '"good"', '"mini"')
-    result = app.run(processes, *BASELINE, adapter="openai:good")
+    result = app.run(*BASELINE, adapter="openai:good")
     assert (1, {"good": 24}) == (result.ret, app.asked()), result.stdout.str()
     gate = app.project.board()["gate"]
     assert "stale" == gate["verdict"]
@@ -105,16 +102,15 @@ def test_the_model_that_the_application_names_is_asked_and_a_change_of_it_is_tes
     assert {"asked": {"mini": 12}, "answered": {"mini": 12}} == app.row()["models"]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_task_of_records_names_no_model_and_is_refused_before_anything_is_asked(app: App, processes: str) -> None:
+def test_a_task_of_records_names_no_model_and_is_refused_before_anything_is_asked(app: App) -> None:
     app.project.task("tasks/t.jsonl", app.project.record("a", "1"))
-    result = app.run("tasks", processes)
+    result = app.run("tasks")
     assert (3, {"good": 12}) == (result.ret, app.asked()), result.stdout.str()
     assert {"ask": 1.0, "t": None} == {row["task"]: row["score"] for row in app.project.board()["tasks"]}
     result.stdout.fnmatch_lines(["*task 't': it names no model, and openai: has none*--lm-adapter=openai:MODEL*"])
     # Without a task that can be asked there is no run.
     (app.project.path / "test_app.py").write_text("")
-    alone = app.run("tasks", processes)
+    alone = app.run("tasks")
     assert (4, {}) == (alone.ret, app.asked()), alone.stdout.str()
     alone.stderr.fnmatch_lines(["*task 't': it names no model, and openai: has none*--lm-adapter=openai:MODEL*"])
 
@@ -369,5 +365,5 @@ def test_an_adapter_without_a_colon_needs_a_model(project: Project, kind: str) -
     result = project.run("tasks", f"--lm-adapter={kind}")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(
-        [f"*adapter '{kind}' needs the model's name: {kind}:MODEL; '{kind}:' asks the model*"]
+        [f"*adapter '{kind}' needs the model's name: {kind}:MODEL; '{kind}:' asks the model that each*"]
     )

@@ -11,7 +11,7 @@ import pytest
 from pytest_lmeval.leaderboard.rows import as_in_data
 from pytest_lmeval.records.recorded import recorded_result
 from pytest_lmeval.types import ExampleResult
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 _IDS = ("second", "first", "tenth", "alone", "beta")
 _FUNCTION = f"""
@@ -34,15 +34,14 @@ def _follow_each_other(text: str) -> bool:
     return len(places) == len(_IDS) and all(one < other for one, other in pairwise(places))
 
 
-@pytest.mark.parametrize("processes", BOTH)
 def test_rows_are_listed_in_the_order_of_their_data_with_their_tags(
-    project: Project, monkeypatch: pytest.MonkeyPatch, processes: str
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("tests/test_rows.py", _FUNCTION)
     monkeypatch.setenv("RIGHT", " ".join(_IDS))
-    project.run("tests", "--lm-gate=tasks", "--lm-baseline=base.json", "--lm-update-baseline", processes)
+    project.run("tests", "--lm-gate=tasks", "--lm-baseline=base.json", "--lm-update-baseline")
     monkeypatch.setenv("RIGHT", "")
-    result = project.run("tests", "--lm-baseline=base.json", "--lm-gate=tasks", processes)
+    result = project.run("tests", "--lm-baseline=base.json", "--lm-gate=tasks")
     assert _follow_each_other(result.stdout.str())
     listed = as_in_data(_lines(project))
     assert [(id, place) for place, id in enumerate(_IDS)] == [(each.id, each.place) for each in listed]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 ROWS = "[{'id': f'r{number:02}', 'n': number} for number in range(20)]"
 FUNCTION = f"""
@@ -40,10 +40,9 @@ def scored(project: Project, *options: str) -> tuple[int, str]:
     return int(result.ret), result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_every_recorded_score_is_a_row_beneath_its_task(project: Project, processes: str) -> None:
+def test_every_recorded_score_is_a_row_beneath_its_task(project: Project) -> None:
     put_function(project, "threshold={'polite': 0.6}, min_score={'polite': 0.9, 'label': 0.5}")
-    code, output = scored(project, processes)
+    code, output = scored(project)
     assert 1 == code
     (row,) = project.board()["tasks"]
     assert (0.95, 18, 20, 0.5) == (row["score"], row["correct"], row["total"], row["min_score"])
@@ -85,14 +84,6 @@ def test_an_example_passes_if_each_named_score_reaches_its_threshold_and_a_failu
     assert "support.polite: 0.9750 is below its floor 0.99" in done.stdout.str()
     merged = project.board("merged")
     assert (2, 18) == (merged["counts"]["below"], merged["tasks"][0]["correct"])
-
-
-def test_a_named_score_that_an_example_does_not_record_is_its_error(project: Project) -> None:
-    put_function(project, "min_score={'short': 0.5}")
-    code, output = scored(project)
-    assert 3 == code
-    assert "the score 'short', which has a threshold or a floor, was not recorded; recorded: label, polite" in output
-    assert (17, 3) == tuple(project.board()["counts"][name] for name in ("errors", "scored"))
 
 
 def test_a_task_whose_examples_record_one_score_has_no_row_beneath_it(project: Project) -> None:
@@ -200,10 +191,3 @@ def test_a_task_that_is_called_as_a_recorded_score_is_doubtful(project: Project)
     assert "doubtful: support.polite is a task, and a score of support: rename one of them" in output
     # A floor of this name is the task's.
     assert "support.polite: 0.5000 is below its floor 0.6" in output
-
-
-def test_a_reason_that_is_no_text_is_an_error(project: Project) -> None:
-    project.write("tests/test_one.py", PLAIN.replace('== "a")', '== "a", why=5)'))
-    code, output = scored(project)
-    assert 3 == code
-    assert "lm.score('right'): why: expected a text, got 5" in output

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 OPTIONS = ("tests", "--lm-user=player:Player", "--lm-include-per-example")
 
@@ -23,9 +23,8 @@ def _steps(example: dict[str, Any]) -> list[dict[str, Any]]:
     return steps
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_simulated_user_talks_until_it_is_done_or_has_had_its_turns(talked: Project, processes: str) -> None:
-    result = talked.run(*OPTIONS, processes)
+def test_a_simulated_user_talks_until_it_is_done_or_has_had_its_turns(talked: Project) -> None:
+    result = talked.run(*OPTIONS)
     assert 3 == result.ret, result.stdout.str()
     examples = talked.examples()
     scores = {name: each["score"] for name, each in examples.items()}
@@ -52,22 +51,16 @@ def test_a_simulated_user_talks_until_it_is_done_or_has_had_its_turns(talked: Pr
     assert "lm.user: max_turns: expected a whole number from 1 to 100, got 0" in examples["refused:max_turns"]["error"]
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_resumed_a_replayed_and_a_cached_talk_asks_nobody_again(talked: Project, processes: str) -> None:
+def test_a_replayed_talk_asks_nobody_again(talked: Project) -> None:
     talked.edit("tests/test_talked.py", "PEOPLE = (", 'PEOPLE = ("short", "long") or (')
     talked.edit("tests/test_talked.py", '@eval_task("awaited", ', '@eval_task("awaited", threshold=0, ')
-    options = ("tests/test_talked.py::test_awaited", *OPTIONS[1:], processes)
-    assert 0 == talked.run(*options, "--lm-cache=cache", "--lm-report-dir=first").ret
-    digest, played = talked.board("first")["digest"], talked.asked("played.txt", forget=True)
-    assert 3 + 3 == len(played)
-    ledger = (talked.path / "first/ledger.jsonl").read_text().splitlines()
-    talked.run(*options, "--lm-cache=cache", "--lm-report-dir=cached")
-    (talked.path / "first/ledger.jsonl").write_text("\n".join(ledger[:-1]) + "\n")
-    talked.run(*options, "--lm-resume", "--lm-report-dir=first")
-    replay = "replay:cached/ledger.jsonl"
-    replayed = (options[0], f"--lm-adapter={replay}", f"--lm-judge={replay}", processes, "--lm-report-dir=replayed")
+    options = ("tests/test_talked.py::test_awaited", *OPTIONS[1:])
+    assert 0 == talked.run(*options, "--lm-report-dir=first").ret
+    assert 3 + 3 == len(talked.asked("played.txt", forget=True))
+    replay = "replay:first/ledger.jsonl"
+    replayed = (options[0], f"--lm-adapter={replay}", f"--lm-judge={replay}", "--lm-report-dir=replayed")
     assert 0 == talked.run(*replayed).ret
-    assert [digest] * 3 == [talked.board(name)["digest"] for name in ("first", "cached", "replayed")]
+    assert talked.board("first")["digest"] == talked.board("replayed")["digest"]
     assert [] == talked.asked("played.txt")
 
 
@@ -113,9 +106,8 @@ def played(talked: Project) -> Project:
     return talked
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_yaml_task_talks_with_a_simulated_user_turn_by_turn(played: Project, processes: str) -> None:
-    arguments = ("tasks", "--lm-adapter=talks:Model", "--lm-include-per-example", "--lm-user=player:Player", processes)
+def test_a_yaml_task_talks_with_a_simulated_user_turn_by_turn(played: Project) -> None:
+    arguments = ("tasks", "--lm-adapter=talks:Model", "--lm-include-per-example", "--lm-user=player:Player")
     result = played.run(*arguments, "--lm-repeats=2")
     examples = [played.examples()[f"played:{row}"] for row in range(4)]
     assert (3, [1.0, 0.0]) == (result.ret, [each["score"] for each in examples[:2]])
@@ -135,24 +127,18 @@ def test_a_yaml_task_talks_with_a_simulated_user_turn_by_turn(played: Project, p
     assert "played: 1 scored 0, threshold 1" in result.stdout.str()
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_talk_of_a_yaml_task_is_resumed_replayed_and_cached(played: Project, processes: str) -> None:
+def test_a_replayed_talk_of_a_yaml_task_asks_nobody_again(played: Project) -> None:
     played.write("tasks/rows.csv", "who\nshort\nlong\nshort\n")
-    arguments = ("tasks", "--lm-include-per-example", "--lm-gate=none", processes)
+    arguments = ("tasks", "--lm-include-per-example", "--lm-gate=none")
     asking = (*arguments, "--lm-adapter=talks:Model", "--lm-judge=player:Player")
-    assert 0 == played.run(*asking, "--lm-cache=cache", "--lm-report-dir=first").ret
-    digest = played.board("first")["digest"]
+    assert 0 == played.run(*asking, "--lm-report-dir=first").ret
     assert ([3 + 3 + 3], [2 + 3 + 2]) == (
         [len(played.asked("played.txt", forget=True))],
         [len(played.asked("talks.txt", forget=True))],
     )
-    played.run(*asking, "--lm-cache=cache", "--lm-report-dir=cached")
-    ledger = (played.path / "first/ledger.jsonl").read_text().splitlines()
-    (played.path / "first/ledger.jsonl").write_text("\n".join(ledger[:-1]) + "\n")
-    played.run(*asking, "--lm-resume", "--lm-report-dir=first")
-    replay = "replay:cached/ledger.jsonl"
+    replay = "replay:first/ledger.jsonl"
     played.run(*arguments, f"--lm-adapter={replay}", f"--lm-user={replay}", "--lm-report-dir=replayed")
-    assert [digest] * 3 == [played.board(name)["digest"] for name in ("first", "cached", "replayed")]
+    assert played.board("first")["digest"] == played.board("replayed")["digest"]
     assert ([], []) == (played.asked("played.txt"), played.asked("talks.txt"))
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 TMP = """
 import asyncio, pathlib
@@ -68,12 +68,9 @@ def threads_of(project: Project, task: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_temporary_folder_is_made_for_each_example_and_lets_others_run_beside(
-    project: Project, processes: str
-) -> None:
+def test_a_temporary_folder_is_made_for_each_example_and_lets_others_run_beside(project: Project) -> None:
     project.write("tests/test_tmp.py", TMP)
-    code, output = scored(project, processes, "-olm_threads=false")
+    code, output = scored(project, "-olm_threads=false")
     assert (1, 11) == (code, project.board()["tasks"][0]["correct"]), output
     assert "one at a time" not in output
     notes = [repeat["notes"] for each in project.examples().values() for repeat in each["details"]["repeats"]]

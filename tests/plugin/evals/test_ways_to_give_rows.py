@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.conftest import BOTH, Project
+from tests.conftest import Project
 
 FUNCTIONS = """
 from pytest_lmeval import BlockingLm, Lm, Row, eval_task
@@ -43,14 +41,11 @@ def scored(project: Project, *options: str) -> tuple[int, str]:
     return int(result.ret), result.stdout.str()
 
 
-@pytest.mark.parametrize("processes", BOTH)
-def test_rows_are_anything_to_iterate_over_and_names_default_to_those_of_functions(
-    project: Project, processes: str
-) -> None:
+def test_rows_are_anything_to_iterate_over_and_names_default_to_those_of_functions(project: Project) -> None:
     project.write("tests/test_rows.py", FUNCTIONS)
     project.write("tests/rows.yaml", "- id: a\n  deep: {x: [1]}\n- id: b\n  deep: {x: [2]}\n")
     project.write("tests/rows.json", '[\n{"a": 1},\n{"a": 1}\n]\n')
-    code, output = scored(project, processes)
+    code, output = scored(project)
     assert (0, True) == (code, project.board()["complete"]), output
     assert {"alone": 1, "function": 3, "generator": 3, "json": 2, "method": 1, "yaml": 2} == {
         row["task"]: row["correct"] for row in project.board()["tasks"]

@@ -81,13 +81,6 @@ CHOSEN = [
     ("before the results are judged", "sys.exit", "-n2"),
     ("before `leaderboard.json`", "os._exit in two threads", "-n2"),
 ]
-MORE = [
-    *[(point, kind, "-n0") for point, kind in CELLS[::5] if (point, kind, "-n0") not in CHOSEN],
-    ("between the third answer and its line", "pytest.exit", "-n2"),
-    ("in the middle of the third answer's line", "exception", "-n2"),
-    ("before the ledger's footer", "os._exit", "-n2"),
-    ("after the last answer's line", "os._exit twice", "-n2"),
-]
 # Most of the way a death is as the others at its point: every third of those, and one of a worker's, by default.
 OFTEN = [case for number, case in enumerate(CHOSEN) if number % 3 == 0]
 
@@ -135,7 +128,6 @@ def older_results(project: Project, before: bytes) -> bool:
     [
         *OFTEN,
         *[pytest.param(*case, marks=pytest.mark.again) for case in CHOSEN if case not in OFTEN],
-        *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE],
     ],
 )
 def test_a_run_that_dies_is_not_green_and_is_resumed(

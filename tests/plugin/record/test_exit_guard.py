@@ -34,11 +34,6 @@ def call(wind_up: Callable[[int], int], ending: threading.RLock | None = None, s
         ExitGuard(wind_up, ending or threading.RLock())(status)
 
 
-def test_the_status_is_what_winding_up_makes_of_it(ended: list[int]) -> None:
-    call(lambda status: status + 1, status=6)
-    assert [7] == ended
-
-
 @pytest.mark.parametrize(("status", "expected"), [(0, 3), (5, 5)])
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
 def test_what_breaks_while_it_winds_up_does_not_come_back(
@@ -49,16 +44,6 @@ def test_what_breaks_while_it_winds_up_does_not_come_back(
 
     call(wind_up, status=status)
     assert [expected] == ended
-
-
-def test_a_call_from_winding_up_ends_at_once_and_not_green(ended: list[int]) -> None:
-    def wind_up(status: int) -> int:
-        guard(0)
-
-    guard = ExitGuard(wind_up, threading.RLock())
-    with pytest.raises(Ended):
-        guard(0)
-    assert 3 == ended[0]
 
 
 def test_a_thread_that_the_ending_waits_for_ends_not_green(ended: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

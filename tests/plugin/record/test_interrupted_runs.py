@@ -111,13 +111,3 @@ def test_a_killed_run_leaves_its_results_in_the_ledger_and_no_board_of_an_older_
     assert project.board()["complete"]
     (aside,) = project.path.glob("reports/ledger-*.jsonl")
     assert header == aside.read_text("ascii").splitlines()[0]
-
-
-def test_a_report_folder_in_use_by_another_run_is_a_usage_error(project: Project) -> None:
-    started = start_slow(project)
-    try:
-        result = project.run()
-        assert 4 == result.ret
-        (result.stderr if result.errlines else result.stdout).fnmatch_lines(["*reports*in use by another run*"])
-    finally:
-        started.stop(signal.SIGKILL, group=True)

@@ -120,7 +120,9 @@ def test_a_run_into_the_folder_of_another_one_touches_nothing(ran: Project, give
     # The last of several: those of the others are free.
     with (ran.path / "reports" / ("b" if given else "") / ".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert 4 == ran.run(*given).ret
+        refused = ran.run(*given)
+    assert 4 == refused.ret
+    assert "in use by another run" in refused.stdout.str() + refused.stderr.str()
     assert before == files(ran.path / "reports")
 
 

@@ -33,7 +33,6 @@ def suite(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.again)])
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
@@ -41,9 +40,9 @@ def suite(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
         ("{which: last, language: en}", "--lm-config=c.yaml: no task has the parameter 'language'; they have which"),
     ],
 )
-def test_values_that_cannot_be_used(suite: Project, config: str, fault: str, workers: list[str]) -> None:
+def test_values_that_cannot_be_used(suite: Project, config: str, fault: str) -> None:
     suite.write("c.yaml", f"{config}\n")
-    result = suite.run_pytest("tasks", MODEL_OPTION, "--lm-config=c.yaml", *workers)
+    result = suite.run_pytest("tasks", MODEL_OPTION, "--lm-config=c.yaml")
     assert 4 == result.ret
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
     result.stderr.fnmatch_lines([f"*ERROR: *{fault}"])
@@ -83,11 +82,6 @@ def judged(project: Project, model_key: str = "") -> None:
     project.write("tasks/rows.csv", "said\nred\nblue\n")
 
 
-def schemas(project: Project) -> None:
-    record = project.record("a", "{}", metric="json_schema", json_schema={"type": "object"})
-    project.task("tasks/schemas.jsonl", record)
-
-
 def sums(project: Project) -> None:
     project.write(
         "tasks/task_sums.py",
@@ -102,21 +96,10 @@ def sums(project: Project) -> None:
 
 
 LACKING: dict[str, tuple[Callable[[Project], None], list[str], str]] = {
-    "no judge": (
-        judged,
-        [],
-        "*tasks/judged.yaml: task 'judged' asks a judge, and the run has no judge: name a model with --lm-judge*",
-    ),
     "a named judge": (
         lambda project: judged(project, "no_such_module:Judge"),
         [],
         "*adapter 'no_such_module:Judge': importing no_such_module failed*",
-    ),
-    "jsonschema": (
-        schemas,
-        [],
-        "*tasks/schemas.jsonl: task 'schemas': the metric 'json_schema' needs jsonschema, which is not installed: "
-        "pip install 'pytest-lmeval[[]json[]]'",
     ),
     "math_verify": (
         sums,
@@ -147,20 +130,13 @@ LACKING: dict[str, tuple[Callable[[Project], None], list[str], str]] = {
     [
         *[pytest.param(*case, [], id=lacking) for lacking, case in LACKING.items()],
         pytest.param(*LACKING["math_verify"], ["-n2"], id="math_verify, workers"),
-        *[
-            pytest.param(*case, ["-n2"], id=f"{lacking}, workers", marks=pytest.mark.again)
-            for lacking, case in LACKING.items()
-            if lacking != "math_verify"
-        ],
     ],
 )
 def test_what_a_run_lacks(
     project: Project, write: Callable[[Project], None], options: list[str], fault: str, workers: list[str]
 ) -> None:
-    if "jsonschema" in fault:
-        needs.installed("jsonschema")
     write(project)
-    project.write("conftest.py", "import sys\nsys.modules.update(jsonschema=None, math_verify=None)\n")
+    project.write("conftest.py", "import sys\nsys.modules['math_verify'] = None\n")
     (project.path / "blocked/ledger.jsonl/in").mkdir(parents=True)
 
     result = project.run(*options, *workers)
@@ -183,7 +159,8 @@ def test_a_judge_that_a_conftest_brings_is_one(project: Project) -> None:
 
 def test_a_package_that_no_selected_example_needs_may_be_missing(project: Project) -> None:
     needs.installed("jsonschema")
-    schemas(project)
+    record = project.record("a", "{}", metric="json_schema", json_schema={"type": "object"})
+    project.task("tasks/schemas.jsonl", record)
     project.small_tasks()
     project.write("conftest.py", "import sys\nsys.modules['jsonschema'] = None\n")
     assert 0 == project.run("-k", "words").ret

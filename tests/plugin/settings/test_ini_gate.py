@@ -31,9 +31,8 @@ def compared(project: Project, made_once: MadeOnce) -> Project:
     return project
 
 
-@pytest.mark.parametrize("options", [[], pytest.param(["-n2"], marks=pytest.mark.again)])
-def test_a_whole_run_is_compared_with_the_baseline_of_the_ini_file(compared: Project, options: list[str]) -> None:
-    result = compared.run(*options)
+def test_a_whole_run_is_compared_with_the_baseline_of_the_ini_file(compared: Project) -> None:
+    result = compared.run()
     gate = compared.board()["gate"]
     assert (0, "baseline", "base.json") == (result.ret, gate["mode"], gate["baseline"]["path"])
     told = "set by the ini file pytest.ini: baseline base.json"
@@ -101,7 +100,6 @@ def test_the_command_line_wins(project: Project) -> None:
     ("name", "value", "message"),
     [
         ("gate", "exampels", "ini lm_gate: unknown gate 'exampels'; did you mean 'examples'?*"),
-        ("alpha", "2", "ini lm_alpha: expected a number > 0 and < 1*"),
         ("pair_by", "name", "ini lm_pair_by: unknown pair_by 'name' (choices: content, id)*"),
         ("max_errors", "many", "ini lm_max_errors: expected a count such as 3*"),
     ],

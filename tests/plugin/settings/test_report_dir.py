@@ -17,7 +17,6 @@ from tests.conftest import MadeOnce, Project
         ["--lf"],
         ["tasks/words.jsonl::red"],
         ["--deselect=tasks/words.jsonl::red"],
-        pytest.param(["--deselect=tasks/words.jsonl::red", "-n2"], marks=pytest.mark.again),
     ],
 )
 def test_a_run_of_some_examples_leaves_the_board_of_the_whole_run_and_says_where_it_writes(

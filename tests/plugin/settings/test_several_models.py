@@ -292,11 +292,9 @@ def test_two_servers_are_asked_at_once(several: Project) -> None:
         (["--lm-adapter=a=models:Good", TWO[0]], "*two models are called 'a' and 'A': they differ in case only*"),
         (["--lm-adapter=..=models:Good", TWO[0]], "*no model can be called '..', the folder of its reports*"),
         (["--lm-adapter=Selection=models:Good", TWO[0]], "*no model can be called 'Selection'*"),
-        (["--lm-adapter=previous=models:Good", TWO[0]], "*no model can be called 'previous'*"),
         (["--lm-adapter=report.html=models:Good", TWO[0]], "*no model can be called 'report.html'*"),
         (["--lm-adapter=a b=models:Good"], "*a label has letters, digits and _.- only, got 'a b'*"),
         ([*TWO, "--lm-adapter-arg=C:style=!"], "*no model is called 'C' (A, B)*"),
-        (["--lm-adapter=A=models:Good", "--lm-adapter=B=nothing"], "*unknown adapter 'nothing'*"),
     ],
 )
 def test_models_that_cannot_be_told_apart_or_do_not_exist_are_usage_errors(

@@ -79,9 +79,7 @@ def test_rows_that_differ_between_workers_are_refused(project: Project, which: s
     assert 0 == project.run().ret
 
 
-@pytest.mark.parametrize(
-    "dist", ["worksteal", *(pytest.param(each, marks=pytest.mark.again) for each in ("loadfile", "each"))]
-)
+@pytest.mark.parametrize("dist", ["worksteal", pytest.param("each", marks=pytest.mark.again)])
 def test_rows_are_compared_however_they_are_shared_out(project: Project, dist: str) -> None:
     evals(project, *DIFFERENT["an order of its own"])
     result = project.run("-n2", f"--dist={dist}")
@@ -114,9 +112,3 @@ def test_values_that_are_no_json_are_compared_by_type_and_the_run_says_so(projec
     assert 1 == sum(says in remark for remark in project.board()["remarks"])
     assert 0 == project.run("-n1").ret
     assert not [remark for remark in project.board()["remarks"] if says in remark]
-
-
-@pytest.mark.again
-def test_one_worker_may_make_its_rows_anew(project: Project) -> None:
-    evals(project, "[{'q': os.getpid()}]")
-    assert 0 == project.run("-n1").ret

@@ -46,6 +46,16 @@ def test_what_breaks_while_it_winds_up_does_not_come_back(
     assert [expected] == ended
 
 
+def test_a_call_from_winding_up_ends_at_once_and_not_green(ended: list[int]) -> None:
+    def wind_up(status: int) -> int:
+        guard(0)
+
+    guard = ExitGuard(wind_up, threading.RLock())
+    with pytest.raises(Ended):
+        guard(0)
+    assert 3 == ended[0]
+
+
 def test_a_thread_that_the_ending_waits_for_ends_not_green(ended: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "_PATIENCE_S", 0.01)
     lock = threading.RLock()

@@ -54,36 +54,37 @@ def results(project: Project) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("adapter", "processes"),
-    [("Batch", "-n0"), ("Async", "-n0"), pytest.param("Batch", "-n2", marks=pytest.mark.again)],
+    ("adapter", "processes", "pause"),
+    [("Batch", "-n0", 0.1), ("Async", "-n0", 0.1), pytest.param("Batch", "-n2", 0.2, marks=pytest.mark.again)],
 )
 def test_a_run_killed_at_random_moments_is_completed_without_asking_again(
-    model: Project, adapter: str, processes: str, monkeypatch: pytest.MonkeyPatch
+    model: Project, adapter: str, processes: str, pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "ab":
         model.task(f"tasks/{name}.jsonl", *[model.record(f"e{n}", f"{name}{n}") for n in range(EXAMPLES // 2)])
-    options = [f"--lm-adapter=model:{adapter}", "--lm-batch-size=4", "--lm-concurrency=4", processes, "--lm-resume"]
+    options = [f"--lm-adapter=model:{adapter}", f"--lm-adapter-arg=pause={pause}", processes]
+    options += ["--lm-batch-size=4", "--lm-concurrency=4", "--lm-resume"]
     held: set[Key] = set()
 
     def holds(size: int) -> Callable[[], bool]:
         return lambda: len(results(model)) >= size
 
-    # The rest takes so long that a run is killed before its end, also where the machine is busy.
-    for size in sorted(random.Random(adapter).sample(range(1, EXAMPLES // 2), 3)):
+    # The rest takes more than a second, so that a run is killed before its end on a busy machine, too.
+    for size in sorted(random.Random(adapter).sample(range(1, 40), 3)):
         monkeypatch.setenv("ROUND", str(size))
-        run = model.start(*options, "--lm-adapter-arg=pause=0.05")
-        run.wait_for(holds(size))
+        run = model.start(*options)
+        run.wait_for(holds(max(size, len(held) + 1)))
         run.stop(signal.SIGKILL, group=True)
         assert not held & asked_in(model, str(size)).keys()
         held = {(each["task"], each["id"]) for each in results(model)}
         assert size <= len(held) < EXAMPLES
     monkeypatch.setenv("ROUND", "last")
-    assert 0 == model.run(*options, "--lm-adapter-arg=pause=0.05").ret
+    assert 0 == model.run(*options).ret
     assert not held & asked_in(model, "last").keys()
     assert (True, EXAMPLES) == (model.board()["complete"], model.board()["counts"]["scored"])
     assert [1] * EXAMPLES == [*Counter((each["task"], each["id"]) for each in results(model)).values()]
     resumed = model.board()["digest"]
-    model.run(*options[:-1])
+    model.run(*options[:-1], "--lm-adapter-arg=pause=0")
     assert resumed == model.board()["digest"]
 
 

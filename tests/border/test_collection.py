@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.border.table import FRONTS, Border, Row, check, refused_run, run_of_its_own, since_baseline
-from tests.conftest import BOTH, Project, RunModule
+from tests.border.table import FRONTS, Border, Row, refused_run, run_of_its_own, since_baseline
+from tests.conftest import BOTH, Project
 
 EVAL = """
 from pytest_lmeval import eval_task
@@ -129,11 +128,6 @@ BORDER = Border(
         Row(kind="secret", never="nothing has been asked yet, and options are scrubbed where they are resolved"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)
 
 
 @pytest.mark.parametrize("processes", BOTH)

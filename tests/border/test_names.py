@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, NEEDLESS, RunModule
+from tests.border.table import Border, Row
+from tests.conftest import NEEDLESS, RunModule
 
 # What machines that run CI jobs, and terminals, obey.
 ORDERS = [
@@ -201,8 +201,3 @@ BORDER = Border(
         _row("same name", "two names that are cleaned to one", "same", '["a\\u202eb", "a-b"]', "a-b", "test_same[a-b]"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)

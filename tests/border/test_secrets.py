@@ -208,7 +208,7 @@ BORDER = Border(
         Row(kind="earlier run", never="nothing that a run leaves has a key: the test of a secret planted everywhere"),
         Row(
             kind="kept client",
-            never="a client's own key is thrown away: the row own_key of tests/border/test_endpoint.py",
+            never="a client's own key is thrown away: the row own_key of tests/border/endpoint.py",
         ),
         Row(kind="cancelled", never="what a cancelled request would have answered does not arrive"),
         _row(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.border.table import Border, Row, check, refused_run, since_baseline
-from tests.conftest import BOTH, RunModule
+from tests.conftest import RunModule
 
 ANSIBLE = """\
 - hosts: all
@@ -259,11 +257,6 @@ REFUSED = Border(
         bad_rows("out of order", "a csv without its header", "x,y\n", "q.csv: no row in the file"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)
 
 
 def test_all_bad_records_of_a_run_are_named_at_once(tmp_path: Path, run_module: RunModule) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from pytest_lmeval.compare.baseline import encode_baseline
 from pytest_lmeval.hashes import hashes_of
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.types import ExampleResult
-from tests.border.table import Border, Row, check, refused_run
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row, refused_run
 
 IDS = [f"e{number}" for number in range(8)]
 TASK = "".join(
@@ -203,8 +199,3 @@ BORDER = Border(
         ),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_a_baseline_is_used_refused_or_reported(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row
 
 RECORD = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
 # Nobody listens there.
@@ -194,10 +191,3 @@ BORDER = Border(
         ),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_variables_and_addresses_are_used_refused_or_reported(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

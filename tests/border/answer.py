@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
-
-from tests.border.table import Border, Row, check, since_baseline
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row, since_baseline
 
 # The prompt is what the adapter returns; ``reply`` reads a server's reply as the adapter openai, or another one, does.
 ANSWERS = """
@@ -149,15 +145,8 @@ BORDER = Border(
         ),
         Row(
             kind="kept client",
-            never="an adapter is called by the run alone, within the example; clients: test_endpoint",
+            never="an adapter is called by the run alone, within the example; clients: endpoint.py",
         ),
         _refused("same name", "other", "Other.Completion()", "answers.Completion, expected text"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_model_answers_is_used_refused_or_reported(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
-
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row
 
 ROWS = [{"q": f"say: {number}", "a": str(number), "level": number} for number in range(4)]
 CLASS = """
@@ -128,10 +124,3 @@ BORDER = Border(
         ),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_ported_class_overrides_is_used_or_refused(
-    processes: str, tmp_path: Path, run_module: RunModule
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

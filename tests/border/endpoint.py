@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
-import pytest
-
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row
 
 # Takes a temperature alone, and says of each request what it got.
 MODEL = """
@@ -443,7 +439,7 @@ with pytest.MonkeyPatch.context() as patch:
             "(row, lm)", "(row, lm, lm_env)"
         ),
     ),
-    Row(kind="changed unseen", never="the model that a client names is compared with the baseline's: test_baseline.py"),
+    Row(kind="changed unseen", never="the model that a client names is compared with the baseline's: baseline.py"),
     row(
         "earlier run",
         "old_token",
@@ -476,10 +472,3 @@ BORDER = Border(
     arguments=("--lm-adapter=model:Model", "tests"),
     code=3,
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_comes_in_at_the_endpoint_is_used_refused_or_reported(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

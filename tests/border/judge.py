@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
-
-from tests.border.table import Border, Row, check, since_baseline
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row, since_baseline
 from tests.yaml_tasks import POLITE
 
 JUDGE = """
@@ -141,12 +137,7 @@ BORDER = Border(
             kind="kept client",
             never="a judge is asked by lm.judge and by metrics; an application's client asks the model",
         ),
-        Row(kind="late", never="a reply after --lm-timeout is an error of the request, as a model's is (test_answer)"),
+        Row(kind="late", never="a reply after --lm-timeout is an error of the request, as a model's is (answer.py)"),
         Row(kind="secret", never="what is said is scrubbed where results are made, whoever said it (test_secrets)"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_judge_replies_is_used_or_refused(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from tests.border.table import Border, Row, check, refused_run, run_of_its_own, since_baseline
-from tests.conftest import BOTH, PYTEST_INI, RunModule
+from tests.border.table import Border, Row, refused_run, run_of_its_own, since_baseline
+from tests.conftest import PYTEST_INI
 
 RECORD = '{"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}\n'
 
@@ -155,10 +151,3 @@ BORDER = Border(
         ),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_options_and_ini_keys_are_used_refused_or_reported(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
-import pytest
-
-from tests.border.table import Border, Row, check, refused_run, run_of_its_own
-from tests.conftest import BOTH, MODEL, RunModule
+from tests.border.table import Border, Row, refused_run, run_of_its_own
+from tests.conftest import MODEL
 
 FILE = "kept/answers.sqlite"
 TASK = json.dumps({"id": "a", "prompt": "say: x", "targets": ["x"], "metric": "exact_match"}) + "\n"
@@ -98,10 +95,3 @@ BORDER = Border(
         Row(kind="secret", never="an answer is scrubbed before it is kept: tests/plugin/asking/test_cache_keys.py"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_is_in_the_cache_is_used_refused_or_reported(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

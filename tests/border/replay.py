@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
-
-from tests.border.table import Border, Row, check, refused_run, run_of_its_own
-from tests.conftest import BOTH, PYTEST_INI, RunModule
+from tests.border.table import Border, Row, refused_run, run_of_its_own
+from tests.conftest import PYTEST_INI
 
 IDS = ("absent", "empty", "large", "escape", "late")
 TASK = "".join(
@@ -89,8 +86,3 @@ BORDER = Border(
         Row(kind="secret", never="replay has no options but the path, and knows no secret"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_recording_holds_is_used_or_refused(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row
 from tests.sources import source
 
 RECORDS = [{"id": f"e{n}", "prompt": f"say: {n}", "targets": [f"{n}"], "metric": "exact_match"} for n in range(12)]
@@ -153,10 +149,3 @@ BORDER = Border(
         ),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_one_of_several_models_does_takes_nothing_from_the_others(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

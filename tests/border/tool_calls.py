@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.border.table import Border, Row, check, refused_run
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row, refused_run
 
 # The prompt is what the model asks for: a list of [name, arguments as text].
 CALLER = """
@@ -145,10 +141,3 @@ BORDER = Border(
         _bad("not finite or negative", "bad", "-1 is against minimum 1", {**RIGA, "accept": {"days": [-1]}}),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_model_asks_for_is_used_refused_or_reported(
-    tmp_path: Path, run_module: RunModule, processes: str
-) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row
 
 USER = """
 import asyncio, json
@@ -115,8 +110,3 @@ BORDER = Border(
         Row(kind="secret", never="what is said is scrubbed where results are made, whoever said it (test_secrets)"),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_what_a_simulated_user_says_is_used_or_refused(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-
-import pytest
 
 from pytest_lmeval.sandbox import best_level
-from tests.border.table import Border, Row, check
-from tests.conftest import BOTH, RunModule
+from tests.border.table import Border, Row
 
 FRONTS = ("terminal", "board", "page")
 
@@ -150,8 +146,3 @@ BORDER = Border(
         ),
     ),
 )
-
-
-@pytest.mark.parametrize("processes", BOTH)
-def test_the_border(tmp_path: Path, run_module: RunModule, processes: str) -> None:
-    check(BORDER, tmp_path, run_module, processes)

@@ -65,14 +65,18 @@ def test_a_later_answer_to_a_job_is_ignored() -> None:
     assert [[Completion("in time")]] == taken == [job.answers]
 
 
-def answers_of(adapter: Any, *batches: str, **limits: Any) -> list[list[str]]:
+def answer(adapter: Any, jobs: list[Job], **limits: Any) -> None:
     inbox = Inbox()
     transport = BatchTransport(adapter, Policy(**limits), inbox)
-    jobs = jobs_of(*batches)
     transport.submit(jobs)
     for job in jobs:
         assert inbox.wait(job, PATIENCE_S)
     transport.close()
+
+
+def answers_of(adapter: Any, *batches: str, **limits: Any) -> list[list[str]]:
+    jobs = jobs_of(*batches)
+    answer(adapter, jobs, **limits)
     return [shown(job.answers or ()) for job in jobs]
 
 
@@ -166,11 +170,7 @@ def test_whatever_an_adapter_raises_is_an_error_of_the_requests_that_raise_alone
 
 def test_requests_that_are_asked_alone_say_that_they_were_asked_before() -> None:
     (job,) = jobs_of("a bad")
-    inbox = Inbox()
-    transport = BatchTransport(Raising(RuntimeError("boom")), Policy(), inbox)
-    transport.submit([job])
-    assert inbox.wait(job, PATIENCE_S)
-    transport.close()
+    answer(Raising(RuntimeError("boom")), [job])
     good, bad = job.answers or ()
     assert isinstance(good, Completion)
     assert isinstance(bad, AdapterError)
@@ -308,22 +308,16 @@ class Probable(Model):
 
 
 def test_all_that_a_batch_of_examples_wants_to_know_is_asked_in_one_call() -> None:
-    model, inbox, job = Probable(), Inbox(), Job()
+    model, job = Probable(), Job()
     for key in "abc":
         job.add(key, [LogLikelihood(key, " " * size) for size in (1, 2, 3)])
-    transport = BatchTransport(model, Policy(batch_size=2), inbox)
-    transport.submit([job])
-    assert inbox.wait(job, PATIENCE_S)
-    transport.close()
+    answer(model, [job], batch_size=2)
     assert [[" ", "  ", "   "] * 3] == model.together
     assert [-1.0, -2.0, -3.0] * 3 == [answer.total for answer in job.answers or () if isinstance(answer, LogProb)]
 
 
 def test_where_texts_are_asked_for_as_well_calls_stay_small() -> None:
-    model, inbox, job = Probable(), Inbox(), Job()
+    model, job = Probable(), Job()
     job.add("key", [Generate("a"), LogLikelihood("a", "b"), Generate("c")])
-    transport = BatchTransport(model, Policy(batch_size=2), inbox)
-    transport.submit([job])
-    assert inbox.wait(job, PATIENCE_S)
-    transport.close()
+    answer(model, [job], batch_size=2)
     assert ([["a"], ["c"]], [["b"]]) == (model.calls, model.together)

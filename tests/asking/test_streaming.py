@@ -58,16 +58,19 @@ def job_of(*texts: str) -> Job:
     return job
 
 
-def answers_of(adapter: Any, texts: Sequence[str], policy: Policy | None = None) -> list[Answer]:
-    """Ask one job per text, all at once, and return the answers in order."""
+def answers_to(adapter: Any, jobs: Sequence[Job], policy: Policy | None = None) -> list[Answer]:
     inbox = Inbox()
     transport = AsyncTransport(adapter, policy or Policy(), inbox)
-    jobs = [job_of(text) for text in texts]
     transport.submit(jobs)
     for job in jobs:
         assert inbox.wait(job, PATIENCE_S)
     transport.close()
     return [answer for job in jobs for answer in job.answers or ()]
+
+
+def answers_of(adapter: Any, texts: Sequence[str], policy: Policy | None = None) -> list[Answer]:
+    """Ask one job per text, all at once, and return the answers in order."""
+    return answers_to(adapter, [job_of(text) for text in texts], policy)
 
 
 def shown(answers: Sequence[Answer]) -> list[str]:
@@ -139,14 +142,8 @@ def test_the_requests_of_one_job_are_in_flight_together_and_answered_in_order() 
         done.append(request.text)
         return Completion(request.text)
 
-    inbox, model = Inbox(), Model(backwards)
-    transport = AsyncTransport(model, Policy(), inbox)
-    job = job_of("0", "1", "2", "3")
-    transport.submit([job])
-    assert inbox.wait(job, PATIENCE_S)
-    transport.close()
+    assert ["0", "1", "2", "3"] == shown(answers_to(Model(backwards), [job_of("0", "1", "2", "3")]))
     assert ["3", "2", "1", "0"] == done
-    assert ["0", "1", "2", "3"] == shown(job.answers or ())
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
@@ -392,13 +389,7 @@ class Asked(Model):
 
 
 def log_probs_of(adapter: Any, texts: Sequence[str], policy: Policy | None = None) -> list[Answer]:
-    inbox, job = Inbox(), Job()
-    job.add("key", [LogLikelihood("a", text) for text in texts])
-    transport = AsyncTransport(adapter, policy or Policy(), inbox)
-    transport.submit([job])
-    assert inbox.wait(job, PATIENCE_S)
-    transport.close()
-    return list(job.answers or ())
+    return answers_to(adapter, [Job([LogLikelihood("a", text) for text in texts])], policy)
 
 
 def test_log_probabilities_are_awaited_many_at_once() -> None:

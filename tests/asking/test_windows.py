@@ -147,22 +147,6 @@ def test_empty_batches_of_a_plan_are_not_asked() -> None:
     assert (["a", "b"], [["b", "a"]]) == (shown(job), model.calls)
 
 
-def test_what_a_batch_raises_is_an_error_of_the_request_that_raises_alone() -> None:
-    class Raising(Sorting):
-        def generate_requests(self, requests: Sequence[Generate]) -> list[Any]:
-            answers = super().generate_requests(requests)
-            if any(request.text == "bad" for request in requests):
-                raise RuntimeError("boom")
-            return answers
-
-    model, jobs = Raising(), jobs_of("aaaa bad", "c")
-    ask(model, jobs)
-    (good, bad), (other,) = map(shown, jobs)
-    assert ("aaaa", "c") == (good, other)
-    assert "RuntimeError: boom" in bad
-    assert [["aaaa", "bad"], ["aaaa"], ["bad"], ["c"]] == model.calls
-
-
 @each_row("error", [KeyboardInterrupt(), GeneratorExit()])
 def test_what_means_to_stop_the_run_reaches_whoever_waits(error: BaseException) -> None:
     jobs = jobs_of("a", "b")

@@ -30,10 +30,6 @@ def _shape(completion: Completion) -> tuple[str, list[tuple[str, Any]]]:
     return completion.text, calls
 
 
-def test_the_output_of_a_text_is_the_text() -> None:
-    assert "4" == Completion("4").output
-
-
 def test_the_output_of_calls_is_canonical_json_without_their_ids() -> None:
     expected = '{"text":"","tool_calls":[{"arguments":{"a":1,"b":2},"name":"add"}]}'
     assert {expected} == {Completion("", tool_calls=(CALL._replace(id=id),)).output for id in ("a1", "b2")}

@@ -124,13 +124,6 @@ def test_two_writers_share_a_cache(tmp_path: Path) -> None:
     assert 200 == len(AnswerStore(tmp_path))
 
 
-def test_a_cache_of_another_version_is_refused(tmp_path: Path) -> None:
-    AnswerStore(tmp_path).close()
-    damage(tmp_path, "PRAGMA user_version = 7")
-    with pytest.raises(UsageError, match="of version 7, and this is version 3; name another folder, or delete it"):
-        AnswerStore(tmp_path)
-
-
 def test_answers_on_a_disk_that_takes_no_file_can_be_read(tmp_path: Path) -> None:
     store = AnswerStore(tmp_path)
     store.put(key(1), Completion("kept"))
@@ -140,15 +133,6 @@ def test_answers_on_a_disk_that_takes_no_file_can_be_read(tmp_path: Path) -> Non
     assert Completion("kept", cached=True) == answer_of(AnswerStore(tmp_path, writes=False), 1)
     with pytest.raises(UsageError, match="unable to open database file"):
         AnswerStore(tmp_path)
-
-
-def test_what_is_no_cache_is_refused(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("no database at all, but long enough to be looked at as one " * 20)
-    with pytest.raises(UsageError, match="cannot be used"):
-        AnswerStore(tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be used"):
-        AnswerStore(tmp_path / "file")
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,6 @@ def test_a_killed_run_leaves_every_line_it_wrote(tmp_path: Path, other: subproce
     assert json.loads(LINE) == _lines(tmp_path / "ledger.jsonl")[-1]
 
 
-def test_a_run_without_an_end_has_no_footer(tmp_path: Path) -> None:
-    assert ["header", "task"] == [next(iter(line)) for line in _lines(_write(tmp_path, LINE, footer=None).path)]
-
-
 def test_a_folder_in_use_by_another_run_is_a_usage_error(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     before = (tmp_path / "ledger.jsonl").read_bytes()
     with pytest.raises(UsageError, match="in use by another run"):
@@ -147,19 +143,6 @@ def test_an_answer_that_looks_like_a_footer_is_none(tmp_path: Path) -> None:
     _write(tmp_path, json.dumps({"output": '\n{"footer":{}}'}), footer=None)
     _write(tmp_path, footer={})
     assert 1 == len(_kept_aside(tmp_path))
-
-
-def test_a_folder_that_is_a_file_is_a_usage_error(tmp_path: Path) -> None:
-    (tmp_path / "reports").write_text("mine")
-    with pytest.raises(UsageError, match="not a folder"):
-        Ledger(tmp_path / "reports").open({})
-    assert "mine" == (tmp_path / "reports").read_text()
-
-
-def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match=r"report dir .*: ledger.jsonl cannot be written: .*--lm-report-dir"):
-        Ledger(tmp_path / "file" / "reports").open({})
 
 
 _FULL = """

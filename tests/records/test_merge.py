@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, digest
 from pytest_lmeval.leaderboard.quarantine import judged
 from pytest_lmeval.records.runfile import RunFile, board_of, read_run
-from pytest_lmeval.records.shards import ledger_of, merge
+from pytest_lmeval.records.shards import merge
 from pytest_lmeval.types import ExampleResult
 from tests.records.run_files import FACTS, board_of_results, infos_of, result, results_of, write_ledger
 
@@ -70,10 +69,6 @@ def test_the_order_of_the_shards_changes_no_result(four_shards: list[RunFile], o
     assert board_of_results(RESULTS).digest == board_of(merge([four_shards[part] for part in order])).digest
 
 
-def test_a_single_shard_of_one_is_the_whole(tmp_path: Path) -> None:
-    assert board_of_results(RESULTS).digest == board_of(merge(write_shards(tmp_path, count=1))).digest
-
-
 def test_more_shards_than_examples_of_a_task_leave_nothing_out(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, count=7)
     assert any("words" not in shard.infos for shard in shards)
@@ -111,20 +106,10 @@ def test_the_command_of_the_merged_run_names_no_shard(tmp_path: Path) -> None:
     assert ["pytest", "x"] == merge([shard]).manifest["argv"]
 
 
-def test_the_merged_ledger_reads_back_as_the_merged_run(tmp_path: Path) -> None:
-    run, board, _ = gated(merge(write_shards(tmp_path)), GateSettings("tasks"), tmp_path)
-    path = tmp_path / "ledger.jsonl"
-    path.write_bytes(b"".join(ledger_of(run, board)))
-    back = read_run(path)
-    assert (run.results, run.infos, True, True) == (back.results, back.infos, back.complete, back.agrees)
-    assert board.to_json() == board_of(back).to_json()
-
-
 # Refused
 
 
 CASES: list[tuple[Callable[[list[RunFile]], list[RunFile]], str]] = [
-    (lambda shards: shards[:1], "2 of 3 shards missing: 2/3, 3/3"),
     (
         lambda shards: [*shards[:2], _changed(shards[2], selection={"shard": "3/4"})],
         "s1/ledger.jsonl is shard 1/3 and s3/ledger.jsonl is shard 3/4: not parts of one run",

@@ -73,14 +73,6 @@ def test_a_killed_run_gives_what_it_has_and_is_not_complete(tmp_path: Path) -> N
     assert (False, None, ["sums"]) == (board.complete, board.overall_score, [row.task for row in board.tasks])
 
 
-def test_a_run_that_was_resumed_and_killed_again_has_no_end(tmp_path: Path) -> None:
-    path = write_ledger(tmp_path, RESULTS, finished=False)
-    header, *rest = path.read_text().splitlines()
-    assert read_run(path).digest
-    run = read_run(_rewrite(path, header, *rest, header))
-    assert (False, "", tuple(RESULTS)) == (run.complete, run.digest, run.results)
-
-
 def test_results_of_tasks_that_the_run_no_longer_had_are_left_out(tmp_path: Path) -> None:
     path = write_ledger(tmp_path, RESULTS[:4], **ERRORS_ALLOWED)
     header, *rest = path.read_text().splitlines()
@@ -107,18 +99,10 @@ def test_what_a_ledger_says_it_left_out_is_left_out_and_nothing_else(tmp_path: P
     assert run.agrees
 
 
-def test_results_that_do_not_give_the_stated_digest_are_told(tmp_path: Path) -> None:
-    path = write_ledger(tmp_path, RESULTS)
-    path.write_text(path.read_text().replace('"score":1.0', '"score":0.25', 1))
-    assert not read_run(path).agrees
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
         ("score", 1.5, "score: expected 0 to 1"),
-        ("score", True, "score: expected 0 to 1"),
-        ("score", None, "score: expected 0 to 1"),
         ("status", "great", "status: expected one of below"),
         ("line", -1, "line: expected a count"),
     ],
@@ -203,21 +187,14 @@ def test_a_board_that_no_run_writes_is_refused_with_the_field(
     ("content", "message"),
     [
         (b"", ": empty; expected"),
-        (b"\n \n", ": empty; expected"),
         (b"not json", ": not JSON: "),
         (b'{"schema": "pytest-lmeval/leaderboard/1", "overall_score": NaN}', ": not JSON: NaN"),
         (b"[" * 100_000, ": not JSON: "),
         (b"[1, 2]", ": JSON, but not of a run"),
-        (b'{"a": 1}', ": JSON, but not of a run"),
         (b"\xff\xfe", ": not UTF-8"),
-        (b'{"schema": "else/1"}', ": schema: expected pytest-lmeval/leaderboard/2, got 'else/1'"),
         (b'{"header": {"schema": 7}}', ": schema: expected pytest-lmeval/ledger/2, got 7"),
         (b'{"id": "a", "output": "b"}\n{"id": "c", "output": "d"}\n', ": a recording, which has outputs"),
         (b'{"task": "t", "id": "a", "output": "b"}', ": a recording, which has outputs"),
-        (
-            b'{"schema": "pytest-lmeval/leaderboard/3", "tasks": {}}',
-            ": a newer version wrote pytest-lmeval/leaderboard/3; this one reads pytest-lmeval/leaderboard/2",
-        ),
         (
             b'{"header": {"schema": "pytest-lmeval/ledger/12"}}\n{"anything": 1}',
             ": a newer version wrote pytest-lmeval/ledger/12; this one reads pytest-lmeval/ledger/2",
@@ -228,11 +205,6 @@ def test_a_file_that_is_no_run_is_refused_and_told_what_it_is(tmp_path: Path, co
     path = tmp_path / "file"
     path.write_bytes(content)
     assert _refusal(path).startswith(message)
-
-
-def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    assert ": cannot be read: No such file or directory" == _refusal(tmp_path / "gone.json")
-    assert ": a folder; name the ledger.jsonl or the leaderboard.json in it" == _refusal(tmp_path)
 
 
 # Values from outside

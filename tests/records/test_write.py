@@ -39,11 +39,6 @@ def test_a_board_is_written_as_indented_utf_8(tmp_path: Path) -> None:
     assert json.loads(json.dumps(_board(RESULT).to_json(per_example=True))) == json.loads(data)
 
 
-def test_examples_are_written_only_if_asked_for(tmp_path: Path) -> None:
-    write_leaderboard(_board(RESULT), str(tmp_path / "leaderboard.json"))
-    assert b"per_example" not in (tmp_path / "leaderboard.json").read_bytes()
-
-
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\u2028\u0085\x00\x1b", "\U0001f600"])
 def test_any_text_a_model_can_write_survives(tmp_path: Path, text: str) -> None:
     board = _board(replace(RESULT, outputs=(text,), predictions=(text,)))
@@ -67,17 +62,6 @@ def test_every_value_is_read_back_as_it_was(value: Any) -> None:
 
 
 # Files
-
-
-def test_missing_folders_are_made(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "a" / "b" / "c", b"x")
-    assert b"x" == (tmp_path / "a" / "b" / "c").read_bytes()
-
-
-def test_an_older_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
-    for data in (b"old and longer", b"new"):
-        write_atomically(tmp_path / "board", data)
-    assert {"board": b"new"} == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

@@ -51,7 +51,6 @@ def load(folder: Path, files: dict[str, str], trusted: tuple[Path, ...] | None =
 # What is added to the task, with the functions it names; what the file that asks for it says; other files.
 ADDED: dict[str, tuple[str, str]] = {
     "unknown key": ("doc_to_txt: a", "unknown_field doc_to_txt: t: unknown field 'doc_to_txt'; did you mean"),
-    "missing include": ("include: no.yaml", "include: no.yaml: cannot be read"),
     "not YAML": ("a: [", "bad_yaml _document: t.yaml:7: column 1"),
     "unknown filter": (
         "filter_list: [{name: x, filter: [{function: regx}]}]",
@@ -68,10 +67,6 @@ ADDED: dict[str, tuple[str, str]] = {
     "metric of another output type": (
         "metric_list: [{metric: exact_match}, {metric: acc}]",
         "not_supported metric_list: t: generate_until has no metric 'acc'",
-    ),
-    "unknown option of a metric": (
-        "metric_list: [{metric: exact_match, ignore_cas: true}]",
-        "unknown_field metric_list.exact_match.ignore_cas: t: unknown field 'ignore_cas'; did you mean 'ignore_case'?",
     ),
     "unknown key of a metric that takes no options": (
         "output_type: multiple_choice\nmetric_list: [{metric: acc, higher_is_beter: false}]",

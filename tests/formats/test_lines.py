@@ -57,11 +57,6 @@ def test_only_a_line_feed_ends_a_line(separator: str) -> None:
     assert [(1, line)] == list(number_lines(line))
 
 
-@each_row("separator", ["\u2028", "\u2029", "\u0085", "\x7f"])
-def test_separators_that_json_allows_stay_in_their_string(separator: str) -> None:
-    assert f"b{separator}c" == parse_line(f'"b{separator}c"'.encode())
-
-
 @settings(deadline=None)
 @given(st.binary() | st.lists(st.sampled_from([b"\n", b"\r", b" ", b"#", b"1", b"\t", BOM, b'"'])).map(b"".join))
 @example(b"\n#\r\n\r 1 \r\n")

@@ -16,6 +16,8 @@ PAGES = {
     "talk-like-a-user": ("user", [0, 0, 1, 1]),
     "rag": ("rag", [1, 0, 1, 0, 1]),
     "test-your-application": ("agent", [0, 0, 0, 1, 1]),
+    "questions": ("questions", [0, 1, 0, 0, 0, 1]),
+    "benchmark-a-model": ("benchmark", [0, 1, 1]),
 }
 
 
@@ -26,4 +28,4 @@ def test_its_files_are_those_of_the_example_and_its_commands_print_what_it_says(
     example, codes = PAGES[page]
     tutorial = Tutorial(ROOT / f"docs/{page}.md", ROOT / f"examples/{example}")
     assert tutorial.files == tutorial.shown
-    assert codes == tutorial.codes(tmp_path / "shop", run_module)
+    assert codes == tutorial.codes(tmp_path / ("bench" if example == "benchmark" else "shop"), run_module)

@@ -113,10 +113,8 @@ def test_a_parameter_that_is_none_is_a_fault(tmp_path: Path, spec: Any, problem:
     assert problem in fault
 
 
-def test_a_misspelt_value_is_told_of(tmp_path: Path) -> None:
+def test_a_value_for_no_parameter_of_the_task_is_told_of(tmp_path: Path) -> None:
     task = _task({**CHOICE, "default": "a"})
-    (fault,) = faults(tmp_path, task, configs=(_config(whihc="human"),))
-    assert "the config: no parameter 'whihc'; did you mean 'which'?" in fault
     (fault,) = faults(tmp_path, task, configs=(_config("c", tasks={"small": {"zzz": 1}}),))
     assert "config c: the task has no parameter 'zzz'; it has which" in fault
 

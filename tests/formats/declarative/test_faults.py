@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -266,18 +265,6 @@ def test_what_exported_files_say_besides_is_read(tmp_path: Path, size: int | str
 
 
 def test_untrusted_folders_have_no_snippets(tmp_path: Path) -> None:
-    class Options:
-        max_line_bytes = 1 << 20
-        configs = ()
-
-        @staticmethod
-        def trusts(path: Path) -> bool:
-            return False
-
-    from pytest_lmeval.formats.task import TaskSource
-    from pytest_lmeval.formats.yaml import load
-    from tests.formats.declarative.making import REGISTRY
-
     snippet = {"type": "python", "compute_scores_snippet": "def compute_scores(sample): return {'a': 1}"}
     for task in (
         document([snippet]),
@@ -287,8 +274,5 @@ def test_untrusted_folders_have_no_snippets(tmp_path: Path) -> None:
             solver={**SOLVER, "postprocessor": {"type": "python", "postprocess_snippet": "def postprocess(a, b): 1"}}
         ),
     ):
-        read(tmp_path, task)
-        options: Any = Options()
-        source = TaskSource(tmp_path / "small.yaml", json.dumps(task).encode(), "small", options, is_named=True)
-        (error,) = load(source, REGISTRY).errors
+        (error,) = read(tmp_path, task, trusted=()).errors
         assert "Python snippets are not allowed in this folder (ini lm_trusted_paths)" in error.detail

@@ -34,15 +34,6 @@ def test_a_single_file_is_every_split(tmp_path: Path) -> None:
     assert "anything" in splits
 
 
-def test_the_three_kinds_of_files_hold_the_same_rows(tmp_path: Path) -> None:
-    (tmp_path / "quiz.jsonl").write_text('{"a": "x, y", "b": "two\\nlines"}\n')
-    (tmp_path / "quiz.csv").write_bytes(b'\xef\xbb\xbfa,b\r\n"x, y","two\nlines"\r\n')
-    _parquet(tmp_path / "quiz.parquet", [{"a": "x, y", "b": "two\nlines"}])
-
-    rows = [_read(tmp_path / f"quiz.{suffix}") for suffix in ("jsonl", "csv", "parquet")]
-    assert [[{"a": "x, y", "b": "two\nlines"}]] * 3 == rows
-
-
 def test_a_folder_has_a_file_or_several_per_split(tmp_path: Path) -> None:
     _parquet(tmp_path / "test-00001-of-00002.parquet", [{"a": 2}])
     _parquet(tmp_path / "test-00000-of-00002.parquet", [{"a": 1}])
@@ -67,13 +58,7 @@ def test_only_the_split_that_is_asked_for_is_read(tmp_path: Path) -> None:
         ("q.jsonl", b"", "q.jsonl: the split 'test' is empty"),
         ("q.csv", b"a,b\n", "q.csv: the split 'test' is empty"),
         ("q.jsonl", b'{"a": 1}\n{"a":\n', "q.jsonl:2: Expecting value at column"),
-        ("q.jsonl", b"[1]\n", "q.jsonl:1: expected an object, got [1]"),
-        ("q.jsonl", b'{"a": NaN}\n', "q.jsonl:1: NaN is not JSON"),
-        ("q.jsonl", b'{"a": "\xff"}\n', "q.jsonl:1: not UTF-8: byte 0xff"),
-        ("q.csv", b"a,b\n1,2\n\xff\n", "q.csv:3: not UTF-8"),
         ("q.csv", b"a,b\n1\n", "q.csv:2: 1 cells; expected 2: a, b"),
-        ("q.csv", b"a,a\n1,2\n", "q.csv:1: expected a different name for every column, got a, a"),
-        ("q.csv", b'a\n"x" y\n', "q.csv:2: "),
         ("q.parquet", b"PAR?", "q.parquet: "),
     ],
 )

@@ -15,28 +15,12 @@ from pytest_lmeval.tasks.base import NOT_CALLED
 
 from .conftest import ROWS, TaskFolder, changed_quiz
 
-LEVELS = [{**row, "level": number % 3} for number, row in enumerate(ROWS)]
-
 
 def _asked(task: Any) -> list[str]:
     return [joined(example.messages) for example in task.examples]
 
 
 # What is called
-
-
-def test_a_class_may_load_its_items_itself(folder: TaskFolder) -> None:
-    folder.data("quiz.jsonl", LEVELS)
-    task = folder.quiz(
-        added="""
-        def _load_dataset(self, subject):
-            loaded = self._load_hf_dataset(path=self.DATASET_PATH)
-            self.dataset = {split: [row for row in rows if row["level"] == 2] for split, rows in loaded.items()}
-        """
-    )
-
-    assert ["Q: question 2", "Q: question 5"] == _asked(task)
-    assert ["ex-0", "ex-1"] == [example.id for example in task.examples]
 
 
 @pytest.mark.parametrize(
@@ -120,25 +104,6 @@ def test_a_class_may_ask_in_several_messages(folder: TaskFolder) -> None:
     ]
 
 
-def test_a_class_may_make_several_samples_of_an_item(folder: TaskFolder) -> None:
-    task = folder.quiz(
-        added="""
-        def _create_samples(self, item, index, subject):
-            return [
-                Sample(id=index + place, subject=subject, messages=[Message("user", f"{item['q']}{mark}")],
-                       ground_truth=item["a"], possible_completions=None)
-                for place, mark in enumerate("?!")
-            ]
-
-        def post_process_generated_completion(self, completion_text, sample=None):
-            return f"{sample.id} {sample.item['q']}"
-        """
-    )
-
-    assert ["question 0?", "question 0!", "question 1?"] == _asked(task)[:3]
-    assert [f"ex-{number}" for number in range(12)] == [example.id for example in task.examples]
-
-
 def test_a_class_may_iterate_over_its_samples_itself(folder: TaskFolder) -> None:
     task = folder.quiz(
         added="""
@@ -195,13 +160,7 @@ def test_a_member_that_no_run_calls_is_refused_with_what_to_write_instead(folder
 @pytest.mark.parametrize(
     ("added", "message"),
     [
-        (
-            "def _load_dataset(self, subject): pass",
-            "bad_value Quiz._load_dataset: expected self.dataset to have at least one item in the split 'test', got "
-            "the splits none",
-        ),
         ("def _load_dataset(self, subject): self.dataset = 5", "in the split 'test', got 5"),
-        ("def _load_dataset(self, subject): self.dataset = {'test': [5]}", "expected items that are dicts, got 5"),
         (
             "def _load_dataset(self, subject): 1 / 0",
             "python_error Quiz._load_dataset: ZeroDivisionError: division by zero (",
@@ -211,10 +170,6 @@ def test_a_member_that_no_run_calls_is_refused_with_what_to_write_instead(folder
             "bad_value Quiz.DATASET_PATH: 'no.jsonl': no such file or folder beside the task file",
         ),
         (
-            "def _create_samples(self, item, index, subject): return []",
-            "bad_type Quiz._create_samples: item 0, and 5 more like it: expected a list of at least one Sample, got []",
-        ),
-        (
             "def _get_instruction_messages(self, item): return ['x']",
             "bad_type Quiz._get_instruction_messages: item 0, and 5 more like it: expected Message(role, content)",
         ),
@@ -222,14 +177,7 @@ def test_a_member_that_no_run_calls_is_refused_with_what_to_write_instead(folder
             "def _get_messages(self, item): return [Message('system', 'x')]",
             "bad_value Quiz._get_messages: item 0, and 5 more like it: expected a message of the user",
         ),
-        ("def _create_sample(self, item): pass", "did you mean '_create_samples' by '_create_sample'?"),
     ],
 )
 def test_what_an_override_gives_is_checked(folder: TaskFolder, added: str, message: str) -> None:
     assert message in folder.quiz_fault(added=added)
-
-
-def test_a_helper_that_the_class_uses_may_have_a_name_like_one_of_ours(folder: TaskFolder) -> None:
-    own = "def _load_data(self): return 'x'\ndef _get_cue_text(self, item): return self._load_data()"
-
-    assert "Q: question 0x" == _asked(folder.quiz(added=own))[0]

@@ -69,10 +69,7 @@ def test_the_family_is_told_by_the_template(template: str, family: str) -> None:
     assert family == family_of(template)
 
 
-@given(
-    st.sampled_from(sorted(FAMILIES)),
-    st.lists(st.sampled_from([*"{}[], f", *MARKS])).map("".join),
-)
+@given(st.sampled_from(sorted(FAMILIES)), st.lists(st.sampled_from([*"{}[], f", *MARKS])).map("".join))
 def test_any_text_is_read(family: str, text: str) -> None:
     rest, calls = parse_calls(text, family)
     assert isinstance(rest, str)

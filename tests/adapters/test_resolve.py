@@ -78,13 +78,6 @@ def test_toy_is_built_in(registry: Registry) -> None:
 def test_replay_takes_a_path(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "a:b.jsonl").write_text('{"id": "a", "output": "1"}')
     assert isinstance(make_adapter(f"replay:{tmp_path / 'a:b.jsonl'}", registry, {}), ReplayAdapter)
-    assert "replay:PATH" in _problem("replay", registry)
-    assert "cannot be read" in _problem(f"replay:{tmp_path / 'gone'}", registry)
-
-
-def test_toy_takes_no_argument_and_no_unknown_option(registry: Registry) -> None:
-    assert "takes no argument, got 'x'" in _problem("toy:x", registry)
-    assert "'toy' could not be made: TypeError" in _problem("toy", registry, {"size": 3})
 
 
 def test_a_registered_adapter_gets_argument_and_options(registry: Registry) -> None:
@@ -187,10 +180,6 @@ def test_an_error_of_the_package_passes_through_unchanged(registry: Registry) ->
     registry.add_adapter("mine", factory)
     with pytest.raises(AdapterError, match="no credit left"):
         make_adapter("mine", registry, {})
-
-
-def test_a_name_is_enough_to_make_an_adapter() -> None:
-    assert "toy.v1" == make_adapter("toy").name
 
 
 def test_the_address_and_the_key_come_out_of_the_environment_that_is_given() -> None:

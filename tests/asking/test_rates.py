@@ -80,10 +80,7 @@ def test_each_process_takes_its_part_of_the_rate(share: int) -> None:
     assert moments(SimpleNamespace(requests_per_minute=60), 10) == moments(adapter, 10, share)
 
 
-@given(
-    st.floats(30, 3000),
-    st.lists(st.one_of(st.just(0.0), st.floats(0, 5)), min_size=1, max_size=60),
-)
+@given(st.floats(30, 3000), st.lists(st.one_of(st.just(0.0), st.floats(0, 5)), min_size=1, max_size=60))
 def test_no_stretch_of_time_sees_more_than_the_rate_and_a_burst(per_minute: float, gaps: list[float]) -> None:
     gone = moments(SimpleNamespace(requests_per_minute=per_minute), len(gaps), gaps=gaps)
     burst = max(1.0, per_minute / 60 * BURST_S)

@@ -227,17 +227,6 @@ def test_what_means_to_stop_the_run_reaches_the_thread_that_waits(error: BaseExc
     engine.close()
 
 
-def test_a_complete_that_is_no_coroutine_is_an_error_of_its_request_alone() -> None:
-    class Plain:
-        name = "plain"
-
-        def complete(self, request: Generate) -> Completion:
-            return Completion(request.text)
-
-    answers = answers_of(Plain(), ["a", "b"])
-    assert all(isinstance(answer, AdapterError) for answer in answers), answers
-
-
 def test_a_passing_fault_is_asked_again_after_the_time_that_was_asked_for(
     backoffs: list[tuple[int, float | None]],
 ) -> None:

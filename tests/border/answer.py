@@ -144,8 +144,7 @@ BORDER = Border(
             kind="earlier run", never="answers of an earlier run come in by the cache, a recording or a resumed ledger"
         ),
         Row(
-            kind="kept client",
-            never="an adapter is called by the run alone, within the example; clients: endpoint.py",
+            kind="kept client", never="an adapter is called by the run alone, within the example; clients: endpoint.py"
         ),
         _refused("same name", "other", "Other.Completion()", "answers.Completion, expected text"),
     ),

@@ -115,12 +115,7 @@ BORDER = Border(
         _refused("not finite or negative", "a score below 0", _changed(_scores(-1)), "score: expected 0 to 1"),
         _refused("control characters", "not UTF-8", b"\xff\xfe{}", "base.json: not UTF-8 text"),
         _refused("twice", "a task twice", _changed(lambda b: b.update(tasks=b["tasks"] * 2)), "base.json: "),
-        _refused(
-            "twice",
-            "an example twice",
-            _changed(lambda b: _records(b).append(_records(b)[0])),
-            "base.json: ",
-        ),
+        _refused("twice", "an example twice", _changed(lambda b: _records(b).append(_records(b)[0])), "base.json: "),
         Row(kind="late", never="the file is read once, before the first request"),
         _row(
             "out of order",

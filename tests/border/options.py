@@ -40,12 +40,7 @@ BORDER = Border(
         Row(kind="absent", what="all options but the adapter", example="t:a", status="passed", score=1.0),
         option("empty", "--lm-baseline=", "argument --lm-baseline: expected a value, got an empty text"),
         ini("wrong type", "a word for a number", "lm_alpha = often", "ini lm_alpha: expected a number > 0 and < 1"),
-        ini(
-            "wrong type",
-            "a misspelt key",
-            "lm_min_score = t=0.9",
-            "ini lm_min_score: no such key; write addopts",
-        ),
+        ini("wrong type", "a misspelt key", "lm_min_score = t=0.9", "ini lm_min_score: no such key; write addopts"),
         ini("wrong type", "another misspelt key", "lm_adaptor = toy", "no such key; did you mean 'lm_adapter'?"),
         option("wrong type", "--lm-cost=1", "unknown option --lm-cost; did you mean '--lm-max-cost'?"),
         table(

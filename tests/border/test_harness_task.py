@@ -177,9 +177,7 @@ NEVER = (
     Row(kind="secret", never="rows and functions are the author's; what a model answers is another border"),
 )
 BORDER = Border(
-    name="a task of lm-evaluation-harness",
-    files={"model.py": MODEL + LIKELY},
-    rows=(*TAKEN, *REFUSED, *AROUND, *NEVER),
+    name="a task of lm-evaluation-harness", files={"model.py": MODEL + LIKELY}, rows=(*TAKEN, *REFUSED, *AROUND, *NEVER)
 )
 
 

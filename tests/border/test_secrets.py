@@ -206,10 +206,7 @@ BORDER = Border(
             never="a key is no part of what is asked or kept, so that another one changes nothing",
         ),
         Row(kind="earlier run", never="nothing that a run leaves has a key: the test of a secret planted everywhere"),
-        Row(
-            kind="kept client",
-            never="a client's own key is thrown away: the row own_key of tests/border/endpoint.py",
-        ),
+        Row(kind="kept client", never="a client's own key is thrown away: the row own_key of tests/border/endpoint.py"),
         Row(kind="cancelled", never="what a cancelled request would have answered does not arrive"),
         _row(
             "raising", "an exception that quotes the key", "raises", "raise {key}", "RuntimeError: raise ***", "error"

@@ -212,9 +212,6 @@ REFUSED = Border(
         ),
         bad_line("twice", "defaults", filled({"defaults": {}}), "defaults are allowed once, as the first"),
         bad_line(
-            "out of order", "defaults behind a record", line() + filled(), "defaults are allowed once, as the first"
-        ),
-        bad_line(
             "absent", "a check without a metric", checked({"targets": ["x"]}), "missing_required checks[0].metric"
         ),
         bad_line("empty", "checks", checked(), "expected a non-empty array of objects, got an empty one"),

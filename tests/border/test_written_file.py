@@ -107,10 +107,7 @@ BORDER = Border(
         run_of_its_own(
             "changed unseen",
             "a test that removes the reports while the run goes on",
-            files={
-                "conftest.py": "",
-                "test_a.py": "import shutil\ndef test_a(): shutil.rmtree('reports')\n",
-            },
+            files={"conftest.py": "", "test_a.py": "import shutil\ndef test_a(): shutil.rmtree('reports')\n"},
             says="leaderboard: reports/leaderboard.json",
             on=("terminal",),
         ),

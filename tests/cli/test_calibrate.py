@@ -26,6 +26,7 @@ def test_json_has_the_numbers(lmeval: Lmeval, gsm8k: Path) -> None:
     code, out, _ = lmeval("calibrate", *runs, "--rounds=5", "--format=json", "--seed=3")
     value = json.loads(out)
     assert (0, 1319, 22) == (code, value["overall"]["examples"], value["overall"]["flips"])
+    assert {"tasks", "overall", "false_alarms", "needed", "repeats", "criteria", "notes", "flipping"} == value.keys()
     assert 5 == value["false_alarms"]["rounds"]
     assert [0.05, 0.02, 0.01] == [need["drop"] for need in value["needed"]]
     assert "hold only if it is one model" in value["notes"][0]

@@ -319,9 +319,7 @@ def test_a_local_model_needs_its_extra_and_a_project_is_installed(empty: Project
     assert '[project]\nname = "shop"\nversion = "1"\n' in (empty.path / "pyproject.toml").read_text()
 
 
-def test_the_workflow_installs_the_package_from_where_it_is_installed_from(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_workflow_installs_the_package_from_where_it_is_installed_from(monkeypatch: pytest.MonkeyPatch) -> None:
     class Installed:
         recorded: ClassVar[dict[str, Any]] = {}
 
@@ -458,13 +456,6 @@ def test_nothing_is_written_where_a_file_and_a_folder_are_mistaken(empty: Projec
 
     assert 2 == status
     assert before == sorted(empty.path.rglob("*"))
-
-
-def test_the_bom_of_a_file_of_rows_is_no_part_of_a_column(empty: Project, lmeval: Lmeval) -> None:
-    empty.write("bom.csv", b"\xef\xbb\xbfquestion,answer\na,b\n")
-    _init(lmeval, "--function", "--from=bom.csv")
-
-    assert 'row["question"]' in (empty.path / "tests/test_evals.py").read_text()
 
 
 @pytest.mark.parametrize(

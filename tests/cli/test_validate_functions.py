@@ -109,8 +109,7 @@ def test_a_file_that_is_no_python_is_a_finding(tests: Path, lmeval: Lmeval) -> N
 
 
 @pytest.mark.parametrize(
-    ("ini", "found"),
-    [("", {"test_a.py", "b_test.py"}), ("python_files = check_*.py", {"check_c.py"})],
+    ("ini", "found"), [("", {"test_a.py", "b_test.py"}), ("python_files = check_*.py", {"check_c.py"})]
 )
 def test_below_a_folder_only_test_files_count(tests: Path, lmeval: Lmeval, ini: str, found: set[str]) -> None:
     (tests.parent / "pytest.ini").write_text(f"[pytest]\n{ini}\n")

@@ -156,11 +156,7 @@ def test_boards_that_share_no_example_are_named_and_told_why(other: RunFile, why
 
 
 def test_three_boards_that_overlap_in_pairs_only_are_refused() -> None:
-    runs = [
-        _of("a", x=[1.0], y=[1.0]),
-        _of("b", y=[1.0], z=[1.0]),
-        _of("c", z=[1.0], x=[1.0]),
-    ]
+    runs = [_of("a", x=[1.0], y=[1.0]), _of("b", y=[1.0], z=[1.0]), _of("c", z=[1.0], x=[1.0])]
     with pytest.raises(
         UsageError,
         match="fewer than two models can be ranked: a: a score for 2 of 3 examples; at least 80% are needed; b: ",

@@ -32,10 +32,7 @@ OLD = ExampleResult(
 
 def hashed(result: ExampleResult, metric: str = "exact_match", scoring: Mapping[str, Any] | None = None) -> Any:
     """Return the result with the content hash of an example of the registry's ``metric``."""
-    return replace(
-        result,
-        hash=hashes_of(result.prompt, result.targets, metric, result.post_process, scoring or {})[0],
-    )
+    return replace(result, hash=hashes_of(result.prompt, result.targets, metric, result.post_process, scoring or {})[0])
 
 
 def against(old: ExampleResult, new: ExampleResult) -> Comparison:

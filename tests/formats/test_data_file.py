@@ -226,10 +226,7 @@ def test_each_prompt_is_a_variant_and_a_bad_row_is_named_once(tmp_path: Path) ->
         ("prompt: x\ndata: t.csv\n", "no key metric"),
         ("promt: x\ndata: t.csv\nmetric: f1\n", "no key prompt; did you mean 'prompt'?"),
         ("prompt: x\ndata: t.csv\nmetrics: f1\n", "no key metric; did you mean 'metric'?"),
-        (
-            "prompt: x\ndata: t.csv\nmetric: f1\nmodel: gpt\nlr: 0.1\n",
-            "it has the keys of a data file, and others",
-        ),
+        ("prompt: x\ndata: t.csv\nmetric: f1\nmodel: gpt\nlr: 0.1\n", "it has the keys of a data file, and others"),
         ("a: {prompt: x, data: t.csv, metric: f1}\n", "no key definition"),
         ("prompt: {{ x }}\ndata: ${d}\n  metric: f1\n", "no key metric"),
     ],

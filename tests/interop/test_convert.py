@@ -60,10 +60,7 @@ def _program(**changed: str) -> Record:
 
 ARC: Record = {
     "id": "1",
-    "question": {
-        "stem": "What is wet?",
-        "choices": [{"text": "Fire", "label": "1"}, {"text": "Water", "label": "2"}],
-    },
+    "question": {"stem": "What is wet?", "choices": [{"text": "Fire", "label": "1"}, {"text": "Water", "label": "2"}]},
     "answerKey": "2",
 }
 SWAG: Record = {"ind": 4, "ctx": "A man sits on a roof. He", "endings": ["flies.", "fixes it."], "label": 1}

@@ -97,8 +97,3 @@ def test_what_is_not_as_published_is_refused(tmp_path: Path) -> None:
             written(tmp_path, bad)
         said.append(str(caught.value))
     assert [] == [(text, says) for text, (_, says) in zip(said, REFUSED, strict=True) if says not in text]
-
-
-def test_a_key_that_was_used_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r":2: key 'ifeval-1' was used at .*:1 already"):
-        written(tmp_path, record("punctuation:no_comma"), record("punctuation:no_comma"))

@@ -95,10 +95,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "torn results": (_cut(RESULTS, 900), f"{RESULTS}: cannot be read: "),
     "torn samples": (_cut(SUMS, 1000), f"{SUMS}:2: not JSON"),
     "fewer samples": (_edit(SUMS, '"doc_id": 1', '"doc_id": 0'), f"{SUMS}: 1 documents; the results are of 2"),
-    "a sample twice": (
-        _edit(SUMS, '"whole"', '"first"'),
-        f"{SUMS}:3: document 0 occurs twice for the filter 'first'",
-    ),
+    "a sample twice": (_edit(SUMS, '"whole"', '"first"'), f"{SUMS}:3: document 0 occurs twice for the filter 'first'"),
     "a sample without a field": (_edit(SUMS, '"resps"', '"answers"'), f"{SUMS}:1: not a sample: 'resps' is missing"),
     "a sample without its metric": (_edit(SUMS, '"exact_match": ', '"em": '), "KeyError: 'exact_match'"),
     "arguments of another kind": (

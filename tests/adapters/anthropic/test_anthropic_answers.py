@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.types import Completion, Generate, ToolCall
-from tests.adapters.openai.scripted_server import Exchange, Step, head, json_reply, raw, replies
+from tests.adapters.openai.scripted_server import Step, head, json_reply, raw, replies
 
 from .asking import answer, refused
 from .messages_server import call, events_of, message, sent, speaks, text, thought
@@ -45,10 +44,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], Completion]] = {
         message(thought("hm"), stop_reason="max_tokens"),
         replace(SAID, finish_reason="length", thoughts="hm"),
     ),
-    "a refusal": (
-        message(text("I"), stop_reason="refusal"),
-        replace(SAID, text="I", finish_reason="refusal"),
-    ),
+    "a refusal": (message(text("I"), stop_reason="refusal"), replace(SAID, text="I", finish_reason="refusal")),
     "tokens of a cache and of thoughts": (
         message(
             text("4"),
@@ -204,21 +200,6 @@ def test_arguments_that_were_cut_off_are_the_text_that_came() -> None:
     found = answer(streams(*cut), stream=True)
     assert None is found.tool_calls[0].values
     assert found.tool_calls[0].arguments.startswith('{"at": 2')
-
-
-def test_the_first_content_is_timed() -> None:
-    async def step(exchange: Exchange) -> None:
-        await exchange.send(head(200, OPEN) + b"".join(map(sent, WHOLE[:3])))
-        await asyncio.sleep(0.05)
-        await exchange.send(sent(WHOLE[3]))
-        await asyncio.sleep(0.1)
-        await exchange.send(b"".join(map(sent, WHOLE[4:])))
-        exchange.close()
-
-    found = answer(step, stream=True)
-    assert found.ttft_ms is not None
-    assert found.latency_ms is not None
-    assert 45 <= found.ttft_ms <= found.latency_ms - 90
 
 
 def test_a_server_that_does_not_stream_is_read_as_ever() -> None:

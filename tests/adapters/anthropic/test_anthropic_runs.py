@@ -91,8 +91,7 @@ def asking(project: Project, server: ScriptedServer) -> Project:
 
 
 @pytest.mark.parametrize(
-    ("stream", "processes"),
-    [("false", "-n0"), ("true", "-n0"), pytest.param("true", "-n2", marks=pytest.mark.again)],
+    ("stream", "processes"), [("false", "-n0"), ("true", "-n0"), pytest.param("true", "-n2", marks=pytest.mark.again)]
 )
 def test_a_run_asks_converses_retries_and_counts(
     asking: Project, server: ScriptedServer, stream: str, processes: str

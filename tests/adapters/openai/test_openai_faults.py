@@ -17,7 +17,7 @@ from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
 from pytest_lmeval.types import Generate
 
-from .asking import KEY, PATH, ask, ask_elsewhere, assert_no_key, fails
+from .asking import PATH, ask, ask_elsewhere, assert_no_key, fails
 from .scripted_server import (
     ScriptedServer,
     Step,
@@ -35,16 +35,6 @@ from .scripted_server import (
     serving,
     status,
 )
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.mark.parametrize("code", [429, 500])
-def test_a_busy_or_broken_server_may_be_asked_again(code: int) -> None:
-    fails(TransientError, [status(code)], f"HTTP {code} from {PATH}", "scripted")
 
 
 @pytest.mark.parametrize("code", [400, 404])
@@ -91,7 +81,7 @@ def test_truncated_gzip_may_be_asked_again() -> None:
 
 
 def test_a_chunked_body_that_never_ends_stops_at_the_cap() -> None:
-    fails(AdapterError, [never_ends()], "more than 20000 bytes", PATH, max_response_bytes=20_000)
+    fails(AdapterError, [never_ends()], "more than 20000 bytes; not read to the end", PATH, max_response_bytes=20_000)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +205,6 @@ def test_a_gzip_bomb_ends_at_the_cap(code: int, kind: type[AdapterError]) -> Non
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
-
-
-def test_what_is_too_long_says_how_long_it_may_be() -> None:
-    fails(AdapterError, [compressed(b" " * 101)], "more than 100 bytes; not read to the end", max_response_bytes=100)
 
 
 def test_a_bomb_of_empty_blocks_ends_at_the_cap() -> None:

@@ -19,8 +19,6 @@ from pytest_lmeval.adapters.http.secret import ApiKey
 from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.adapters.openai.echo import echo_fields, echoed
 from pytest_lmeval.adapters.openai.options import read_options
-from pytest_lmeval.asking.engine import Engine
-from pytest_lmeval.asking.policy import Policy
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import LogLikelihood, LogProb
 from tests.conftest import Project
@@ -325,19 +323,6 @@ def test_a_chat_has_no_log_likelihoods() -> None:
     chat, plain = (OpenAIAdapter("m", base_url="http://127.0.0.1:9", endpoint=kind) for kind in ("chat", "completions"))
     assert not hasattr(chat, "loglikelihood")
     assert hasattr(pickle.loads(pickle.dumps(plain)), "loglikelihood")
-
-
-def test_the_engine_asks_again_where_the_server_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_lmeval.asking.attempts.backoff_s", lambda *_: 0.0)
-    with serving([status(429), json_reply(reply())]) as server:
-        adapter = OpenAIAdapter("m", base_url=server.base_url, endpoint="completions")
-        engine = Engine(adapter, Policy(concurrency=1, retries=1))
-        try:
-            found = engine.respond("key", lambda _: [ASKED, ASKED])
-        finally:
-            engine.close()
-    assert [-0.75, -0.75] == [one.total for one in found if isinstance(one, LogProb)]
-    assert 3 == len(server.requests)
 
 
 async def _by_bytes(exchange: Exchange) -> None:

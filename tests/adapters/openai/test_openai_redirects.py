@@ -14,13 +14,8 @@ from pytest_lmeval.adapters.openai import OpenAIAdapter
 from pytest_lmeval.errors import AdapterError, TransientError
 from pytest_lmeval.types import Generate
 
-from .asking import KEY, PATH, assert_no_key, fails, shown
-from .scripted_server import (
-    ScriptedServer,
-    redirects,
-    says,
-    status,
-)
+from .asking import PATH, assert_no_key, fails, shown
+from .scripted_server import ScriptedServer, redirects, says, status
 
 HTTP = "http://host/v1/chat/completions"
 HTTPS = "https://host/v1/chat/completions"
@@ -71,11 +66,6 @@ def test_no_location_leads_elsewhere(location: str) -> None:
     except ValueError:
         return
     assert ("https", "host", 443, None) == (target.scheme, target.host, target.port, target.user)
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])

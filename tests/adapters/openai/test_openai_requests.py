@@ -27,9 +27,9 @@ from pytest_lmeval.loading import make_adapter
 from pytest_lmeval.types import BestEffort, Completion, Generate, Message, ToolCall
 from tests.tables import each_row
 
+from .asking import KEY
 from .scripted_server import ScriptedServer, Seen, Step, chat, json_reply, replies, says, serving, slow, status
 
-KEY = "sk-CANARY-0123456789-abcdef"
 TALK = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "2 + 2 ="))
 
 

@@ -11,22 +11,7 @@ from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Generate
 
 from .asking import KEY, PATH, ask, assert_no_key, shown
-from .scripted_server import (
-    Exchange,
-    ScriptedServer,
-    Step,
-    chat,
-    cut_off,
-    hangs,
-    json_reply,
-    raw,
-    says,
-)
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+from .scripted_server import Exchange, ScriptedServer, Step, chat, cut_off, hangs, json_reply, raw, says
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,6 @@ OPEN = {"Content-Type": "text/event-stream", "Connection": "close"}
 DONE = "[DONE]"
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
 def delta(reason: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"model": "scripted-2026", "choices": [{"index": 0, "delta": fields, "finish_reason": reason}]}
 

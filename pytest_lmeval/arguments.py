@@ -14,7 +14,7 @@ from pytest_lmeval.numbers import Number
 
 
 class MaxErrors:
-    """``--lm-max-errors``: a count, or a share of the collected examples (``2%``)."""
+    """``--lm-max-errors``: a count of examples, or a share of the collected ones (``2%``)."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -34,7 +34,7 @@ class MaxErrors:
 
 
 def given(text: str) -> str:
-    """Return a text that is not blank, unlike an unset variable that was meant to name a file."""
+    """Return ``text``; raise an error for a blank one, usually an unset variable that was meant to name a file."""
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a value, got an empty text")
     return text
@@ -48,7 +48,7 @@ def number(
     below: float = math.inf,
     whole: bool = False,
 ) -> Callable[[str], Any]:
-    """Return a parser of the numbers that :class:`pytest_lmeval.numbers.Number` describes."""
+    """Return a parser for numbers; the arguments are those of :class:`pytest_lmeval.numbers.Number`."""
     allowed = Number(low, high, above=above, below=below, whole=whole)
 
     def parse(text: str) -> Any:
@@ -61,12 +61,12 @@ def number(
 
 
 def whole(low: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers >= ``low``."""
+    """Return a parser for whole numbers >= ``low``."""
     return number(low, whole=True)
 
 
 def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
-    """Return a parser of ``NAME=VALUE``; ``allowed`` describes the values."""
+    """Return a parser for ``NAME=VALUE``; ``allowed`` describes the values."""
 
     def parse(text: str) -> tuple[str, float]:
         name, _, value = text.rpartition("=")
@@ -98,12 +98,12 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def key_value(text: str) -> tuple[str, Any]:
-    """Parse ``KEY=VALUE``; a value that is not valid TOML is text."""
+    """Parse ``KEY=VALUE``; treat a value that is not valid TOML as text."""
     import tomllib
 
     key, equals, value = text.partition("=")
     if not equals or not key.isidentifier():
-        # The text is not shown: it may be a secret.
+        # Never show the text: it may be a secret.
         raise argparse.ArgumentTypeError("expected KEY=VALUE with a KEY of letters, digits and _, such as base_url=...")
     try:
         return key, tomllib.loads(f"value = {value}")["value"]
@@ -112,7 +112,7 @@ def key_value(text: str) -> tuple[str, Any]:
 
 
 def labelled_key_value(text: str) -> tuple[str, Any]:
-    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; keep the label before the key."""
+    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; keep the label in front of the key."""
     name, equals, rest = text.partition("=")
     label, colon, key = name.rpartition(":")
     parsed, value = key_value(f"{key}{equals}{rest}")
@@ -120,9 +120,9 @@ def labelled_key_value(text: str) -> tuple[str, Any]:
 
 
 WORTH_A_PROCESS = 32
-"""The concurrency from which a client gets a process of its own.
+"""The concurrency from which a client runs in its own process.
 
-Below it, messages between processes cost more than sharing an interpreter with the items.
+At a lower concurrency, messages between processes cost more than sharing an interpreter with the items.
 """
 THINK_TAGS = ("<think>", "</think>")
 """The tags most reasoning models write around their thoughts."""

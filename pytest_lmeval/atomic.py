@@ -25,10 +25,10 @@ def encode_json(value: Any) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write ``data``, or its parts in order, to ``path``; a regular file gets all of it or none.
+    """Write ``data``, or its parts in order, to ``path``; replace a regular file completely or not at all.
 
-    Create missing folders, follow links, and send the data to a device or a pipe. Raise OSError for any other path that
-    is no regular file, such as a folder.
+    Create missing folders, follow links, and send the data to a device or a pipe. Raise OSError for a path that is
+    anything else, such as a folder.
     """
     if is_stream(path):
         return _send(path, data)
@@ -92,14 +92,14 @@ def _mode(path: Path) -> int | None:
 
 
 def _send(path: Path, data: bytes | Iterable[bytes]) -> None:
-    # Without O_TRUNC and O_CREAT: only the written data may change a device, and nothing is created.
+    # No O_TRUNC or O_CREAT: only the written data may change a device, and no file may be created.
     descriptor = _opened_pipe(path) if stat.S_ISFIFO(_mode(path) or 0) else os.open(path, os.O_WRONLY)
     with os.fdopen(descriptor, "wb") as stream:
         stream.writelines([data] if isinstance(data, bytes) else data)
 
 
 def _opened_pipe(path: Path) -> int:
-    """Open a pipe that gets a reader within 30 s: a plain open would wait without end."""
+    """Open a pipe; raise OSError if no reader opens it within 30 s, as a plain open would wait forever."""
     until = time.monotonic() + _READER_WITHIN_S
     while True:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 def compact_encoder(
     *, allow_nan: bool = False, sort_keys: bool = False, default: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], str]:
-    """Return a function like ``json.dumps`` without blanks, for values that do not contain themselves."""
+    """Return a function like ``json.dumps`` without blanks, for values without circular references."""
     options = {"allow_nan": allow_nan, "sort_keys": sort_keys, "check_circular": False}
     return json.JSONEncoder(separators=(",", ":"), default=default, **options).encode
 
@@ -20,7 +20,7 @@ encode = compact_encoder()
 
 
 def json_equal(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal: 1 equals 1.0 but not true; the order of keys is ignored."""
+    """Return True if two JSON values are equal, in any order of keys; 1 equals 1.0 but not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -31,7 +31,7 @@ def json_equal(one: Any, other: Any) -> bool:
 
 
 def json_key(value: Any) -> str:
-    """Return a text that is the same for equal JSON values, and only for them."""
+    """Return a text that two JSON values share exactly if they are equal."""
     return json.dumps(_without_fractions(value), sort_keys=True)
 
 

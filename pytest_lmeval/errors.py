@@ -68,7 +68,7 @@ class RecordRefused(LmevalError):
     """A record that breaks a rule of its dialect."""
 
     def __init__(self, rule: str, field: str, detail: str) -> None:
-        # They hold the record's own text, which may be megabytes long.
+        # Errors hold the record's own text, which may be megabytes long.
         self.rule = rule
         self.field = field[:_LONGEST_DETAIL]
         self.detail = detail[:_LONGEST_DETAIL]
@@ -78,9 +78,10 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised, or returned something that is not a response.
 
-    ``cause`` is shared by errors of the same cause whose texts differ. ``retries`` are the attempts before the final
-    one. ``status`` is the HTTP status of the server's reply, 0 without a reply; ``said`` is its error object: message,
-    type, code, param. ``together`` is the number of requests in the call that raised it, 0 if no call did.
+    Errors of the same cause share ``cause`` even if their texts differ. ``retries`` counts the attempts before the last
+    one. ``status`` is the HTTP status of the server's reply, 0 without a reply. ``said`` is the server's error object:
+    message, type, code, param. ``together`` is the number of requests in the call that raised the error, 0 if no call
+    did.
     """
 
     cause = ""
@@ -106,7 +107,7 @@ class TransientError(AdapterError):
 
 
 class RequestRefused(AdapterError):
-    """The server refused this one request, as a content filter does."""
+    """The server refused this one request, as a content filter may."""
 
 
 class AdapterDown(AdapterError):
@@ -126,7 +127,7 @@ class SandboxError(LmevalError):
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string."""
+    """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string if none is near."""
     near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
     return f" did you mean {near[0]!r}?" if near else ""
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 200
-"""The most characters of a name: file systems allow 255, minus a number, a suffix and a temporary file's prefix."""
+"""The longest name, in characters: file systems allow 255, minus a number, a suffix and a temporary file's prefix.
+"""
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]+")
 _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
-    """Return ``text`` as the name of a file without suffix, or ``usual`` if no character is allowed.
+    """Return ``text`` as a file name without suffix, or ``usual`` if it has no allowed character.
 
     Allowed are ASCII letters, digits and ``_-``; with ``dots``, also dots that are neither first nor last.
     """
@@ -21,13 +22,13 @@ def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
 
 
 class FileNames:
-    """Gives each name to one owner; names that differ only in case are the same, as on some file systems."""
+    """Gives each name to one owner; names that differ only in case count as equal, as on some file systems."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = {name.casefold(): name for name in reserved}
 
     def take(self, name: str) -> str:
-        """Take ``name`` and return "", or return the equal name that was taken before."""
+        """Take ``name`` and return ""; if an equal name is taken, return that name."""
         if first := self._taken.get(name.casefold()):
             return first
         self._taken[name.casefold()] = name

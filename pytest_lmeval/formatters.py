@@ -1,6 +1,6 @@
-"""Format a conversation as the one text that a model without roles receives.
+"""Format a conversation as plain text for models without roles.
 
-A conversation that ends with words of the assistant stays open after them, so that the model continues them.
+A conversation that ends with an assistant message stays open after it, so that the model continues the message.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def concatenation(messages: Sequence[Message]) -> str:
 
 
 def opening(messages: Sequence[Message]) -> str:
-    """Return the concatenation up to the assistant's next word."""
+    """Return the concatenation, ready for the assistant's next word."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
 
 
 def joined(messages: Sequence[Message]) -> str:
-    """Return the contents as eval-framework's ``ConcatFormatter`` does: an answer directly after its question.
+    """Join the contents as eval-framework's ``ConcatFormatter`` does: each answer directly after its question.
 
     A blank line follows a system message and an answer; the last content is stripped.
     """
@@ -53,13 +53,13 @@ def joined(messages: Sequence[Message]) -> str:
 
 
 def chatml(messages: Sequence[Message]) -> str:
-    """Return the conversation in ChatML, the format of OpenAI's first chat models, open for the assistant."""
+    """Return the conversation in ChatML, the format of OpenAI's first chat models, ready for the assistant's reply."""
     turns = [f"<|im_start|>{message.role}\n{message.content}<|im_end|>\n" for message in messages]
     return _left_open(turns, messages, end="<|im_end|>\n", cue="<|im_start|>assistant\n")
 
 
 def llama3(messages: Sequence[Message]) -> str:
-    """Return the conversation in the format of Llama 3's model card, with the BOS token, open for the assistant."""
+    """Return the conversation in Llama 3's chat format, with the BOS token, ready for the assistant's reply."""
     turns = [_llama3_header(message.role) + message.content.strip() + "<|eot_id|>" for message in messages]
     return "<|begin_of_text|>" + _left_open(turns, messages, end="<|eot_id|>", cue=_llama3_header("assistant"))
 
@@ -67,7 +67,8 @@ def llama3(messages: Sequence[Message]) -> str:
 def from_tokenizer(tokenizer: Any) -> Formatter:
     """Return a formatter that applies the tokenizer's chat template.
 
-    It raises AdapterError, with the roles, if the template refuses a conversation, such as one with a system message.
+    The formatter raises AdapterError, with the roles, if the template rejects a conversation, such as one with a system
+    message.
     """
 
     def formatter(messages: Sequence[Message]) -> str:
@@ -89,7 +90,7 @@ def from_tokenizer(tokenizer: Any) -> Formatter:
 FORMATTERS: Mapping[str, Formatter] = MappingProxyType(
     {"concatenation": concatenation, "chatml": chatml, "llama3": llama3}
 )
-"""The formatters that need no model, by name."""
+"""The formatters that need no tokenizer, by name."""
 
 
 def _left_open(turns: Sequence[str], messages: Sequence[Message], *, end: str, cue: str) -> str:

@@ -1,4 +1,4 @@
-"""Hash requests and examples, to decide whether an earlier answer or score still applies."""
+"""Hash requests and examples, to decide whether an earlier answer or score is still valid."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from pytest_lmeval.types import Generate, LogLikelihood, Message, Request, value
 
 
 def request_hash(requests: Sequence[Request]) -> str:
-    """Return a SHA-256 of the content of requests, without example and repeat."""
+    """Return a SHA-256 of the content of requests, ignoring their example and repeat."""
     content = [_asked_text(request) for request in requests]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
 
 
 def numbered(requests: Sequence[Request]) -> list[Request]:
-    """Return requests numbered among the equal ones of their repeat."""
+    """Number equal requests of the same repeat."""
     seen: Counter[tuple[int, str]] = Counter()
     return [with_ordinal(request, seen) if isinstance(request, Generate) else request for request in requests]
 
 
 def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
-    """Return ``request`` with its number among equal requests of its repeat; count it in ``seen``."""
+    """Return ``request``, numbered among equal requests of its repeat, and count it in ``seen``."""
     key = request.repeat, request_hash([request])
     seen[key] += 1
     return replace(request, nth=seen[key] - 1) if seen[key] > 1 else request
 
 
 def judge_key(judge: str, request: Generate) -> str:
-    """Return a SHA-256 of a judge and its request, without the example."""
+    """Return a SHA-256 of a judge and a request to it, ignoring the example."""
     content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
     return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
-    """Return a prompt as it is hashed: text, or role, content and calls of each message."""
+    """Return a prompt in the form that is hashed: text, or each message's role, content and calls."""
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 
 
 def hashes_of(
     prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Return the content hash of an example, and its hash without the prompt; ``metric`` is its registered name."""
+    """Return an example's content hash, and its hash without the prompt; ``metric`` is its registered name."""
     scored = _dump([targets, metric, post_process, scoring])
-    # The content hash is that of the list of all five; what decides the score is encoded once.
+    # The content hash covers a list of all five parts; encode the parts that decide the score only once.
     content = f"[{_dump(prompt)},{scored[1:]}"
     return hashlib.sha256(content.encode("ascii")).hexdigest(), hashlib.sha256(scored.encode("ascii")).hexdigest()
 
@@ -64,7 +64,7 @@ def _asked_text(request: Request) -> list[Any]:
 
 
 def _message(message: Message) -> list[Any]:
-    # A server makes new ids for calls in every run.
+    # Servers generate new call ids in every run.
     calls = [[call.name, values_or_text(call)] for call in message.tool_calls]
     return [message.role, message.content, *([calls] if calls else [])]
 

@@ -1,4 +1,4 @@
-"""Make the registry of built-in parts and those of installed packages; load task files and adapters with it."""
+"""Build the registry of built-in and installed parts; load task files and adapters with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ADAPTERS = ("toy", "replay", "hf", "openai", "anthropic", "litellm", "none", "r
 
 
 def default_registry(*, entry_points: bool = True) -> Registry:
-    """Return a registry of everything built in, and of additions by installed packages.
+    """Return a registry of all built-in parts, plus those that installed packages add.
 
     An entry point of the group ``pytest_lmeval_register`` names a function that adds to the registry.
     """
@@ -88,7 +88,7 @@ def _installed(folders: tuple[tuple[str, int], ...]) -> list[Sequence[EntryPoint
     """Return the entry points of each hook; cached until a folder of ``sys.path`` changes."""
     from importlib.metadata import entry_points
 
-    # Slow: ten times the rest of the registry.
+    # Slow: takes ten times as long as the rest of the registry.
     found = entry_points()
     return [tuple(found.select(group=f"pytest_lmeval_{hook}")) for hook in ("register", "load_task", "leaderboard")]
 
@@ -103,10 +103,10 @@ def _changed_at(folder: str) -> int:
 def load_tasks(
     *paths: str | Path, registry: Registry | None = None, configs: Sequence[Mapping[str, Any]] = ()
 ) -> list[Task]:
-    """Return the tasks of files and folders; raise BadTaskFile that names every bad record of every file.
+    """Return the tasks in files and folders; raise BadTaskFile that names every bad record of every file.
 
-    ``configs`` are values for the parameters of declarative tasks, as in a file of ``--lm-config``: one mapping for
-    each variant of a task.
+    ``configs`` holds values for the parameters of declarative tasks, as in a ``--lm-config`` file: one mapping for each
+    variant of a task.
     """
     known = registry or default_registry()
     options = LoadOptions(configs=_configs(configs) if configs else ())
@@ -130,7 +130,7 @@ def load_tasks(
 def make_adapter(
     spec: str, registry: Registry | None = None, options: Mapping[str, Any] = _NOTHING, project: Path | None = None
 ) -> Any:
-    """Return the adapter that ``--lm-adapter=spec`` names, made with ``options``; see :func:`resolve_adapter`."""
+    """Create the adapter for ``--lm-adapter=spec`` with ``options``; see :func:`resolve_adapter`."""
     return resolve_adapter(spec, registry or default_registry(), options, project)
 
 
@@ -141,12 +141,12 @@ def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...
 
 
 def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
-    """Return the examples of every task below ``task_dir`` by the task's name."""
+    """Return the examples of every task below ``task_dir``, by task name."""
     return {task.name: list(task.examples) for task in load_tasks(task_dir, registry=registry)}
 
 
 def validate_task(record: object, *, line_number: int = 1, registry: Registry | None = None) -> Example:
-    """Return the example that one parsed record describes; raise RecordRefused for the first rule it breaks."""
+    """Return the example in a parsed record; raise RecordRefused for the first rule it breaks."""
     from pytest_lmeval.formats.compact import check_compact_record
     from pytest_lmeval.formats.jsonl import is_spec_record
 

@@ -1,4 +1,4 @@
-"""Check and parse numbers from outside."""
+"""Check and parse numbers from users and files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pytest_lmeval.frozen import dataclass
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell whether ``value`` is a finite number; booleans are not."""
+    """Return True for a finite number, except a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether ``value`` is an integer; booleans are not."""
+    """Return True for an integer, except a boolean."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether ``value`` is an integer >= 0; booleans are not."""
+    """Return True for an integer >= 0, except a boolean."""
     return is_whole(value) and value >= 0
 
 
@@ -31,7 +31,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 
 def beside(value: float, least: float, style: str = ".4f") -> str:
-    """Format a score for display beside ``least``: in full if rounding would hide that it is below.
+    """Format a score for display next to ``least``: in full if rounding would hide that it is lower.
 
     >>> beside(0.79996, 0.8), beside(0.75, 0.8)
     ('0.79996', '0.7500')
@@ -44,7 +44,7 @@ def beside(value: float, least: float, style: str = ".4f") -> str:
 class Number:
     """The finite numbers an option accepts: ``low`` to ``high``, ``above`` and ``below`` exclusive.
 
-    ``str`` describes them, to follow "expected". Whole numbers fit into 64 bits.
+    ``str`` gives a description to follow "expected". Whole numbers fit into 64 bits.
 
     >>> print(Number(0, 1), Number(above=0), Number(above=0, below=1), Number(1, whole=True), sep="; ")
     a number from 0 to 1; a number > 0; a number > 0 and < 1; a whole number >= 1
@@ -64,18 +64,18 @@ class Number:
         return " ".join([kind, " and ".join(f"{sign} {at:g}" for sign, at in bounds.items() if math.isfinite(at))])
 
     def allows(self, value: Any) -> bool:
-        """Tell whether ``value`` is one of these numbers."""
+        """Return True if ``value`` is an allowed number."""
         kind = is_whole(value) and abs(value) < 2**63 if self.whole else is_number(value)
         return kind and self.low <= value <= self.high and self.above < value < self.below
 
     def check(self, value: Any) -> Any:
-        """Return ``value``; raise ValueError with the description of these numbers if it is not one."""
+        """Return ``value`` if it is allowed; otherwise raise ValueError with a description of the allowed numbers."""
         if not self.allows(value):
             raise ValueError(str(self))
         return value
 
     def parse(self, text: str) -> Any:
-        """Return ``text`` as a number; raise ValueError with what was expected and given."""
+        """Parse ``text`` as an allowed number; raise ValueError with the expectation and the text."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:
@@ -85,7 +85,7 @@ class Number:
         return number
 
     def of_option(self, name: str, given: object) -> Any:
-        """Return the value ``given`` to an ini option; raise UsageError that begins with its ``name``."""
+        """Return an ini option's value ``given``; raise UsageError that begins with its ``name``."""
         try:
             return self.parse(str(given))
         except ValueError as error:

@@ -8,23 +8,23 @@ from typing import Any
 
 
 class _Own:
-    """Finds the modules of this package, as Python itself would."""
+    """Finds this package's modules as Python itself would."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        """Return the spec of a module of this package, None for any other."""
+        """Return the spec of a module of this package, or None for other modules."""
         return PathFinder.find_spec(name, path, target) if name.startswith("pytest_lmeval.") else None
 
 
 def find_first() -> None:
-    """Find the modules of this package ahead of pytest's import hook, if pytest is loaded.
+    """Put this package's finder ahead of pytest's import hook, if pytest is loaded.
 
-    pytest rewrites the asserts of a plugin as it does those of tests: it reads and hashes each source in every run, and
+    pytest rewrites the asserts of plugins as well as tests: it reads and hashes each source file in every run, and
     compiles all of them if it cannot write bytecode.
     """
     if "_pytest.assertion.rewrite" in sys.modules and sys.meta_path[0] is not _Own:
         sys.meta_path[:] = [_Own, *(finder for finder in sys.meta_path if finder is not _Own)]
 
 
-# Done on import: the plugin imports this module before all others.
+# Run on import: the plugin imports this module first.
 find_first()

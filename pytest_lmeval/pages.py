@@ -1,4 +1,4 @@
-"""Addresses of this version's docs, for messages: an installed package has no folder ``docs/``."""
+"""Build links to this version's docs for messages; an installed package has no ``docs/`` folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ REPOSITORY = "https://github.com/pytest-lmeval/pytest-lmeval"
 
 
 def page(name: str, version: str = __version__) -> str:
-    """Return the address of the page ``name``, such as ``tasks.md#metrics``, for ``version``."""
+    """Return the URL of the page ``name``, such as ``tasks.md#metrics``, for ``version``."""
     ref = "main" if ".dev" in version else f"v{version}"
     return f"{REPOSITORY}/blob/{ref}/docs/{name}"

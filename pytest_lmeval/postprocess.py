@@ -1,6 +1,6 @@
-"""Post-process completions, and apply metrics to them.
+"""Post-process completions, and score them with metrics.
 
-Every rule is deterministic, stateless and linear in the length of the text. Exactly one applies to a record.
+Every rule is deterministic, stateless and linear in the length of the text. Each record uses exactly one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_lmeval.types import Completion, Metric, Score
 
 
 class Extraction(NamedTuple):
-    """A text after a rule; ``found`` is False if there was nothing to extract (``unparsed``)."""
+    """The result of a rule; ``found`` is False if the rule found nothing to extract (``unparsed``)."""
 
     text: str
     found: bool
@@ -39,7 +39,7 @@ _ANSWER_LINE = re.compile(r"(?:A:|####)(.*)")
 
 
 def post_process(rule: str, text: str) -> str:
-    """Return ``text`` after the rule named ``rule``; raise ``UnknownName`` for a name that is not in ``RULES``."""
+    """Return ``text`` processed by the rule called ``rule``; raise ``UnknownName`` if ``RULES`` lacks the name."""
     return extract(rule, text).text
 
 
@@ -51,12 +51,13 @@ def extract(rule: str, text: str) -> Extraction:
 
 
 def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
-    r"""Return the thoughts at the beginning of ``text`` and the answer after them, or None if it begins with none.
+    r"""Split ``text`` into the thoughts at its beginning and the answer after them; return None without thoughts.
 
-    A text begins with thoughts if it begins with the opening tag, or if a closing tag comes before any opening one:
-    the prompt then had it. ``opened`` is True if the prompt is known to have it. The rest is split again, until it
-    begins with none. Thoughts that do not end leave no answer. Line breaks after the closing tag do not belong to the
-    answer, and an answer of blanks is empty.
+    A text begins with thoughts if it begins with the opening tag, or if a closing tag precedes the first opening one:
+    the prompt then contained the
+    opening tag. ``opened`` is True if the prompt is known to contain it. Splitting
+    repeats until the rest has no thoughts at its beginning. Unfinished thoughts leave no answer. Line breaks after the
+    closing tag are dropped, and a blank answer becomes empty.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
@@ -83,7 +84,7 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
 def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
     """Return the prediction that ``metric`` scores: the text after the rule, or the output with its tool calls.
 
-    A completion of thoughts without an answer is not ``found``.
+    If the completion has thoughts but no answer, ``found`` is False.
     """
     text, found = (completion.output, True) if metric.takes_calls else rule(completion.text)
     return Extraction(text, found and not completion.has_no_answer)
@@ -96,10 +97,10 @@ def apply_metric(
     extras: Mapping[str, Any],
     helper: Any = None,
 ) -> Score:
-    """Return the metric's score of a prediction; it is ``unparsed`` if there was nothing to score.
+    """Score a prediction; return an ``unparsed`` score if there is nothing to score.
 
     ``helper`` is the sandbox that the metric needs, or the function that asks its judge. ``extras.not`` inverts a
-    right-or-wrong metric and a judge's level; an unparsed prediction stays wrong.
+    right-or-wrong metric or a judge's level, but an unparsed prediction stays wrong.
     """
     given = (prediction.text, targets, extras)
     if metric.asks_judge and not prediction.found:
@@ -107,7 +108,7 @@ def apply_metric(
     has_helper = metric.needs_sandbox or metric.asks_judge
     value = metric.function(*given, helper) if has_helper else metric.function(*given)
     score = value if isinstance(value, Score) else Score(value)
-    # A text without a fence is code if Python can parse it.
+    # Text without a fence counts as code if Python can parse it.
     is_code = score.details.get("code_status", "syntax_error") != "syntax_error"
     unparsed = score.unparsed or (not prediction.found and not is_code)
     score = replace(score, prediction=prediction.text, unparsed=unparsed)
@@ -117,8 +118,8 @@ def apply_metric(
 
 
 def share_of(value: Any, metric: str) -> float:
-    """Return the ``value`` of ``metric`` as a plain float; raise ScoringError unless it is a number in [0, 1]."""
-    # A subclass of float, such as numpy's, cannot be sent to another process.
+    """Return a metric's ``value`` as a plain float; raise ScoringError unless it is a number in [0, 1]."""
+    # Other processes cannot receive subclasses of float, such as numpy's.
     number = float(value) if hasattr(value, "__float__") else math.nan
     if not 0.0 <= number <= 1.0:
         raise ScoringError(f"metric {metric!r} gave {value!r:.80}; expected a finite number in [0, 1]")
@@ -131,17 +132,17 @@ def _none(text: str) -> Extraction:
 
 
 def _strip_whitespace(text: str) -> Extraction:
-    """Strip both ends."""
+    """Strip whitespace at both ends."""
     return Extraction(text.strip(), True)
 
 
 def _lower(text: str) -> Extraction:
-    """Lowercase the text; whitespace stays."""
+    """Lowercase the text; keep whitespace."""
     return Extraction(text.lower(), True)
 
 
 def _extract_letter(text: str) -> Extraction:
-    """Return the first A-E with no ASCII letter beside it, else the first A-E anywhere, else ``""``."""
+    """Return the first A-E without an adjacent ASCII letter, else the first A-E anywhere, else ``""``."""
     match = _LONE_LETTER.search(text) or _LETTER.search(text)
     return Extraction(match[0], True) if match else Extraction("", False)
 
@@ -153,15 +154,15 @@ def _extract_first_line(text: str) -> Extraction:
 
 
 def _extract_code_block(text: str) -> Extraction:
-    r"""Return the body of the first block fenced by three or more backticks, else the whole text, not found.
+    r"""Return the body of the first block fenced by three or more backticks; without one, the whole text as not found.
 
-    Follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): any info string; closed by a line of at
-    least as many backticks, indented by at most three more than the fence. Without such a line the block runs to the
-    end of the text, as after a stop sequence or a token limit. More lenient in two ways: text may precede the opening
-    fence, and if no line closes the block, the first backticks close it that begin a line of text or end a line of
-    code. An empty open block is not a block.
+    Follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): the info string may be anything, and a
+    line of at least as many backticks, indented by at most three spaces more than the fence, closes the block. Without
+    such a line the block runs to the end of the text, as after a stop sequence or a token limit. Two rules are more
+    lenient: text may precede the opening fence, and if no line closes the block, the first backticks that begin a line
+    of text or end a line of code do. An empty open block does not count as a block.
 
-    The body has no final newline, ``\n`` for ``\r\n``, and is dedented by the indentation of the fence.
+    The body is dedented by the fence's indentation, loses its final newline, and has ``\n`` for ``\r\n``.
     """
     unified = text.replace("\r\n", "\n")
     opening = _OPENING_FENCE.search(unified)
@@ -194,10 +195,10 @@ def _dedent(body: str, at_most: int) -> str:
 
 
 def _extract_answer(text: str) -> Extraction:
-    """Return the text after the last ``A:`` or ``####`` that begins a line, else ``""``, not found.
+    """Return the text after the last ``A:`` or ``####`` that begins a line; without one, ``""`` as not found.
 
-    The text is stripped and loses commas between digits. A marker without text is not found either. Callers that
-    extract targets must check ``found``: two missing answers would be equal.
+    The rule strips the text and removes commas between digits. A marker without text counts as not found, too. Callers
+    that extract targets must check ``found``, or two missing answers would be equal.
     """
     for line in reversed(text.split("\n")):
         if match := _ANSWER_LINE.match(line):

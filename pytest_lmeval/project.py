@@ -1,4 +1,4 @@
-"""Read ``[tool.lmeval]`` of ``pyproject.toml``, for pytest runs and for the command line."""
+"""Read ``[tool.lmeval]`` in ``pyproject.toml`` for pytest runs and the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("adapters", "plugins", "prices")
 
 
 def project_table(folder: Path) -> dict[str, Any]:
-    """Return the table ``[tool.lmeval]`` of the project in ``folder``; empty if there is no such table."""
+    """Return the ``[tool.lmeval]`` table of the project in ``folder``; empty if the project has none."""
     import tomllib
 
     path = folder / "pyproject.toml"
@@ -40,7 +40,7 @@ def register_project_plugins(registry: Registry, folder: Path) -> None:
 
 
 def registering_conftest(task: Path, folder: Path) -> Path | None:
-    """Return the conftest.py beside or above a task file, up to ``folder``, with a pytest_lmeval_register."""
+    """Return the conftest.py beside or above a task file, up to ``folder``, that defines pytest_lmeval_register."""
     for parent in task.absolute().parents:
         conftest = parent / "conftest.py"
         if conftest.is_file() and b"pytest_lmeval_register" in conftest.read_bytes():

@@ -1,4 +1,4 @@
-"""Recognize secrets, and hide them in options, on command lines, and in text that may quote either."""
+"""Recognize secrets, and hide them in options, command lines and text."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 HIDDEN = "***"
-# The last word of a name, or its last two, make it secret: api_key and Authorization, but not max_tokens or key_word.
+# A name is secret if its last word or last two words are: api_key and Authorization, but not max_tokens or key_word.
 _SECRET_WORDS = """
     access apikey auth authorization bearer connectionstring cookie cookies credential credentials dsn header headers
     key pass passphrase passwd password pat private pwd secret secrets session sig signature token
 """
 _SECRET_PAIRS = frozenset({"access keys", "api keys", "connection string", "conn str", "private keys", "secret keys"})
-# Fields of a request with secret names, which only select a cache for prompts.
+# Fields of a request with secret-sounding names that only select a prompt cache.
 _HARMLESS_NAMES = frozenset({"prompt_cache_key"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _USER = re.compile(r"(\w[\w+.-]*://)([^/?#\s\"'<>]+)@")
-# A lookahead matches the value, which may hold another assignment, as a URL does. A colon without a quote is prose.
+# A lookahead matches the value, which may contain another assignment, as URLs do. A colon without a quote is prose.
 _ASSIGNED = re.compile(
     r"(?P<name>[A-Za-z][\w.-]*)(?:[\"']?\s*=\s*|[\"']\s*:\s*)(?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+))"
 )
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+([\w.~+/=-]{6,})", re.IGNORECASE)
-# Options whose values are expressions or names of tasks.
+# Options whose values are expressions or task names.
 _HARMLESS_OPTIONS = frozenset({"--lm-threshold", "--lm-min-score", "-k", "-m"})
-# Any long enough piece reveals a secret, and escapes between pieces do not change it.
+# Any piece that is long enough reveals a secret, and escapes between pieces do not change that.
 _TELLING_PIECE = re.compile(r"[A-Za-z0-9_-]{12,}")
 _SHORTEST_MASKED = 4
 SHORTEST_IN_ANSWERS = 12
 _SHORTEST_HEADER = 16
-# Replaces the middle or end of a shortened value, as in tracebacks with local variables.
+# Replaces the middle or end of a shortened value, as in tracebacks that show local variables.
 _CUT = "..."
 Written = TypeVar("Written")
 
 
 def is_secret_name(name: str) -> bool:
-    """Return True if a value called ``name`` is a secret; all code that hides or refuses secrets uses this."""
+    """Return True if the name of a value marks it as secret; all code that hides or rejects secrets uses this function.
+    """
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or name.lower() in _HARMLESS_NAMES:
         return False
@@ -47,7 +48,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact(value: Any, name: str = "") -> Any:
-    """Return ``value`` without values that are named like a secret, and without secrets in URLs and texts."""
+    """Return ``value`` without the values of secret names, and without secrets in URLs and texts."""
     if is_secret_name(name) and not (value is None or isinstance(value, bool)):
         return HIDDEN
     if isinstance(value, Mapping):
@@ -58,7 +59,7 @@ def redact(value: Any, name: str = "") -> Any:
 
 
 def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``options`` as JSON values without secrets; redacted options stay unchanged."""
+    """Return ``options`` as JSON values without secrets; redacting twice changes nothing."""
     redacted: dict[str, Any] = json.loads(json.dumps(redact(dict(options)), default=str))
     return redacted
 
@@ -82,7 +83,7 @@ def _redact_argument(argument: str, before: str) -> str:
     if not equals or not inner:
         return _redact_text(argument)
     prefix = argument.removesuffix(value)
-    # A value with an assignment is a table, with quotes of its own.
+    # A value with an assignment is a table with its own quotes.
     hidden = is_secret_name(name) or next(_assigned(value), None) is not None
     return f"{prefix}{HIDDEN}" if hidden else f"{prefix}{_redact_text(value)}"
 
@@ -98,15 +99,15 @@ def _redact_text(text: str) -> str:
 
 
 def _assigned(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of values that a text assigns to names of secrets."""
+    """Yield the spans of values that a text assigns to secret names."""
     return (found.span("value") for found in _ASSIGNED.finditer(text) if is_secret_name(found["name"]))
 
 
 class Scrubber:
-    """Hides the known secrets of a run in any text; it is false without any.
+    """Hides a run's known secrets in any text; false if it knows none.
 
-    All output of a run passes here, before its cache, journal, reports and screen. Applications, metrics and judges get
-    text with secrets.
+    All output of a run passes through here before it reaches the cache, journal, reports or screen. Applications,
+    metrics and judges still get the text with its secrets.
     """
 
     __slots__ = ("_known", "_long", "_masked", "_words")
@@ -120,16 +121,16 @@ class Scrubber:
 
     @classmethod
     def of_options(cls, *tables: Mapping[str, Any]) -> Scrubber:
-        """Return a scrubber of secrets in the options of adapters, and in variables that options name."""
+        """Return a scrubber for secrets in adapter options and in the variables they name."""
         return cls(secret for options in tables for secret in secrets_among(options))
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these secrets, too."""
+        """Also hide ``secrets`` from now on."""
         known = self._known | {secret for secret in secrets if len(secret) >= _SHORTEST_MASKED and secret != HIDDEN}
         if known == self._known:
             return
         self._known = known
-        # Plain, and as in JSON and URLs.
+        # In plain form, and as encoded in JSON and URLs.
         written = {form for text in known for form in (text, json.dumps(text)[1:-1], quote(text, safe=""))}
         pieces = {piece for text in written for piece in _TELLING_PIECE.findall(text)}
         self._words = tuple(sorted(written | pieces, key=len, reverse=True))
@@ -144,25 +145,25 @@ class Scrubber:
         return f"Scrubber({HIDDEN})" if self else "Scrubber()"
 
     def scrub(self, text: str) -> str:
-        """Return the ``text`` of a message with all secrets hidden, even if they are cut off."""
+        """Return a message ``text`` with all secrets hidden, including secrets that are cut off."""
         if self._masked is None:
             return text
         text = self._masked.sub(HIDDEN, text)
         return _CUT.join(map(self._without_ends, text.split(_CUT))) if _CUT in text else text
 
     def scrub_answer(self, value: Written) -> Written:
-        """Return an answer of a model without long secrets in any text: it may well write a short one as a word."""
+        """Hide the long secrets in every text of a model's answer; a short one may be an ordinary word."""
         return value if self._long is None else _with_texts(value, self._hide_long, self._hide_long)
 
     def scrub_all(self, value: Written) -> Written:
-        """Return JSON values with every text scrubbed; in keys only long secrets, since a short one may be a name."""
+        """Scrub every text in JSON values; in keys hide only long secrets, because a short one may be a name."""
         return _with_texts(value, self.scrub, self._hide_long) if self else value
 
     def _hide_long(self, text: str) -> str:
         return text if self._long is None else self._long.sub(HIDDEN, text)
 
     def _without_ends(self, part: str) -> str:
-        """Return the text between two cuts without the beginning or end of a secret beside them."""
+        """Return the text between two cuts, minus any partial secret at either end."""
         for word in self._words:
             if word[:_SHORTEST_MASKED] in part[-len(word) :]:
                 part = next((f"{part[:-n]}{HIDDEN}" for n in _ends(word) if part.endswith(word[:n])), part)
@@ -176,7 +177,7 @@ def _ends(word: str) -> range:
 
 
 def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
-    """Return ``value`` with every text in it changed, in containers and dataclasses, too."""
+    """Apply ``change`` to every text in ``value``, including texts in containers and dataclasses."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -196,13 +197,13 @@ def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[
 
 
 def secrets_among(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the secrets in options, and in variables that options name."""
+    """Yield the secrets in options, and in the variables they name."""
     for name, value in options.items():
         yield from _secrets(value, name)
 
 
 def secrets_in_environment() -> Iterator[str]:
-    """Yield the values of environment variables that are named like secrets and look like them."""
+    """Yield environment variables' values whose names and form suggest secrets."""
     for name, value in os.environ.items():
         if is_secret_name(name) and _looks_secret(value) and not os.path.exists(value):
             yield value.strip()
@@ -221,7 +222,7 @@ def _secrets(value: Any, name: str, within_secret: bool = False) -> Iterator[str
         for inner in value:
             yield from _secrets(inner, name, within_secret)
     elif isinstance(value, str):
-        # A header may be secret under any name, but "application/json" is not.
+        # A header of any name may hold a secret, but "application/json" does not.
         if secret or (within_secret and _looks_secret(value)):
             yield value
         yield from _named_variable(value, name)

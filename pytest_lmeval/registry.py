@@ -1,6 +1,6 @@
 """Look up metrics, post-process rules, adapters and formats by name.
 
-Each run builds its own registry and passes it along; without a global one, the order of imports does not matter.
+Each run builds its own registry and passes it along, so the order of imports does not matter.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["AdapterFactory", "Format", "Loader", "Metric", "MetricFunction", "Re
 
 Rule = Callable[[str], Extraction]
 AdapterFactory = Callable[..., Any]
-"""``(argument, **options) -> adapter``; ``argument`` is the part after the colon of ``NAME:ARGUMENT``, or ''."""
+"""``(argument, **options) -> adapter``; ``argument`` is the part of ``NAME:ARGUMENT`` after the colon, or ''."""
 Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
 """``(source, registry) -> the file's tasks and bad records``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A loader for files with a suffix and a name that matches ``pattern``."""
+    """A loader for files with a given suffix whose names match ``pattern``."""
 
     suffix: str
     load: Loader
@@ -42,19 +42,20 @@ class Format:
 
 @dataclass(slots=True)
 class Registry:
-    """The metrics, rules, adapters and formats of a run. Add to it in ``pytest_lmeval_register(registry)``."""
+    """The metrics, rules, adapters and formats of a run; add your own in ``pytest_lmeval_register(registry)``."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
     adapters: dict[str, AdapterFactory] = field(default_factory=dict)
     formats: dict[str, Format] = field(default_factory=dict)
     loaders: list[Callable[[Path], LoadedFile | None]] = field(default_factory=list)
-    """Called before the formats, for any file: the entry points ``pytest_lmeval_load_task``."""
+    """Called for any file before the formats: the ``pytest_lmeval_load_task`` entry points."""
     listeners: list[EntryPoint] = field(default_factory=list)
-    """Called with the board of a finished pytest run: the entry points ``pytest_lmeval_leaderboard``, unloaded."""
+    """Called with the board of a finished pytest run: the ``pytest_lmeval_leaderboard`` entry points, not yet loaded.
+    """
 
     def copy(self) -> Registry:
-        """Return a copy, to which entries can be added separately."""
+        """Return a copy that can change independently."""
         own = {each.name: type(table := getattr(self, each.name))(table) for each in fields(self)}
         return Registry(**own)
 
@@ -77,7 +78,7 @@ class Registry:
         self._add(self.metrics, "metric", metric.name, metric)
 
     def add_rule(self, name: str, function: Callable[[str], str | None]) -> None:
-        """Add a post-process rule; ``function(text)`` returns the prediction, or None if it finds nothing."""
+        """Add a post-process rule; ``function(text)`` returns the prediction, or None if it finds none."""
         _check_callable(self.rules, "post-process rule", name, function, ("text",))
 
         def rule(text: str) -> Extraction:
@@ -87,19 +88,19 @@ class Registry:
         self._add(self.rules, "post-process rule", name, rule)
 
     def add_adapter(self, name: str, factory: AdapterFactory) -> None:
-        """Add an adapter under a name that ``--lm-adapter`` takes; ``factory(argument, **options)`` makes it."""
+        """Add an adapter under a name for ``--lm-adapter``; ``factory(argument, **options)`` creates it."""
         self._add(self.adapters, "adapter", name, factory)
 
     def add_format(self, suffix: str, load: Loader, *, pattern: str = "*") -> None:
-        """Add a task file format for files that end in ``suffix``, with names that match the shell ``pattern``."""
+        """Add a task file format for files that end in ``suffix`` and whose names match the shell ``pattern``."""
         self._add(self.formats, "format", suffix, Format(suffix, load, pattern))
 
     def metric(self, name: str) -> Metric:
-        """Return the metric called ``name``; an unknown name is an error that lists the choices."""
+        """Return the metric called ``name``; raise UnknownName with the choices if there is none."""
         return _get(self.metrics, "metric", name)
 
     def rule(self, name: str) -> Rule:
-        """Return the post-process rule called ``name``; an unknown name is an error that lists the choices."""
+        """Return the post-process rule called ``name``; raise UnknownName with the choices if there is none."""
         return _get(self.rules, "post-process rule", name)
 
     def load(self, path: Path) -> LoadedFile | None:
@@ -114,7 +115,7 @@ class Registry:
 
 
 def wrong_arguments(function: Callable[..., Any], count: int) -> str:
-    """Return why ``function`` cannot be called with ``count`` values; "" if it can, or if that is unknown."""
+    """Return why ``function`` cannot be called with ``count`` values; "" if it can be, or its signature is unknown."""
     import inspect
 
     try:
@@ -131,7 +132,7 @@ def wrong_arguments(function: Callable[..., Any], count: int) -> str:
 def _check_callable(
     table: Mapping[str, Any], kind: str, name: str, function: Callable[..., Any], takes: Sequence[str]
 ) -> None:
-    """Raise UsageError for a function that cannot be called, before requests are paid for."""
+    """Raise UsageError for a function with the wrong arguments, before the run pays for requests."""
     if name in table:
         return
     wrong = wrong_arguments(function, len(takes)) if callable(function) else f"it is a {type(function).__name__}"

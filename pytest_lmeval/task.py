@@ -1,4 +1,4 @@
-"""The contract of a task: a named set of examples, their requests and their scores."""
+"""The contract of a task: named examples, their requests and their scores."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 __all__ = ["OPTIONAL_MEMBERS", "REQUIRED_MEMBERS", "FollowUp", "Prompt", "Task", "Tools", "complete", "render"]
 
 Prompt = str | tuple[Message, ...]
-"""A rendered example: text, or the messages of a conversation."""
+"""A rendered prompt: text, or the messages of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A request to the model that plays the user; ``take`` turns its reply into the next request."""
+    """A request to the model that plays the user; ``take`` converts the reply into the next request."""
 
     request: Generate
     take: Callable[[str], Generate | Aside | None]
 
 
 FollowUp = Callable[[Sequence[Exchange]], Generate | Aside | None]
-"""Returns the next request after the exchanges so far, at least one; None at the end.
+"""Returns the next request after one or more exchanges, or None at the end.
 
-An optional method ``opening`` turns the example's request into the first request.
+The optional method ``opening`` converts the example's request into the first request.
 """
 
 
 def render(example: Example) -> Prompt:
-    r"""Return the prompt of ``example`` with its few-shot examples in front, blocks joined by a blank line.
+    r"""Return the prompt of ``example``: few-shot examples first, blocks separated by a blank line.
 
-    The messages of an example that has any are returned unchanged.
+    If the example has messages, return them unchanged.
 
     >>> from pytest_lmeval.types import FewShot
     >>> render(Example("a", "3 + 3 =", ("6",), "exact_match", few_shot_examples=(FewShot("1 + 1 =", "2"),)))
@@ -63,25 +63,25 @@ def render(example: Example) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The helpers of scoring, each made once per run."""
+    """Helpers for scoring; each is created once per run."""
 
     sandbox: Sandbox | None = None
     judge: Any = None
 
 
 def name_fault(name: str, taken_by: object = None) -> str:
-    """Return why a task cannot have a name, which ``taken_by`` may have already; "" if it can."""
+    """Return why a task cannot be called ``name``, perhaps because ``taken_by`` is; "" if it can."""
     if name == OVERALL:
         return f"the task name {name!r} is reserved for the score over all tasks: choose another"
     return f"the task name {name!r} is taken by {taken_by}" if taken_by is not None else ""
 
 
 class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
-    """A task, one row of the leaderboard: its required members, and the defaults of the optional ones.
+    """A task, one row of the leaderboard: required members, and defaults for the optional ones.
 
-    A task need not inherit from it: :func:`complete` adds the optional members to any object with the required ones.
-    Every default is a property or a method, which a dataclass takes for the default of a field with the same name:
-    write ``name: type = field()`` for a field without default.
+    Tasks need not inherit from this class: :func:`complete` adds the optional members to any object with the required
+    ones. Every default is a property or a method, which a dataclass would take for the default of a field with the same
+    name. To declare such a field without a default, write ``name: type = field()``.
     """
 
     __slots__ = ()
@@ -89,50 +89,50 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
     asks_user: bool = False
     """True if examples are conversations with a simulated user."""
 
-    # Hidden at run time, when a dataclass would take the properties for defaults of its fields; :func:`complete`
-    # reports missing members.
+    # Hidden at run time, because a dataclass would take the properties for field defaults; :func:`complete` reports
+    # missing members.
     if TYPE_CHECKING:
 
         @property
         @abstractmethod
         def name(self) -> str:
-            """The row's name, unique in a run."""
+            """The name of the row, unique in a run."""
 
         @property
         @abstractmethod
         def path(self) -> Path:
-            """The file of the task."""
+            """The task's file."""
 
         @property
         @abstractmethod
         def sha256(self) -> str:
-            """A hash of all sources of the task."""
+            """A hash of all the task's sources."""
 
         @property
         @abstractmethod
         def metric(self) -> str:
-            """The metric as named in the file; ``mixed`` if examples differ."""
+            """The metric's name as the file spells it; ``mixed`` if examples differ."""
 
         @property
         @abstractmethod
         def examples(self) -> Sequence[Example]:
-            """The valid records, in the file's order."""
+            """The valid records, in file order."""
 
         @abstractmethod
         def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-            """Return the requests to the model for one response to ``example``."""
+            """Return the requests for one response to ``example``."""
 
         @abstractmethod
         def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-            """Return the score of the responses to the requests of ``example``."""
+            """Score the responses to the requests of ``example``."""
 
         @abstractmethod
         def threshold(self, example: Example) -> float | None:
-            """Return the threshold of ``example``, or None for the metric's."""
+            """Return the threshold of ``example``, or None to use the metric's."""
 
         @abstractmethod
         def metric_name(self, example: Example) -> str:
-            """Return the registry's name of the example's metric."""
+            """Return the registered name of the example's metric."""
 
         @abstractmethod
         def scoring(self, example: Example) -> Mapping[str, Any]:
@@ -140,32 +140,32 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def key(self) -> str:
-        """A further name of the task in options, which its variants share. By default "": only the name."""
+        """Another name for the task in options, shared by its variants. By default "": options use only the name."""
         return ""
 
     @property
     def numbered(self) -> bool:
-        """True if examples are called by the number of their row or line. By default False: each has its own id."""
+        """True if row or line numbers serve as example ids. By default False: each example has its own id."""
         return False
 
     @property
     def display_name(self) -> str:
-        """The title of the task. By default "": its name."""
+        """The task's title. By default "": reports show the name."""
         return ""
 
     @property
     def needs(self) -> str:
-        """The method, such as ``loglikelihood``, that an adapter must have. By default "": any adapter will do."""
+        """The method that an adapter must have, such as ``loglikelihood``. By default "": any adapter will do."""
         return ""
 
     @property
     def asks_model(self) -> bool:
-        """True if the task asks the run's model, as by default; False if it scores the rows of a data set."""
+        """True (the default) if the task queries the run's model; False if it scores the rows of a data set."""
         return True
 
     @property
     def random_baseline(self) -> float | None:
-        """The score of guessing, in [0, 1). By default None: unknown, so there is no centred score."""
+        """The score of random guessing, in [0, 1). By default None: unknown, so the row has no centred score."""
         return None
 
     @property
@@ -180,63 +180,65 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def has_score(self) -> bool:
-        """False if it is known in advance that the task cannot have a score. By default True."""
+        """False if the task can never have a score. By default True."""
         return True
 
     @property
     def score_metric(self) -> str:
-        """The aggregated metric that is the task's score if its examples have none. By default "": none."""
+        """The aggregated metric that becomes the task's score if its examples have none. By default "": no such metric.
+        """
         return ""
 
     @property
     def aggregates(self) -> bool:
-        """True if :meth:`aggregate` is called with all results. By default False: the row has only means."""
+        """True if a run calls :meth:`aggregate` with all results. By default False: the row has only means."""
         return False
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the results of the task.
+        """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` for all of the task's results.
 
-        Raises ScoringError by default: a task that aggregates has a method of its own.
+        The default raises ScoringError; tasks that aggregate override it.
         """
         raise ScoringError("the task says that it aggregates, and has no method aggregate")
 
     @property
     def own_metrics(self) -> Mapping[str, Metric]:
-        """The task's own metrics by name, which take precedence over the registry. By default none."""
+        """The task's own metrics by name, which take precedence over the registry's. By default none."""
         return {}
 
     def prepared(self, adapter: Any) -> Task:
-        """Return the task for ``adapter``, before its first request. By default the task itself.
+        """Return the task, adapted to ``adapter``, before its first request. By default the task itself.
 
-        Raise UsageError if ``adapter`` does not support the task: its examples are not asked then.
+        Raise UsageError if ``adapter`` does not support the task; the run then sends none of its requests.
         """
         return self
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return the function that continues after an answer. By default None: one request for each response.
+        """Return a function that produces follow-up requests. By default None: each response takes one request.
 
-        The response is then one Completion, whose ``exchanges`` are all of its requests.
+        With a conversation, the response is one Completion whose ``exchanges`` are all of its requests.
         """
         return None
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the questions to the judge that are known before scoring. By default None."""
+        """Return the requests to the judge that are known before scoring. By default None."""
         return None
 
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
-        """Return :meth:`scoring` without parts that only affect the prompt. By default None: it has no such part."""
+        """Return :meth:`scoring` without the parts that only affect the prompt. By default None: no such parts."""
         return None
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the judges of ``example``: "" for the run's, or an adapter that the task names. By default none."""
+        """Return the judges of ``example``: "" for the run's judge, or specs named by the task. By default none.
+        """
         return ()
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the registry's names of further metrics of ``example``, besides :meth:`metric_name`."""
+        """Return the registered names of further metrics of ``example``, besides :meth:`metric_name`."""
         return ()
 
     def record(self, example: Example) -> Mapping[str, Any]:
-        """Return the record of ``example``, as ``lmeval test`` shows it.
+        """Return the record of ``example`` for ``lmeval test`` to show.
 
         By default the prompt, the targets, the metric, and any metadata.
         """
@@ -252,10 +254,9 @@ OPTIONAL_MEMBERS = tuple(name for name in vars(Task) if not name.startswith("_")
 
 
 def complete(task: Any) -> Task:
-    """Return ``task`` with defaults for its missing optional members, or itself if none is missing.
+    """Return ``task`` with defaults for its missing optional members, or unchanged if none is missing.
 
-    Every foreign task passes here once, and has all members then. Raises UsageError that names the missing required
-    members.
+    Call it once for every task from outside this package. Raises UsageError that names missing required members.
     """
     lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
     if lacking:
@@ -272,7 +273,7 @@ def complete(task: Any) -> Task:
 
 
 class _Completed:
-    """A foreign task with defaults for its missing members."""
+    """A task from outside this package, with defaults for its missing members."""
 
     def __init__(self, task: Any, missing: Sequence[str]) -> None:
         defaults: Any = Task()  # type: ignore[abstract]  # only for its defaults
@@ -280,7 +281,7 @@ class _Completed:
         vars(self).update({name: getattr(defaults, name) for name in missing if name != "prepared"})
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_task":  # not set yet, as in a copy
+        if name == "_task":  # not set yet, for example in a copy
             raise AttributeError(name)
         return getattr(self._task, name)
 

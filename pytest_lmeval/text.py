@@ -1,4 +1,4 @@
-"""Make foreign text safe to show."""
+"""Make untrusted text safe to show."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import traceback
 from collections.abc import Callable
 
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-"""The beginning of the paths of this package's modules."""
+"""The beginning of this package's module paths."""
 
-# Commands to a CI runner in a job's output: ``::`` at the start of a line, after blanks, and ``##[``, ``##vso[``,
-# ``##teamcity[`` anywhere. Each match ends with the character to escape.
+# CI runners obey these commands in a job's output: ``::`` at the start of a line, after blanks, and ``##[``,
+# ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to escape.
 _COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
-# Starts of lines that fold the lines below them in logs of Buildkite and Travis.
+# Line beginnings that make Buildkite and Travis fold the lines below.
 _FOLD = re.compile(
     r"^(?:-(?=--[^\S\n])|\+(?=\+\+[^\S\n])|~(?=~~[^\S\n])|\^(?=\^\^[^\S\n]+\+\+\+)|t(?=ravis_(?:fold|time):))",
     re.MULTILINE,
@@ -23,7 +23,7 @@ _FOLD = re.compile(
 _NOT_IN_A_PATH = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"
 )
-# The characters of an item's name have no meaning to pytest, and need no quotes in a shell.
+# Characters without a meaning to pytest that need no quotes in a shell.
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _NOT_IN_A_NODE = re.compile(r"[^ -~]")
 
@@ -41,14 +41,14 @@ _MARKUP = str.maketrans(
 
 
 def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
-    r"""Return ``text`` with escapes for everything that a terminal or a CI runner would obey rather than show.
+    r"""Escape everything in ``text`` that a terminal or a CI runner would obey rather than show.
 
-    Escape every control character and lone surrogate that is not in ``keep``, and the first character of a command to a
-    CI runner. Without ``folds``, also escape starts of lines that would fold the log: headings of this package's own
-    diffs have them, too. Printable text stays unchanged.
+    Escape every control character and lone surrogate that is not in ``keep``, and the first character of commands to CI
+    runners. Without ``folds``, also escape line beginnings that would fold the log; this package's own diffs have
+    headings like these. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
-      \x3a:error::no see \x23#[group]
+    \x3a:error::no see \x23#[group]
     """
     if not text.isprintable():
         lines = text.split("\n") if "\n" in keep else [text]
@@ -59,14 +59,14 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return ``text`` on one line without markup: names and outputs must not open a cell, tag or link."""
+    """Return ``text`` on one line, with markup escaped: names and outputs must not open a cell, tag or link."""
     text = printable(" ".join(text.split())).translate(_MARKUP)
     # GitHub also links addresses without markup.
     return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
 
 
 def holds_command(text: str) -> bool:
-    """Return True if a CI runner would find a command in ``text``, printed unchanged."""
+    """Return True if a CI runner would find a command in ``text`` as it is."""
     return _COMMAND.search("\n".join(text.splitlines())) is not None
 
 
@@ -76,12 +76,12 @@ def node_path(path: str) -> str:
 
 
 def item_name(text: str) -> str:
-    """Return ``text`` as the name of a test item, of ASCII letters, digits and ``_.-``; a valid name is unchanged."""
+    """Return ``text`` as a test item's name, made of ASCII letters, digits and ``_.-``; keep a valid name."""
     return _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
 def unique(name: str, taken: set[str]) -> str:
-    """Take and return ``name``, with a number if it is ``taken``."""
+    """Return ``name`` and add it to ``taken``; append a number if it is already there."""
     free, number = name, 2
     while free in taken:
         free, number = f"{name}-{number}", number + 1
@@ -90,22 +90,22 @@ def unique(name: str, taken: set[str]) -> str:
 
 
 def own_name(nodeid: str, id: str) -> str:
-    """Return the name of an example's item, or "" if it follows from the example's id."""
+    """Return the item name of an example, or "" if it follows from the example's id."""
     name = nodeid.partition("::")[2]
     return "" if name == item_name(id) else name
 
 
 def node_name(text: str) -> str:
-    """Return ``text`` for the part of a node id after the file, like pytest's parameters: printable ASCII."""
+    """Return ``text`` as the part of a node id after the file: printable ASCII, like pytest's parameters."""
     return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 
 LONGEST_SHOWN = 60_000
-"""The most characters of one text that a page shows."""
+"""The most characters of one text to show on a page."""
 
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """Return a text of a ledger, without its middle if it has more than ``longest`` characters."""
+    """Return ``text``, without its middle if it has more than ``longest`` characters."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -123,13 +123,13 @@ def _spelled_out(char: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type of an error and its text, if it has one."""
+    """Return the type of an error, and its message if it has one."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
-    """Return ``file:line in function`` of the innermost frame whose file it does not skip, or ``""``."""
-    # Positions alone: lines and variables of a frame may hold secrets.
+    """Return ``file:line in function`` of the innermost frame that ``skips`` does not exclude, or ``""``."""
+    # Only show positions: lines and variables of a frame may contain secrets.
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     for code, line in reversed(frames):
         if not skips(code.co_filename):
@@ -140,7 +140,7 @@ def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
 def portable_path(path: str) -> str:
     """Return the part of a source file's path that is the same on every machine.
 
-    That is the part after ``site-packages`` or the working folder, or else the file's name.
+    This is the part after ``site-packages`` or the working folder; failing that, the file's name.
     """
     _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed:

@@ -1,6 +1,6 @@
-"""The core types: examples, requests, responses, scores and results.
+"""Core types: examples, requests, responses, scores and results.
 
-Each is a frozen value. An example passes through them in this order::
+All are immutable. An example passes through them in this order::
 
     Example -> Generate | LogLikelihood -> Completion | LogProb -> Score -> ExampleResult
 """
@@ -20,12 +20,12 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import printable
 
 OVERALL = "overall"
-"""The name of the score over all tasks; no task may have it."""
+"""The name of the score over all tasks; reserved, so no task may use it."""
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
 UNSCORED = frozenset({"error", "timeout"})
-"""Statuses of unscored examples; their tests fail, except those ``--lm-max-errors`` allows."""
+"""Statuses without a score; they fail the example's test, unless ``--lm-max-errors`` allows it."""
 FAILED = UNSCORED | {"failed"}
-"""Statuses that fail the test of an example under every gate."""
+"""Statuses that fail an example's test under every gate."""
 WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
 """Statuses of results whose ``score`` is None."""
 
@@ -34,7 +34,7 @@ _set = object.__setattr__
 
 
 class _Nothing(dict[str, Any]):
-    """An empty dict that cannot be changed, so that values can share it."""
+    """An immutable empty dict, which values can share."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("this mapping is shared by frozen values: make a new one")
@@ -43,7 +43,7 @@ class _Nothing(dict[str, Any]):
 
 
 NOTHING: Mapping[str, Any] = _Nothing()
-"""The shared empty mapping: saves 64 bytes per value."""
+"""The shared empty mapping, which saves 64 bytes per value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class FewShot:
 class ExamplePolicy:
     """Settings of one example for the run: gate, repeats and selection.
 
-    ``cluster`` groups examples that share something, such as the text they ask about. ``passes`` of the ``repeats``
-    must pass; None leaves either to the run. If ``threshold`` is None, the metric's applies.
+    ``cluster`` groups examples that share something, such as a source text. At least ``passes`` of the ``repeats`` must
+    pass; None defers to the run. If ``threshold`` is None, the metric's threshold applies.
     """
 
     cluster: str = ""
@@ -73,11 +73,11 @@ class ExamplePolicy:
 
 NO_POLICY = ExamplePolicy(quarantine=NOTHING)
 POLICY_KEYS = tuple(each.name for each in fields_of(ExamplePolicy))
-"""The keys of ``metadata`` (or ``extras``) that the run reads in every format."""
+"""The keys of ``metadata`` (or ``extras``) that every format passes on to the run."""
 
 
 def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
-    """Return the policy in ``metadata``; ignore values of the wrong type, except repeats, which are checked."""
+    """Return the policy in ``metadata``; ignore values of the wrong type, except repeats, which raise an error."""
     if metadata.keys().isdisjoint(POLICY_KEYS):
         return NO_POLICY
     quarantine, tags, threshold = map(metadata.get, ("quarantine", "tags", "threshold"))
@@ -97,10 +97,10 @@ class Example:
     """One record of a task.
 
     ``metric`` is spelled as in the file. ``metadata`` holds everything else that decides the score or describes the
-    example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. ``messages`` is the
-    whole conversation, few-shots included, of a task that asks in messages; ``prompt`` is then the text for readers.
-    ``place`` counts the preceding rows of data, from 0, if several examples share a line. ``policy`` is read from
-    ``metadata`` when the example is made.
+    example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. If a task uses
+    messages, ``messages`` is the whole conversation, few-shot examples included, and ``prompt`` is the text for
+    readers. ``place`` counts the preceding rows of data, from 0, if several examples share a line. ``policy`` is read
+    from ``metadata`` when the example is created.
     """
 
     id: str
@@ -131,15 +131,15 @@ class RecordError:
     detail: str
 
     def at(self, path: object) -> str:
-        """Return the line that reports the bad record."""
-        # The record may name its own field; the name must not start a new line.
+        """Return the line that reports this error for ``path``."""
+        # The record may name its own field, and the name must not break the line.
         return printable(f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}", keep="")
 
 
 class ToolCall(NamedTuple):
-    """A tool call by a model; ``arguments`` is the JSON text it wrote, valid or not.
+    """A model's tool call; ``arguments`` is the JSON text that the model wrote, valid or not.
 
-    ``id`` links the call to its answer. A server's ids differ from run to run, so nothing depends on them.
+    ``id`` links the call to its result. Servers choose new ids in every run, so nothing else depends on them.
     """
 
     id: str
@@ -148,19 +148,19 @@ class ToolCall(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None if the text is no JSON object. Blank text and ``null`` mean no arguments."""
+        """The arguments by name; None if the text is not a JSON object. Blank text and ``null`` mean no arguments."""
         if not self.arguments.strip():
             return {}
         try:
             found = json.loads(self.arguments)
-            _encode_sorted(found)  # rejects numbers that JSON does not have
+            _encode_sorted(found)  # rejects numbers that JSON lacks
         except (ValueError, RecursionError):
             return None
         return {} if found is None else found if isinstance(found, dict) else None
 
 
 def values_or_text(call: ToolCall) -> Any:
-    """Return the arguments of a call by name, or the model's text if it is no JSON object."""
+    """Return a call's arguments by name, or the model's text if it is not a JSON object."""
     values = call.values
     return call.arguments if values is None else values
 
@@ -169,7 +169,8 @@ def values_or_text(call: ToolCall) -> Any:
 class Message:
     """A message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
-    ``tool_calls`` are those of an assistant; ``tool_call_id`` of a tool's message names the call it answers.
+    ``tool_calls`` belong to an assistant message. ``tool_call_id`` belongs to a tool message, and names the call that
+    it answers.
     """
 
     role: str
@@ -191,24 +192,24 @@ class Message:
 
 
 class Joined(tuple[Message, ...]):
-    """A conversation that :func:`formatters.joined` makes into text: messages bring their own line ends."""
+    """A conversation to be rendered by :func:`formatters.joined`: messages contain their own line ends."""
 
     __slots__ = ()
 
 
 class BestEffort(dict[str, Any]):
-    """An option of a request that is dropped if the adapter or its server does not accept it."""
+    """An option to drop if the adapter or its server rejects it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask for a completion of ``prompt``, text or a conversation, for example ``id`` of ``task``.
+    """Request a completion of ``prompt``, text or a conversation, for example ``id`` of ``task``.
 
-    ``repeat`` numbers the independent responses to one prompt, from 0. ``options`` override the adapter's options for
-    this request, such as ``temperature``; an adapter lists those it accepts in its ``request_options``. ``tools`` are
-    the functions the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema. ``tool_choice`` is
-    ``auto``, ``none``, ``required`` or the name of the tool to call; empty leaves it to the server. With a cache,
-    ``nth`` counts the equal requests of the same repeat before this one.
+    ``repeat`` numbers the independent responses to one prompt, from 0. ``options``, such as ``temperature``, override
+    the adapter's own for this request; an adapter lists the ones it accepts in ``request_options``. ``tools`` are the
+    functions the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema. ``tool_choice`` is
+    ``auto``, ``none``, ``required`` or the name of the tool to call; "" leaves the choice to the server. With a cache,
+    ``nth`` counts the preceding equal requests of the same repeat.
     """
 
     prompt: str | tuple[Message, ...]
@@ -224,9 +225,9 @@ class Generate:
 
     @property
     def text(self) -> str:
-        """The prompt as one string: a conversation by :func:`formatters.concatenation`.
+        """The prompt as text: :func:`formatters.concatenation` renders conversations.
 
-        A :class:`Joined` conversation by :func:`formatters.joined`.
+        A :class:`Joined` conversation uses :func:`formatters.joined`.
         """
         if isinstance(self.prompt, str):
             return self.prompt
@@ -235,12 +236,12 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class LogLikelihood:
-    """Ask how probable ``continuation`` is after ``context``.
+    """Request the probability of ``continuation`` after ``context``.
 
-    ``messages`` is the conversation whose text is ``context``, empty without one: an adapter with a chat template
-    formats the messages and ignores ``context``. ``rolling`` scores a whole text without a context; a text longer than
-    the model's window is read in windows, each token once. With ``moves_blanks``, trailing blanks of the context are
-    scored as the beginning of the continuation.
+    ``messages`` is the conversation that ``context`` renders, or empty: an adapter with a chat template formats the
+    messages and ignores ``context``. ``rolling`` scores a whole text without a context; the adapter reads a text longer
+    than the model's window in several windows, and scores each token once. With ``moves_blanks``, trailing blanks of
+    the context count as the beginning of the continuation.
     """
 
     context: str
@@ -256,14 +257,14 @@ class LogLikelihood:
 class Completion:
     """A model's answer and its metadata.
 
-    ``latency_ms`` is the time of this request alone, ``ttft_ms`` the time to its first token. ``logprobs`` are the
+    ``latency_ms`` is the duration of this request alone, ``ttft_ms`` the time to its first token. ``logprobs`` are the
     natural log-probabilities of its tokens. ``confidence`` is the model's own probability that its answer is right, in
-    [0, 1]. Token counts are the server's own; ``cost`` is in the currency of the adapter's prices. ``thoughts`` are
-    what a reasoning model wrote before its answer: they are never scored or sent back. ``reasoning_tokens`` are the
-    part of ``completion_tokens`` spent on them. ``tool_calls`` are the calls the model asks for. If one response took
-    several requests, ``exchanges`` are all of them in order, this one's last. ``cached`` answers come from another run
-    and cost no money or time. ``retries`` are the attempts before this one, counted by the engine. ``served_by`` is the
-    server's own name for the model that answered. ``asides`` are the records of a simulated user's replies.
+    [0, 1]. Token counts come from the server; ``cost`` is in the currency of the adapter's prices. ``thoughts`` are a
+    reasoning model's text before its answer: they are never scored or sent back. ``reasoning_tokens`` is their share of
+    ``completion_tokens``. ``tool_calls`` are the calls that the model requests. If one response took several requests,
+    ``exchanges`` lists all of them in order, including this one as the last. A ``cached`` answer comes from another
+    run, and costs no money or time. ``retries`` counts the attempts before this one; the engine sets it. ``served_by``
+    is the server's name for the model that answered. ``asides`` records a simulated user's replies.
     """
 
     text: str
@@ -285,18 +286,18 @@ class Completion:
     asides: tuple[Mapping[str, Any], ...] = ()
 
     def __repr__(self) -> str:
-        """Return its fields that are not at their defaults, so that a failed assert shows little beside the text."""
+        """Return the fields that differ from their defaults, to keep failed asserts short."""
         given = ((each.name, getattr(self, each.name), each.default) for each in fields_of(self))
         return f"Completion({', '.join(f'{name}={value!r}' for name, value, default in given if value != default)})"
 
     @property
     def has_no_answer(self) -> bool:
-        """True if the model thought, but neither wrote nor called anything."""
+        """True if the model produced thoughts, but neither text nor calls."""
         return bool(self.thoughts) and not self.text and not self.tool_calls
 
     @property
     def is_cut_off(self) -> bool:
-        """True if the answer is cut off, at the token limit or before it began."""
+        """True if the answer hit the token limit, or ended before it began."""
         if self.exchanges:
             return any(
                 each.response.finish_reason == "length" or each.response.has_no_answer for each in self.exchanges
@@ -305,14 +306,14 @@ class Completion:
 
     @property
     def output(self) -> str:
-        """The response as ledger, replay and digest have it.
+        """The response in the format of ledgers, replays and digests.
 
-        That is the text, or the compact JSON of text and calls if there are tool calls. Several requests give the JSON
-        array of their outputs.
+        This is the text or, if there are tool calls, compact JSON of text and calls. Several requests give a JSON array
+        of their outputs.
         """
         if self.exchanges:
             return _encode([each.response.output for each in self.exchanges])
-        # A text that looks like the JSON of calls must not be parsed as such.
+        # Escape a text that looks like the JSON of calls, so that it is not parsed as such.
         if self.tool_calls or _calls_in(self.text) is not None:
             calls = [{"name": call.name, "arguments": values_or_text(call)} for call in self.tool_calls]
             return _encode_sorted({"text": self.text, "tool_calls": calls})
@@ -320,7 +321,7 @@ class Completion:
 
     @classmethod
     def of_output(cls, output: str, *, number: int = 0, **fields: Any) -> Completion:
-        """Return the completion with this ``output``; its calls get new ids.
+        """Parse ``output`` into a completion, with new ids for its calls.
 
         ``number``, from 0, distinguishes the calls of several answers to one example.
         """
@@ -333,7 +334,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class LogProb:
-    """Natural log-probability of a continuation: in total, per token, and whether it is the greedy one.
+    """Natural log-probability of a continuation: the total, one per token, and whether it is the greedy continuation.
 
     ``ids`` identify the continuation's tokens, one per entry of ``tokens``, if the adapter provides them.
     """
@@ -363,12 +364,11 @@ Response = Completion | LogProb
 class Score:
     """The score of one prediction, in [0, 1], with details for readers.
 
-    ``details`` holds JSON values only, e.g. ``code_status``. ``unparsed`` means that the post-process rule found
-    nothing to extract, which is counted apart from a wrong answer. ``metrics`` are further scores of the prediction by
-    metric, each in [0, 1]. ``excluded`` is the reason why the task excludes the example from its scores. If
-    ``measured``, only the task's aggregations score the example and ``value`` is ignored. ``usage`` sums up the model
-    usage of scoring, under the names of :class:`ExampleResult`. ``thresholds`` are the minimum values of further
-    scores, by their names in ``metrics``.
+    ``details`` holds JSON values, e.g. ``code_status``. ``unparsed`` means that the post-process rule extracted
+    nothing; reports count this separately from a wrong answer. ``metrics`` are further scores of the prediction by
+    metric, each in [0, 1]. ``excluded`` is the task's reason to exclude the example from its scores. If ``measured``,
+    only the task's aggregations score the example, and ``value`` is ignored. ``usage`` is the model usage of scoring,
+    under the names of :class:`ExampleResult`. ``thresholds`` are minimum values for scores in ``metrics``.
     """
 
     value: float
@@ -388,15 +388,15 @@ MetricFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A per-example metric with the default threshold of its examples.
+    """A per-example metric, with a default threshold for its examples.
 
-    With ``needs_sandbox``, the function takes the sandbox as a fourth argument. ``extras`` are the keys of a record's
-    ``extras`` that it reads. ``package`` is an optional dependency that it imports when it scores, ``install`` the pip
-    requirement for it. If ``needs_targets`` is False, a record may have no targets. A metric that ``takes_calls`` gets
-    the output as the ledger has it, tool calls included, and its examples are asked with ``extras.tools``. ``check``
-    raises RecordRefused for targets and extras that can score no answer. A ``binary`` metric gives 1 or 0 only:
-    ``extras.not`` may negate it. So it may one that ``asks_judge``, which takes a function that asks the run's judge as
-    a fourth argument.
+    With ``needs_sandbox``, the function takes the sandbox as a fourth argument. ``extras`` lists the keys of a record's
+    ``extras`` that it reads. ``package`` is an optional dependency that it imports to score, and ``install`` the pip
+    requirement for it. If ``needs_targets`` is False, records need no targets. If ``takes_calls``, the function gets
+    the output in ledger format, tool calls included, and requests offer ``extras.tools`` to the model. ``check`` raises
+    RecordRefused for targets and extras that cannot score any answer. A ``binary`` metric returns only 1 or 0, so
+    ``extras.not`` may negate it. A metric that ``asks_judge`` allows this, too; its fourth argument is a function that
+    queries the run's judge.
     """
 
     name: str
@@ -414,24 +414,24 @@ class Metric:
 
 
 COST_UNKNOWN = "cost_unknown"
-"""Key in the usage of an example: the number of its requests without a known cost, if others have one."""
+"""Usage key for the number of an example's requests without a known cost, if other requests have one."""
 
 
 def read_as_own(kind: type, group: str, of: type) -> None:
-    """Make every field of the class ``of``, held by the field ``group`` of ``kind``, a property of ``kind``."""
+    """Make every field of the class ``of``, the type of the field ``group`` of ``kind``, a property of ``kind``."""
     for each in fields_of(of):
         setattr(kind, each.name, property(attrgetter(f"{group}.{each.name}")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleQuestion:
-    """Identifies the example of a result and its prompt.
+    """Identifies a result's example and its prompt.
 
-    ``hash`` is the content hash, ``scoring_hash`` the same without the prompt, ``request`` the hash of the requests to
-    the model. ``cluster`` groups examples that share something, such as the text they ask about; the run fails if a
-    ``must_pass`` example fails. ``line`` is the line in its file, from 1; ``place`` counts the preceding rows of the
-    task's data, from 0, if the line does not give their order. ``item`` is the name of the example's test item unless
-    it follows from its id. ``tags`` are the words that select it.
+    ``hash`` is the content hash, ``scoring_hash`` leaves out the prompt, and ``request`` hashes the requests to the
+    model. ``cluster`` groups examples that share something, such as a source text. A failing ``must_pass`` example
+    fails the run. ``line`` is the line in the file, from 1; ``place`` counts the preceding rows of the task's data,
+    from 0, if lines do not give the order. ``item`` is the name of the test item, "" if it follows from the example's
+    id. ``tags`` are words that select the example.
     """
 
     task: str
@@ -454,16 +454,16 @@ class ExampleQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleAnswer:
-    """The model's answer, with its time and usage.
+    """The model's answer, with its duration and usage.
 
-    ``outputs`` hold one text per repeat, ``thoughts`` the thoughts before each, empty without any; ``cut_off``
-    means that an output ends at the token limit, or is missing after thoughts. ``exchanges`` are the records of all
-    requests if a response took several; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known
-    ``prompt_tokens``, ``completion_tokens`` and ``cost``, and COST_UNKNOWN if only some requests report a cost.
-    ``request_ms`` are the times of several requests, ``ttft_ms`` their times to a first token. ``cached`` counts the
-    answers from the cache: they cost nothing, and times are of the others. ``served_by`` counts the answers by the
-    server's name for the model. ``adapter_key`` distinguishes a project's own adapter from others of its name, whose
-    answers it must not reuse.
+    ``outputs`` has one text per repeat, and ``thoughts`` the thoughts before each, or nothing if there are none.
+    ``cut_off`` means that an output hit the token limit, or is missing after thoughts. If a response took several
+    requests, ``exchanges`` records all of them; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known
+    ``prompt_tokens``, ``completion_tokens`` and ``cost``, and has COST_UNKNOWN if only some requests report a cost.
+    ``request_ms`` lists the durations of several requests, ``ttft_ms`` their times to the first token. ``cached``
+    counts the answers from the cache, which cost nothing and have no durations. ``served_by`` counts answers by the
+    server's name for the model. ``adapter_key`` distinguishes a project's own adapters of one name, which must not
+    share answers.
     """
 
     outputs: tuple[str, ...] = ()
@@ -484,10 +484,10 @@ class ExampleAnswer:
 class ExampleOutcome:
     """The score and status of the answer.
 
-    ``score`` is None exactly if the example was not scored (``error``, ``timeout``, ``excluded``) or only the task's
-    aggregations score it (``measured``): then it counts as scored, and ``threshold`` does not apply. ``predictions``
-    hold one text per repeat. ``metrics`` are the means of the further scores, empty without any. ``quarantine``
-    holds ``until`` and ``reason`` of a ``quarantined`` example, whose result decides nothing.
+    ``score`` is None only if the example was not scored (``error``, ``timeout``, ``excluded``) or is ``measured``: only
+    the task's aggregations score it. A measured example counts as scored, and ``threshold`` does not apply.
+    ``predictions`` has one text per repeat. ``metrics`` are the means of further scores. ``quarantine`` has ``until``
+    and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
     """
 
     status: Status
@@ -514,9 +514,8 @@ else:
 class ExampleResult(_Fields):
     """Everything a run knows about one example; one ledger line.
 
-    Each field of a group is also an attribute of the result: ``result.score`` is ``result.outcome.score``. Make a
-    result from groups or from fields, in the order of RESULT_FIELDS or by name; :func:`dataclasses.replace` takes
-    either.
+    Each group's fields are also attributes of the result: ``result.score`` is ``result.outcome.score``. Create a result
+    from groups or from fields, by name or in the order of RESULT_FIELDS; :func:`dataclasses.replace` accepts either.
     """
 
     question: ExampleQuestion
@@ -531,7 +530,7 @@ class ExampleResult(_Fields):
         outcome: ExampleOutcome | None = None,
         **fields: Any,
     ) -> None:
-        # `None in (question, ...)` would compare each group field by field.
+        # `None in (question, ...)` would compare every field of each group.
         if values or fields or question is None or answer is None or outcome is None:
             fields.update(zip(RESULT_FIELDS, values, strict=False))
             given = (question, answer, outcome)
@@ -542,18 +541,18 @@ class ExampleResult(_Fields):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The milliseconds of each request that the model answered."""
+        """The milliseconds of each request that the model answered itself."""
         ms = self.answer.latency_ms
         return self.answer.request_ms or (() if ms is None else (ms,))
 
     @property
     def decides(self) -> bool:
-        """True if the result counts for scores: it is not in quarantine."""
+        """True if the result counts towards scores, as it is not in quarantine."""
         return self.outcome.status != "quarantined"
 
     @property
     def is_scored(self) -> bool:
-        """True if the example counts as scored: it has a score that decides, or is ``measured``."""
+        """True if the example counts as scored: it has a score outside quarantine, or is ``measured``."""
         status = self.outcome.status
         return (self.outcome.score is not None and status != "quarantined") or status == "measured"
 
@@ -578,7 +577,7 @@ class ExampleResult(_Fields):
 
     @classmethod
     def from_json(cls, line: str | bytes) -> ExampleResult:
-        """Return the result that :meth:`to_json` wrote."""
+        """Parse a line of :meth:`to_json`."""
         fields = {**_IF_ANY, **json.loads(line)}
         for name in _TUPLES:
             fields[name] = tuple(fields[name])
@@ -603,9 +602,9 @@ RESULT_FIELDS = (
     *("cluster", "must_pass", "line", "metrics", "item", "thoughts", "cut_off", "exchanges", "scoring_hash"),
     *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key", "place", "tags"),
 )
-"""The fields of a result in the order of a ledger line."""
+"""The fields of a result in ledger order."""
 _IF_ANY: Mapping[str, Any] = {"place": 0, "tags": ()}
-"""Fields that a ledger line omits if they have these values."""
+"""The values at which a ledger line omits a field."""
 _question_values, _answer_values, _outcome_values = (attrgetter(*names) for names in _NAMES)
 _question_items, _answer_items, _outcome_items = (itemgetter(*names) for names in _NAMES)
 _as_in_a_line = itemgetter(*[(*_QUESTION, *_ANSWER, *_OUTCOME).index(name) for name in RESULT_FIELDS])
@@ -625,7 +624,7 @@ def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
     if group is None or not fields:
         return kind(**fields) if group is None else group
-    # `replace` keeps the class of a group, which is a special one if read from a ledger.
+    # `replace` keeps the class of a group; a result from a ledger has a special one.
     return kind(**{**{each.name: getattr(group, each.name) for each in fields_of(kind)}, **fields})
 
 

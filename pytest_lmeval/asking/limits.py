@@ -215,7 +215,7 @@ class Outage:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Tell whether ``error``, or its cause, is a refused connection or an unknown host name."""
+    """Return True if ``error``, or its cause, is a refused connection or an unknown host name."""
     if isinstance(error, Unreachable) or _HTTP_CLIENT.match(str(error)):
         return True
     seen: set[int] = set()

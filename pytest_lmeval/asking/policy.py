@@ -47,7 +47,7 @@ def backoff_s(attempt: int, retry_after: float | None) -> float:
 
 
 def is_too_long(retry_after: float | None) -> bool:
-    """Tell whether a server demands a longer wait than runs accept."""
+    """Return True if a server demands a longer wait than runs accept."""
     return retry_after is not None and retry_after > LONGEST_WAIT_S
 
 

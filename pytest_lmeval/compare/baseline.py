@@ -43,7 +43,7 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
 
 
 def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
-    """Tell whether a stored baseline has the results of this board, of the same model, with ``prompts`` or not.
+    """Return True if a stored baseline has the results of this board, of the same model, with ``prompts`` or not.
 
     A baseline without scoring hashes has not.
     """

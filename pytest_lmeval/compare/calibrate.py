@@ -172,7 +172,7 @@ def _as_drawn(pair: Pair, number: int, is_swapped: bool) -> Pair:
 
 
 def _alarms(pairs: Sequence[Pair], criteria: Criteria) -> bool:
-    """Tell whether :func:`compare` would call these pairs a regression."""
+    """Return True if :func:`compare` would call these pairs a regression."""
     changes = (overall_change(pairs, criteria), *task_changes((), pairs, criteria))
     return any(change.verdict == "regression" for change in changes)
 

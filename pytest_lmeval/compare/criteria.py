@@ -40,5 +40,5 @@ class Criteria:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
     def is_enough(self, pair: Pair) -> bool:
-        """Tell whether this pair alone is a regression: it passed and now does not, and every such pair counts."""
+        """Return True if this pair alone is a regression: it passed and now does not, and every such pair counts."""
         return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))

@@ -178,7 +178,7 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
 
 
 def let_pass(gate: Mapping[str, Any]) -> bool:
-    """Tell whether the gate of a board lets the run pass."""
+    """Return True if the gate of a board lets the run pass."""
     return gate["verdict"] in LET_PASS
 
 

@@ -62,7 +62,7 @@ def overall_level(alpha: float, tasks: int) -> float:
 
 
 def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Tell whether a drop is shown if ``count`` divides the ``shared`` spread and weight; ``fixed`` are added."""
+    """Return True if a drop is shown if ``count`` divides the ``shared`` spread and weight; ``fixed`` are added."""
     spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
     detectable = detectable_drop(spread, weight, alpha)
     return detectable is not None and detectable <= drop

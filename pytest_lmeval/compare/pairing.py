@@ -101,7 +101,7 @@ class Pairing:
         return tuple(sorted(keys, key=lambda key: in_data(self.after.get(key) or self.before[key])))
 
     def passed_before(self, key: Key) -> bool:
-        """Tell whether an example passed in the old run."""
+        """Return True if an example passed in the old run."""
         return key in self.before and self.before[key].status == "passed"
 
     @property
@@ -244,7 +244,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
 
 
 def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
-    """Tell whether another field of the task's scorers is the score, or only one result has such a field."""
+    """Return True if another field of the task's scorers is the score, or only one result has such a field."""
     if not (old.is_scored and new.is_scored):
         return False
     if "measured" in (old.status, new.status):

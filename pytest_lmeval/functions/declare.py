@@ -60,12 +60,12 @@ class EvalFunction:
 
 
 def is_async(function: Any) -> bool:
-    """Tell whether a function, or the one it wraps, is ``async def``."""
+    """Return True if a function, or the one it wraps, is ``async def``."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def has_yield(function: Any) -> bool:
-    """Tell whether a function, or the one it wraps, has a ``yield``, so that calling it runs nothing."""
+    """Return True if a function, or the one it wraps, has a ``yield``, so that calling it runs nothing."""
     unwrapped = inspect.unwrap(function)
     return inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped)
 

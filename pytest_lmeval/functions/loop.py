@@ -183,7 +183,7 @@ class LogKeeper(logging.Handler):
 
 
 def is_of_this_thread(record: logging.LogRecord) -> bool:
-    """Tell whether a record belongs to the test at its turn: a filter for other handlers."""
+    """Return True if a record belongs to the test at its turn: a filter for other handlers."""
     return current_beside() is None
 
 

@@ -98,7 +98,7 @@ def _forget_seen(task: asyncio.Task[Any]) -> None:
 
 
 def _is_unseen(task: asyncio.Task[Any]) -> bool:
-    """Tell whether a task has an exception that nothing has retrieved.
+    """Return True if a task has an exception that nothing has retrieved.
 
     asyncio keeps that in a private member, by which it reports such a task itself. A loop whose tasks lack it reports
     none either.

@@ -177,12 +177,12 @@ def read_code(
 
 
 def may_check(node: Node) -> bool:
-    """Tell whether a function's tree has a check of a result, or passes ``lm`` on."""
+    """Return True if a function's tree has a check of a result, or passes ``lm`` on."""
     return any(_checks(each) for each in ast.walk(node))
 
 
 def talks(node: Node | None) -> bool:
-    """Tell whether a function's tree calls ``lm.user``."""
+    """Return True if a function's tree calls ``lm.user``."""
     found = (each.func for each in ast.walk(node) if isinstance(each, ast.Call)) if node is not None else ()
     return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "lm.user" for each in found)
 

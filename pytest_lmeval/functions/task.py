@@ -85,7 +85,7 @@ class FailureRule:
     failing: tuple[type[BaseException], ...] = ()
 
     def is_failure(self, error: BaseException) -> bool:
-        """Tell whether an exception is a failed assertion of the project, not an error."""
+        """Return True if an exception is a failed assertion of the project, not an error."""
         if isinstance(error, BaseExceptionGroup):
             return all(self.is_failure(each) for each in error.exceptions)
         if isinstance(error, self.failing):

@@ -147,7 +147,7 @@ def _with_free_names(labels: _Labels) -> _Labels:
 
 
 def _folds_case(results: Sequence[ExampleResult]) -> bool:
-    """Tell whether the ``exact_match`` that gave the scores ignores case: that of compact files does.
+    """Return True if the ``exact_match`` that gave the scores ignores case: that of compact files does.
 
     If no score distinguishes them, only wrong answers can show the difference.
     """

@@ -40,7 +40,7 @@ _LONGEST_NAME = 100
 
 
 def is_function(result: ExampleResult) -> bool:
-    """Tell whether a result is of an eval function."""
+    """Return True if a result is of an eval function."""
     return result.metric == METRIC and FUNCTION in result.details
 
 
@@ -89,7 +89,7 @@ Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
 
 
 def asked_model(result: ExampleResult) -> bool:
-    """Tell whether an example asked a model; that of an eval function did if the function did."""
+    """Return True if an example asked a model; that of an eval function did if the function did."""
     return not is_function(result) or any(step.get("kind") in _ASKING for step in chain(*steps_of(result.details)))
 
 

@@ -23,7 +23,7 @@ def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[s
 
 
 def reaches(result: ExampleResult) -> bool:
-    """Tell whether a result's score, and each further score with a threshold, reaches it.
+    """Return True if a result's score, and each further score with a threshold, reaches it.
 
     If a number of repeats has to pass, tell whether they did.
     """

@@ -267,7 +267,7 @@ def in_data(result: ExampleResult) -> tuple[str, int, int, str, str]:
 
 
 def are_in_data(results: Iterable[ExampleResult]) -> bool:
-    """Tell whether the results of a task are in the order of its data, by their lines and places."""
+    """Return True if the results of a task are in the order of its data, by their lines and places."""
     places = [*map(_PLACE, results)]
     return all(map(lt, places, places[1:]))
 

@@ -56,7 +56,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
-    """Tell whether a name may name a score of one of the tasks."""
+    """Return True if a name may name a score of one of the tasks."""
     task = tasks.get(split(name)[0])
     return task is not None and task.metric in BY_NAME
 

@@ -1,7 +1,7 @@
-"""The pytest plugin: task files become items, and a run of them becomes a leaderboard.
+"""The pytest plugin: collects task files as items, runs them, and produces a leaderboard.
 
-It holds the hooks and the fixtures, and hands on to the rooms. Every pytest run of the environment imports it: a run
-without a task pays for the imports at the top. A conftest may override each fixture.
+This module only defines hooks and fixtures; subpackages do the work. Every pytest run in the environment imports it, so
+its imports must stay cheap. A conftest may override each fixture.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
 
 _WRONG = pytest.StashKey[pytest.UsageError]()
-"""The error in the settings that collecting a file found."""
+"""An error in the settings, found while collecting a file."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,10 +48,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, object, object]:
-    # Again: a second run in the same process puts pytest's finder first.
+    # Repeat this: a second run in the same process puts pytest's finder first.
     pytest_lmeval.own_modules.find_first()
     outcome = yield
-    # By now every plugin and conftest file has added its options.
+    # All plugins and conftest files have added their options by now.
     if any(argument.startswith("--lm-") for argument in args):
         from pytest_lmeval.plugin.settings.options import check_spelling
 
@@ -89,7 +89,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     except pytest.UsageError as error:
         from pytest_lmeval.text import printable
 
-        # These name files and quote their content; pytest prints them as they are.
+        # These name files and quote their content; pytest prints them unescaped.
         error.args = tuple(printable(str(argument)) for argument in (*error.args, *_on_named_files(config)))
         raise
 
@@ -119,7 +119,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     from pytest_lmeval.formats.files import leads_back
 
-    # pytest would follow the loop until the system refuses the path, and find each task as often.
+    # pytest would follow the loop until the system refuses the path, and find each task again and again.
     return leads_back(collection_path) or None
 
 
@@ -131,7 +131,7 @@ def pytest_collect_file(
     ours = _task_file(file_path, parent)
     if ours is None:
         return others
-    # pytest collects a Python file that is named, or matches python_files, as a module of tests.
+    # pytest collects a Python file as a test module if it is named or matches python_files.
     return [ours] if file_path.suffix == ".py" else [*others, ours]
 
 
@@ -152,7 +152,7 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
     try:
         return collect_task_file(file_path, root, parent)
     except pytest.UsageError as error:
-        # The settings are wrong, not the file. A worker cannot end the run by itself.
+        # The settings are wrong, not the file. A worker cannot end the run on its own.
         if is_worker(parent.config):
             raise parent.CollectError(str(error)) from None
         parent.config.stash.setdefault(_WRONG, error)
@@ -161,7 +161,7 @@ def _task_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> Generator[None, Any, Any]:
-    # eval_task leaves a mark; a project that does not use it pays one attribute lookup per name.
+    # eval_task marks the function; a project without evals pays for one attribute lookup per name.
     if hasattr(getattr(obj, "__func__", obj), "__lm_eval__") and not isinstance(obj, type):
         from pytest_lmeval.plugin.evals.collecting import examples_of, parametrize
 
@@ -278,7 +278,7 @@ def pytest_runtest_makereport(
     if report_sections(item):
         from pytest_lmeval.plugin.common.hiding import hide_in_output
 
-        # Before any report is made: plugins read the output from the item.
+        # Before pytest creates reports: plugins read the output from the item.
         hide_in_output(item)
     report = yield
     attach = getattr(item, "attach_result", None)
@@ -310,19 +310,19 @@ _NO_JUDGE = "the lm_judge fixture needs --lm-judge SPEC, or an override in a con
 
 @pytest.fixture(scope="session")
 def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the model under test, from --lm-adapter; override it to configure one in Python."""
+    """Provide the model under test, from --lm-adapter; override this fixture to configure a model in Python."""
     yield from _opened(pytestconfig, _adapter)
 
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the adapter that judges answers, from --lm-judge; without it, an object that is false."""
+    """Provide the adapter that judges answers, from --lm-judge; without the option, an object that is false."""
     yield from _opened(pytestconfig, _judge)
 
 
 @pytest.fixture(scope="session")
 def lm_engine(lm_adapter: Any, lm_judge: Any, pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the engine, which asks the adapter ahead of the scoring."""
+    """Provide the engine, which sends requests to the adapter ahead of scoring."""
     from pytest_lmeval.plugin.asking.state import run_states
 
     states = run_states(pytestconfig)
@@ -356,7 +356,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture
 def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
-    """Provide the object with which an eval function asks and scores: ask, judge, score, step, span, note."""
+    """Provide the object that eval functions use to ask and score: ask, judge, score, step, span, note."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
     from pytest_lmeval.plugin.evals.process import provide
@@ -366,7 +366,7 @@ def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterato
 
 @pytest.fixture(scope="session")
 def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
-    """Provide the address of the endpoint for an application's own client; requests use lm.token as their key."""
+    """Provide an endpoint's base URL for an application's own client, which uses lm.token as its key."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
 
@@ -375,7 +375,7 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
 
 @pytest.fixture
 def lm_env(lm: Any) -> Iterator[None]:
-    """Set OPENAI_BASE_URL and OPENAI_API_KEY so that clients the application creates find the endpoint."""
+    """Set OPENAI_BASE_URL and OPENAI_API_KEY so that clients created by the application find the endpoint."""
     from pytest_lmeval.functions.lm import pointed
 
     with pointed(lm):
@@ -384,14 +384,14 @@ def lm_env(lm: Any) -> Iterator[None]:
 
 @pytest.fixture
 def lm_example(request: pytest.FixtureRequest) -> Any:
-    """Provide the example of the running item; None in a test that is no example."""
+    """Provide the example of the running item; None in an ordinary test."""
     return getattr(request.node, "example", None)
 
 
 def _adapter(state: RunState) -> Any:
     from pytest_lmeval.plugin.asking.state import make
 
-    # No example needed it, but another test may.
+    # No example needed the adapter, but another test may.
     if state.adapter is None:
         config = state.config
         return make(config, state.plan.registry, spec_of(config), dict(config.option.lm_adapter_arg))
@@ -407,11 +407,11 @@ def _judge(state: RunState) -> Any:
 
 
 def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:
-    """Yield what ``make`` returns for the state of each model; close it afterwards."""
+    """Yield the result of ``make`` for the state of each model; close it afterwards."""
     from pytest_lmeval.adapters.facts import method
     from pytest_lmeval.plugin.asking.state import run_states
 
-    # If one cannot be made or closed, the others are closed all the same.
+    # If one fails to open or close, still close the others.
     with ExitStack() as stack:
         made = {}
         for label, state in run_states(config).items():
@@ -423,12 +423,12 @@ def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[
 
 
 def _provided(values: Mapping[str, Any]) -> Any:
-    """Return the value of a single model, or ``values`` by label."""
+    """Return the only value for a single model, or ``values`` by label."""
     return values[""] if "" in values else ByModel(values)
 
 
 class _NoJudge:
-    """The judge of a run without --lm-judge: it is false, and any use of it is a usage error."""
+    """Stands in for the judge in a run without --lm-judge: it is false, and any use raises UsageError."""
 
     def __bool__(self) -> bool:
         return False

@@ -139,7 +139,7 @@ def failed_result(
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
-    """Tell whether scoring the example runs code that the model wrote."""
+    """Return True if scoring the example runs code that the model wrote."""
     for name in (task.metric_name(example), *task.further_metrics(example)):
         if (metric := registry.metrics.get(name)) is not None and metric.needs_sandbox:
             return True

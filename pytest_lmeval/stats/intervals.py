@@ -57,7 +57,7 @@ def _joined(members: Sequence[Piece]) -> Piece:
 
 
 def is_at_least(value: float, least: float) -> bool:
-    """Tell whether a score reaches a threshold or a floor; a mean that only rounding keeps below it does.
+    """Return True if a score reaches a threshold or a floor; a mean that only rounding keeps below it does.
 
     The mean of 0.7, 0.8 and 0.9 is 0.7999999999999999.
     """

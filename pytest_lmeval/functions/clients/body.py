@@ -50,7 +50,7 @@ class ForwardPaths:
         self._patterns = [re.compile(re.escape(each).replace(r"\*", _SEGMENT)) for each in self.known]
 
     def has(self, method: str, path: str) -> bool:
-        """Tell whether a request is forwarded; a path with an escape or ``..`` never is."""
+        """Return True if a request is forwarded; a path with an escape or ``..`` never is."""
         return any(pattern.fullmatch(f"{method} {path}") for pattern in self._patterns)
 
 

@@ -1,1 +1,1 @@
-"""Collect the items of task files, plan their run in this process, and run each at its turn."""
+"""Collect the items of task files, plan their run in this process, and run them."""

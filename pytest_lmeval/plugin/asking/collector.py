@@ -1,4 +1,4 @@
-"""Task files as pytest modules, with an item for each example."""
+"""Collect task files as pytest modules with one item per example."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LATE = "its format was registered after the first task file was found; register
 
 
 def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskFile | None:
-    """Return the collector of a task file, or None if no format reads such files."""
+    """Return the collector of a task file, or None if no format accepts the file."""
     from pytest_lmeval.formats.files import misnamed, task_name
 
     tasks = collected(parent.config)
@@ -49,7 +49,8 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
 
 
 def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
-    """Return why a file named beside its folder has no task; pytest reports one that is named alone."""
+    """Return why a file contains no task if the user named it together with its folder; pytest reports other named files.
+    """
     where = places(parent.config)
     if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
         return ""
@@ -59,7 +60,7 @@ def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
 
 
 class TaskFile(pytest.Module):
-    """A task file; a module, so that module-scoped fixtures and conftest overrides work."""
+    """A task file; a pytest module, so that module-scoped fixtures and conftest overrides work."""
 
     task_name: str
 
@@ -67,17 +68,17 @@ class TaskFile(pytest.Module):
         super().__init__(*args, **kwargs)
         self.obj = types.ModuleType(self.path.stem)
         self._collected = self.config.stash[COLLECTED]
-        # Fixture values shared by all items of the file, once the first item has them.
+        # Fixture values that all items of the file share, once the first item has set them up.
         self.shared: Mapping[str, object] | None = None
-        # --setup-only and --setup-plan set it, too. -p no:setuponly removes the option.
+        # --setup-only and --setup-plan also set this. -p no:setuponly removes the option.
         self._shareable = not self.config.getoption("setupshow", False)
         self.hooks: Any = None
-        # The run's state by model label, once an item has looked it up.
+        # The run's state by model label, after the first lookup.
         self.states: dict[str, RunState] = {}
         self.place = ""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
-        """Return an item per selected example; bad records are a collection error that names them all."""
+        """Return one item per selected example; report all bad records as one collection error."""
         with _paused_gc():
             return list(self._collect())
 
@@ -88,10 +89,10 @@ class TaskFile(pytest.Module):
         except LmevalError as error:
             self._collected.bad_files.append(self.nodeid)
             raise self.CollectError(str(error)) from None
-        except SystemExit as error:  # else an internal error of pytest
+        except SystemExit as error:  # otherwise pytest reports an internal error
             self._collected.bad_files.append(self.nodeid)
             raise self.CollectError(f"{self.nodeid}: loading the file called sys.exit({error.code!r})") from error
-        except Exception:  # of a project's own loader: with its traceback
+        except Exception:  # raised by a project's own loader: show the traceback
             self._collected.bad_files.append(self.nodeid)
             raise
         self.add_marker("lmeval")
@@ -103,9 +104,9 @@ class TaskFile(pytest.Module):
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
 
     def share(self, item: ExampleItem) -> None:
-        """Keep the first item's fixture values for the others, until the file is torn down.
+        """Share the first item's fixture values with the other items until the file's tear-down.
 
-        If a fixture has a narrower scope than the file, each item is set up by itself.
+        If a fixture has a narrower scope than the file, each item has its own set-up.
         """
         self._shareable = self._shareable and is_set_up_once(item)
         if self._shareable:
@@ -129,13 +130,13 @@ class TaskFile(pytest.Module):
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) skipped:\n{listing}"), stacklevel=1)
         self._collected.wanted.look_at(loaded)
-        # An option of pytest-repeat, or of another plugin.
+        # An option of pytest-repeat or another plugin.
         has_count = self.config.getoption("count", 1) != 1
         if has_count and loaded.tasks and (refusal := repeated_by_plugin(self.config)):
             raise BadTaskFile(f"{shown}: {refusal}")
         self._collected.wanted.notes += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
         for task in loaded.tasks:
-            # Once per file: the board lists them all.
+            # Once per file: the board lists all of them.
             bad_records = tuple(faults) if task is loaded.tasks[0] else ()
             subjects = loaded.subjects.get(task.name)
             info = replace(
@@ -150,7 +151,7 @@ class TaskFile(pytest.Module):
         return loaded.tasks
 
     def _import_packages(self) -> None:
-        """Raise BadTaskFile if the ``__init__.py`` of a folder above the file cannot be imported."""
+        """Raise BadTaskFile if pytest cannot import the ``__init__.py`` of a folder above the file."""
         for package in self.listchain():
             if isinstance(package, pytest.Package):
                 try:
@@ -169,12 +170,12 @@ class TaskFile(pytest.Module):
                 item.assign(task, example)
                 if prefix:
                     item.extra_keyword_matches.update(_words_of(task))
-                # Items of a file have the same fixtures.
+                # All items of a file have the same fixtures.
                 fixtureinfo = fixtureinfo or fixtures_of(item)
                 yield item
 
     def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
-        """Return the item of an example, for the model with the label if there is one."""
+        """Return the item of an example, for the labelled model if there are several."""
         if not label:
             plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
             return plain
@@ -197,7 +198,7 @@ def _words_of(task: Task) -> set[str]:
 
 @contextmanager
 def _paused_gc() -> Iterator[None]:
-    # The new objects all stay: scanning them repeatedly would find no garbage.
+    # All new objects stay alive: repeated scans would find no garbage.
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The message of a failed example."""
+"""Build the failure message of an example."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
 
 
 class ExampleFailed(Exception):
-    """Fails an item; its text is all that is shown."""
+    """Fails an item; reports show only its text."""
 
 
 def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:
-    """Return the verdict, prompt, output, prediction, targets, details and rerun command of a failed example.
+    """Describe a failed example: verdict, prompt, output, prediction, targets, details and rerun command.
 
-    ``before`` is the baseline's result for the example, if any.
+    ``before`` is the example's result in the baseline, if any.
     """
     number = shown_response(result)
     lines = [_verdict(result)]
@@ -64,7 +64,7 @@ def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | No
 
 
 def _rerun_of(item: pytest.Item) -> str:
-    """Return the command that reruns ``item``; all but its name is built once per file."""
+    """Return the command that reruns ``item``; cache everything but the name per file."""
     path = item.parent.nodeid if item.parent is not None else ""
     made = item.config.stash.setdefault(_RERUN_PARTS, {})
     if path not in made:
@@ -103,7 +103,7 @@ def _details(result: ExampleResult, number: int) -> list[str]:
     if "reason" in result.details or CHECKS in result.details:
         elsewhere.add("judge")
     if "ended" in own and turns:
-        # The turns show the simulated user's messages.
+        # The turns already show the simulated user's messages.
         elsewhere.add("user")
     if expected_in(result.metric, result.details):
         elsewhere.add("expected")
@@ -133,7 +133,7 @@ def _verdict(result: ExampleResult) -> str:
         error = printable(outcome.error).replace("\n", _MARK)
         return f"{name} could not be scored ({outcome.status}): {error}"
     metric = printable(question.metric, keep="")
-    # Several checks have no threshold for their mean, only one each.
+    # Checks have their own thresholds; their mean has none.
     under = responses_under(result) if outcome.threshold else ""
     others = [f"{under} responses under it"] if under else []
     decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
@@ -143,7 +143,7 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:
-    """Iterate over the thoughts before each answer in one of an example's conversations."""
+    """Iterate over the thoughts before each answer in one conversation of an example."""
     before = [turn for details in details_of(result)[:number] for turn in details.get("turns", ())]
     answers = sum(_is_answer(entry) for turn in before for entry in turn.get("said", ()))
     return iter([str(each.get("thoughts", "")) for each in result.exchanges[answers:]])
@@ -184,7 +184,7 @@ def _folded(label: str, text: str) -> str:
 
 
 def _shown_detail(value: Any) -> str:
-    """Return a detail for people: one object of a list per line, without keys meant for programs."""
+    """Format a detail for people: one object of a list per line, without keys meant for programs."""
     if isinstance(value, Mapping):
         inside = ((name, _shown_detail(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
         return "; ".join(f"{name}: {inner}" for name, inner in inside if inner)
@@ -202,7 +202,7 @@ def _shown(label: str, text: str) -> list[str]:
     shown = printable(text)
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    # Model output never starts a line, so that it cannot pass for one of the plugin's.
+    # Indent model output, so that no line of it can pass for one of the plugin's.
     return [f"  {label}:{_MARK}" + shown.replace("\n", _MARK)]
 
 

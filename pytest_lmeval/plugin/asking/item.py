@@ -1,4 +1,4 @@
-"""The pytest item of an example: its fixtures, its turn, and the result on its report."""
+"""The pytest item of an example: its fixtures, its execution, and the result on its report."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, 
 
 
 REFUSED = "refused"
-"""The word for an example whose task lacks a requirement; the task is named once, at the end."""
+"""The status word for an example whose task has an unmet need; the summary names the task once."""
 _FIXTURES = ("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
 class ScoredItem(pytest.Function):
-    """The item of an example, which puts the result on its report; pytest's metaclass allows no abstract class."""
+    """An item that attaches an example's result to its report; not abstract, because pytest's metaclass forbids that.
+    """
 
     parent: Any
     task: Task
@@ -48,15 +49,15 @@ class ScoredItem(pytest.Function):
 
     @property
     def is_set_up(self) -> bool:
-        """True if its fixtures are set up, so that its own set-up and tear-down would do nothing."""
+        """True if the item's fixtures are set up, so that its own set-up and tear-down would do nothing."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
-        """Start the turn of an item whose fixtures are set up."""
+        """Prepare to run an item whose fixtures are already set up."""
         raise NotImplementedError
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Put the result on the report of the phase that decided it."""
+        """Attach the result to the report of the phase that decided it."""
         if call.when == "setup" and report.failed:
             if call.excinfo is not None and isinstance(call.excinfo.value, LmevalError | pytest.UsageError):
                 report.longrepr = str(call.excinfo.value)
@@ -74,7 +75,7 @@ class ScoredItem(pytest.Function):
             self.result = None
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
-        """Return the explanation of a failed example without a traceback, which would only show this plugin."""
+        """Explain a failed example without a traceback, which would only show this plugin."""
         from pytest_lmeval.plugin.asking.failure import ExampleFailed
 
         if isinstance(excinfo.value, ExampleFailed | LmevalError | pytest.UsageError):
@@ -82,7 +83,7 @@ class ScoredItem(pytest.Function):
         return super().repr_failure(excinfo, *args)
 
     def keep(self, result: ExampleResult) -> None:
-        """Keep the result until the report is made."""
+        """Keep the result until pytest creates the report."""
         self.result = result
         properties = [entry for entry in self.user_properties if not entry[0].startswith("lm_")]
         asked, came = result.question, result.outcome
@@ -91,24 +92,24 @@ class ScoredItem(pytest.Function):
 
 
 class ExampleItem(ScoredItem):
-    """One example: ask, score, compare with its threshold."""
+    """One example: query the model, score the answer, compare the score with the threshold."""
 
     parent: TaskFile
     label: str = ""
 
     @property
     def run_state(self) -> RunState:
-        """The state of the run of the item's model in this process."""
+        """The state in this process of the run of the item's model."""
         states = self.parent.states
         if (state := states.get(self.label)) is None:
             state = states[self.label] = (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
         return state
 
     def assign(self, task: Task, example: Example) -> None:
-        """Attach the example to the item."""
+        """Assign the example to the item."""
         self.task = task
         self.example = example
-        # Set on each instance: an attribute that appears later costs every item its compact dict, 640 bytes.
+        # Set on every instance: a later attribute would cost each item its compact dict, 640 bytes.
         self.result = None
         self.position = 0
         tags = example.policy.tags
@@ -125,22 +126,22 @@ class ExampleItem(ScoredItem):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """The example's path from the project's root (computed once per file), line and name."""
+        """The example's path relative to the project's root (computed once per file), line and name."""
         if not self.parent.place:
             self.parent.place = super().location[0]
         return self.parent.place, (self.example.line or 1) - 1, self.name
 
     @property
     def is_set_up(self) -> bool:
-        """True if the first item of the file has set its fixtures up."""
+        """True if the file's first item has set up the fixtures."""
         return self.parent.shared is not None
 
     def begin_turn(self) -> None:
-        """Use the fixture values of the file."""
+        """Take the fixture values from the file."""
         self.funcargs.update(self.parent.shared or ())
 
     def setup(self) -> None:
-        """Set the fixtures up, once per file if their scopes allow that."""
+        """Set up the fixtures, once per file if their scopes allow that."""
         __tracebackhide__ = True
         if self.parent.shared is not None:
             self.begin_turn()
@@ -149,7 +150,7 @@ class ExampleItem(ScoredItem):
         self.parent.share(self)
 
     def runtest(self) -> None:
-        """Score the example; fail if its status is a failure."""
+        """Score the example; fail if its status counts as a failure."""
         state = self.run_state
         if state.ahead is not None:
             state.ahead.skip_to(self.position)
@@ -159,11 +160,11 @@ class ExampleItem(ScoredItem):
         adapter, judge, engine, render, sandbox = given
         run = state.run
         if other := other_adapter(adapter, engine) or (self.label and run.stopped):
-            # The other models go on.
+            # Other models continue.
             result = run.unscored(self, other)
         else:
             answers = state.answers_through(engine, adapter)
-            # With several models the name does not follow from the id.
+            # With several models, the name does not follow from the id.
             name = self.name if self.label else ""
             result = run.score(self, answers, render, judge, sandbox, name)
         if (stopped := run.stopped) and not self.label:
@@ -177,33 +178,33 @@ class ExampleItem(ScoredItem):
             raise ExampleFailed(explain(result, self, before))
 
     def teardown(self) -> None:
-        """Drop the answers for this example, which are unused if it was skipped."""
+        """Drop the example's answers, which are unused if it was skipped."""
         if (answers := self.run_state.answers) is not None:
             answers.forget(self)
         super().teardown()
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, the example's line counted from 0, and the item's name."""
+        """Return the file, the example's line (from 0) and the item's name."""
         return self.path, max(0, self.example.line - 1), self.name
 
 
 def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
-    """Put the result of an example on its report, with the item's name unless that follows from its id."""
-    # An eval function's result has the name already.
+    """Attach an example's result to its report, with the item's name unless it follows from the id."""
+    # Eval functions' results have a name already.
     held = result.question.item
     is_named = held and item.nodeid.partition("::")[2] == held
     if not is_named and (name := own_name(item.nodeid, result.id)) != held:
         result = replace(result, item=name)
     report.user_properties.append(("lmeval", result.to_json()))
     if not is_worker(item.config):
-        # For the recorder in this process, which removes it.
+        # The recorder in this process removes it.
         report.__dict__["lmeval_result"] = result
     word = "unscored" if result.is_error else result.status
     report.__dict__["lm_word"] = word if word in ("below", "measured", "quarantined", "unscored") else ""
 
 
 def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-    """Return why a set-up failed: the exception, and the line of the project that raised it."""
+    """Return why a set-up failed: the exception, and the project's line that raised it."""
     error = None if call.excinfo is None else call.excinfo.value
     if isinstance(error, pytest.FixtureLookupError):
         return f"fixture {error.argname!r} not found"
@@ -218,7 +219,7 @@ def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
 def _properties(
     task: str, metric: str, status: str, score: object, threshold: object
 ) -> tuple[tuple[str, object], ...]:
-    # Cached: most examples share them until the end. Builtin types only, as xdist sends nothing else.
+    # Cached, because most examples share these until the end. Builtin types only: xdist cannot send others.
     return (
         ("lm_task", task),
         ("lm_metric", metric),

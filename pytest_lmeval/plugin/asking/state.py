@@ -1,4 +1,4 @@
-"""Plan the run in this process before the first item, and hold its files, adapters, answers and upcoming examples."""
+"""Plan the run in this process, and hold its files, adapters, answers and upcoming examples."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ NO_ADAPTER = (
 
 
 class RunFiles(NamedTuple):
-    """The folder that one model's run writes to, its baseline, and the results it resumes from.
+    """The folder of one model's run, its baseline, and the results that it resumes from.
 
-    ``asking`` is a fingerprint of everything but the requests that decides the model's answers.
+    ``asking`` is a fingerprint of everything that determines the model's answers, except the requests.
     """
 
     report_dir: Path
@@ -75,13 +75,13 @@ class RunFiles(NamedTuple):
 
 
 def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
-    """Return the files of a run of so many ``examples``, read before the run writes any."""
+    """Read the files of a run of ``examples`` examples, before the run overwrites any."""
     from pytest_lmeval.arguments import THINK_TAGS
     from pytest_lmeval.run.settings import fingerprint
 
     adapter, options, _ = resolved_of(config)
     option, baseline = config.option, None
-    # Without the default, so that ledgers of earlier versions can be resumed.
+    # Omit defaults, so that the run can resume ledgers of earlier versions.
     tags = {} if option.lm_think_tags == THINK_TAGS else {"--lm-think-tags": option.lm_think_tags}
     asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats or 1)
     if option.lm_baseline:
@@ -102,12 +102,12 @@ def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
 
 
 def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
-    """Return the run that plans, asks and scores in this process."""
+    """Create the run that plans, queries and scores in this process."""
     from pytest_lmeval.records.answers import Journal
     from pytest_lmeval.run.answers import Engines
     from pytest_lmeval.run.run import Run
 
-    # A run that becomes the baseline is not judged by the one before.
+    # A run that updates the baseline is not gated by the old one.
     baseline = None if config.option.lm_update_baseline else files.baseline
     settings = run_settings(config, scrubber_of_run(config), baseline)
     spent = 0.0 if files.held is None else files.held.cost
@@ -127,13 +127,13 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
 
 
 def stop_session(session: pytest.Session, reason: str) -> None:
-    """Stop the session; the board, if shown, reports the reason."""
+    """Stop the session for ``reason``, which the board reports."""
     where = "stopped: the reason is under the leaderboard"
     session.shouldstop = where if session.config.getoption("verbose", 0) >= -1 else printable(reason, keep="")
 
 
 def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:
-    """Update the progress line if it is due; by default count the requests of ``engine``."""
+    """Update the progress line if it is due; ``in_flight`` defaults to the requests of ``engine``."""
     recorder: Any = config.pluginmanager.getplugin("lmeval-recorder")
     if recorder is not None:
         requests = min(len(engine.jobs), engine.policy.concurrency)
@@ -141,7 +141,7 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
 
 
 def run_state(config: pytest.Config) -> RunState:
-    """Return the state of this process (the first of several models); without examples it has an empty plan."""
+    """Return this process's state (for several models, the first); without examples its plan is empty."""
     if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
@@ -155,16 +155,16 @@ def run_state(config: pytest.Config) -> RunState:
 
 
 def run_states(config: pytest.Config) -> dict[str, RunState]:
-    """Return the state of each model's run by label; a single model has an empty label."""
+    """Return each model's run state by label; a single model has an empty label."""
     if not config.option.lm_models:
         return {"": run_state(config)}
     return {(state := run_state(one)).label: state for one in configs(config)}
 
 
 class Ahead:
-    """Iterates over the upcoming examples of this process: the ``wanted`` among ``items``, of the model ``label``.
+    """Iterates over this process's upcoming examples for the model ``label``, if ``wanted`` accepts them.
 
-    A worker knows only the items that it was handed; None then means nothing at present.
+    In a worker, None may also mean that the controller has not assigned more items yet.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Ahead:
         self._given: set[int] = set()
 
     def skip_to(self, position: int) -> None:
-        """Skip everything up to ``position`` in the list of items."""
+        """Skip all items before ``position``."""
         self._next = max(self._next, position + 1)
 
     def __call__(self) -> Any:
@@ -203,10 +203,10 @@ class Ahead:
 
 @dataclass(eq=False)
 class RunState:
-    """The run of one model in this process, with the ``items`` of its session.
+    """One model's run in this process, with the session's ``items``.
 
-    ``adapter`` and ``judge`` are set if planning needed them, ``ahead`` and ``answers`` once it asks, ``evals`` once an
-    eval function or the fixture ``lm`` needs them. ``began_s`` is this thread's CPU time at the start.
+    ``adapter`` and ``judge`` are set if planning needed them, ``ahead`` and ``answers`` once requests start, ``evals``
+    once an eval function or the fixture ``lm`` needs them. ``began_s`` is this thread's CPU time at the start.
     """
 
     config: pytest.Config
@@ -225,16 +225,16 @@ class RunState:
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
-        """The baseline's results by task and id; empty without one. Read when a failure is first explained."""
+        """The baseline's results by task and id; empty without one. Read on the first failure to explain."""
         baseline = self.files.baseline
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
-        """Return an iterator over the ``wanted`` items of this run's model, ahead of their turns."""
+        """Return an iterator over the ``wanted`` items of this run's model before they run."""
         return Ahead(self.config, self.label, self.items, wanted)
 
     def ask(self, adapter: Any, judge: Any = None) -> Engine:
-        """Return the engine that asks ``adapter`` for this process's examples; ``judge`` may play users."""
+        """Return the engine that queries ``adapter`` for this process's examples; ``judge`` may simulate users."""
         self.ahead = self.upcoming(is_record)
         if adapter is None or adapter is not self.adapter:  # an overriding fixture made it
             self._check_given(adapter)
@@ -243,7 +243,7 @@ class RunState:
         return self.answers.engine
 
     def _check_given(self, adapter: Any) -> None:
-        """End the run if a conftest file provides something else than an adapter, rather than fail each example."""
+        """End the run if a conftest provides something other than an adapter, instead of failing each example."""
         from pytest_lmeval.adapters.facts import check_adapter
         from pytest_lmeval.plugin.common.report import add_to_report
 
@@ -259,19 +259,19 @@ class RunState:
             raise pytest.UsageError(str(error)) from None
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
-        """Return the answers through an item's ``engine``: the run's, or one from a conftest."""
+        """Return the answers from an item's ``engine``: the run's own, or one from a conftest."""
         if self.answers is None:
             self.answers = self.run.ask(self.plan, adapter, engine=engine, judge=self.judge)
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
 
     def excuses(self, result: ExampleResult) -> bool:
-        """Count an unscored example; return True if ``--lm-max-errors`` keeps its test from failing."""
+        """Count an unscored example; return True if ``--lm-max-errors`` tolerates it."""
         self.errors += result.is_error
         return bool(result.is_error and self.errors <= self.config.option.lm_max_errors.of(len(self.plan.units)))
 
 
 def make_judge(config: pytest.Config, registry: Registry) -> Any:
-    """Return a new adapter for ``--lm-judge``; None without the option."""
+    """Create the adapter for ``--lm-judge``; return None without the option."""
     spec = config.option.lm_judge
     if not spec:
         return None
@@ -291,7 +291,7 @@ def _as_judge(adapter: Any) -> Any:
 
 
 def make(config: pytest.Config, registry: Registry, spec: str, options: Mapping[str, Any]) -> Any:
-    """Return a new adapter; raise pytest.UsageError for an error that the user can fix."""
+    """Create an adapter; raise pytest.UsageError for errors that the user can fix."""
     if not spec:
         raise pytest.UsageError(NO_ADAPTER)
     return with_usage_errors(lambda: _resolved(config, registry, spec, options))
@@ -308,7 +308,7 @@ def _resolved(config: pytest.Config, registry: Registry, spec: str, options: Map
 
 
 def learn(config: pytest.Config, adapter: Any) -> None:
-    """Hide the secrets of an adapter from now on."""
+    """Hide an adapter's secrets from now on."""
     from pytest_lmeval.adapters.facts import secrets_of
 
     if secrets := secrets_of(adapter):
@@ -319,7 +319,7 @@ def learn(config: pytest.Config, adapter: Any) -> None:
 
 
 def other_adapter(adapter: Any, engine: Any) -> str:
-    """Return an error if a conftest gives an example another adapter than the run's; else ""."""
+    """Return an error if a conftest gives an example a different adapter from the run's; else ""."""
     if adapter is engine.adapter:
         return ""
     from pytest_lmeval.adapters.facts import adapter_name
@@ -329,12 +329,12 @@ def other_adapter(adapter: Any, engine: Any) -> str:
 
 
 def begin_spares(config: pytest.Config) -> None:
-    """Start, once a session, the helper processes that ask models; they import an HTTP client while pytest collects.
+    """Start the helper processes that query models, once a session; they import an HTTP client during collection.
 
-    Called when a task is found, so that a session without tasks starts none. The session's end stops unused ones.
+    Call this when a task is found, so that a session without tasks starts none. The session's end stops unused ones.
     """
     option = config.option
-    # A worker has only some of the requests in flight; under a limit on cost no helper process asks.
+    # A worker has only some of the requests in flight. With a cost limit, no helper process sends requests.
     is_alone = is_worker(config) or option.lm_max_cost is not None or option.lm_concurrency < WORTH_A_PROCESS
     if SPARES in config.stash or is_alone or option.collectonly or config.getoption("setuponly", False):
         return
@@ -343,7 +343,7 @@ def begin_spares(config: pytest.Config) -> None:
     specs = [spec for _, spec in option.lm_models] or [spec_of(config)]
     try:
         kinds = [kind for spec in specs if (kind := server_kind(spec, config.rootpath))]
-    except LmevalError:  # an unreadable profile: making the adapter reports it
+    except LmevalError:  # an unreadable profile: reported when the adapter is created
         kinds = []
     from pytest_lmeval.asking.hosting import Spares
 
@@ -353,7 +353,7 @@ def begin_spares(config: pytest.Config) -> None:
 
 
 def prepare(tasks: Collected, session: pytest.Session) -> None:
-    """Check and plan the run of each model, when the examples are selected and before any model call."""
+    """Check and plan the run of each model, after selection and before any model call."""
     if tasks.bad_files:
         return
     own = configs(session.config)
@@ -387,7 +387,7 @@ def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -
 
 
 def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, session: pytest.Session) -> list[Any]:
-    """Return the evals if the project provides a model itself; otherwise skip them all, or raise UsageError."""
+    """Return the evals if the project provides its own model; otherwise skip them all, or raise UsageError."""
     if not all(_uses_ours(item, "lm_adapter") for item in items):
         return items
     typed = [str(argument) for argument in config.invocation_params.args]
@@ -402,9 +402,9 @@ def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, sessi
 
 
 def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Config) -> None:
-    """Count the selected examples of each task; raise UsageError for options that name none, and a bad baseline."""
+    """Count each task's selected examples; raise UsageError for options that match none, and for a bad baseline."""
     tasks = collected.tasks
-    # By id: an item may appear twice.
+    # By id: an item may occur twice.
     ids = {(item.task.name, item.example.id) for item in items}
     for name, selected in Counter(name for name, _ in ids).items():
         tasks[name] = replace(tasks[name], selected=selected)
@@ -449,29 +449,29 @@ def _planned(
 
 
 def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
-    """Prepare the items for their turns, and report them to the controller."""
+    """Prepare the items to run, and report them to the controller."""
     config, known = state.config, {*items}
     shared: dict[frozenset[str], set[str]] = {}
     item: Any
     for position, item in enumerate(state.items):
         if item in known:
             item.position = position
-            # -k has been applied: items with equal words can share a set.
+            # -k has been applied, so items with equal words can share a set.
             words = item.extra_keyword_matches
             item.extra_keyword_matches = shared.setdefault(frozenset(words), words)
     for file in {item.parent for item in records}:
-        # Every conftest is loaded, so that a file's hooks stay the same.
+        # All conftests are loaded, so a file's hooks no longer change.
         file.hooks = file.ihook
     if is_worker(config):
         ids = [item.nodeid for item in state.items if not is_example(item)]
         foreign = [nodeid for nodeid in ids if is_example_id(nodeid, config)]
         add_to_report(config, tasks=[asdict(info) for info in collected.tasks.values()], foreign=foreign)
-    # The items stay until the end: exclude them from garbage collection.
+    # The items live until the end: exclude them from garbage collection.
     gc.freeze()
 
 
 def _check_scopes(item: Any) -> None:
-    """Raise UsageError if a conftest file provides a model per test, as the run asks ahead of its tests."""
+    """Raise UsageError if a conftest provides one model per test, because the run queries ahead of its tests."""
     for name in ("lm_adapter", "lm_judge"):
         for definition in fixture_definitions(item, name):
             if definition.params is not None:
@@ -492,7 +492,7 @@ def _place(definition: Any) -> str:
 
 
 def _uses_ours(item: Any, fixture: str) -> bool:
-    # A definition that requests its own name gets the one that it overrides. Without any definition, assume ours.
+    # A definition that requests its own name gets the one it overrides. Without any definition, assume ours.
     for definition in reversed(fixture_definitions(item, fixture)):
         if fixture not in definition.argnames:
             return bool(definition.func.__module__.startswith("pytest_lmeval."))

@@ -1,6 +1,6 @@
-"""Run only the call, with one report, of an example whose set-up and tear-down would do nothing.
+"""Run only the call phase of examples whose set-up and tear-down would do nothing.
 
-A separate plugin, registered once examples have their fixtures before their turn.
+This is a separate plugin, registered once examples get their fixtures early.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 NAME = "lmeval-turns"
 """The name of this plugin."""
 NEEDS = "lmeval_needs"
-"""The key in a worker's input under which the controller lists its needs."""
+"""The key in a worker's input that holds the controller's needs."""
 ALONE = "lmeval_alone"
-"""Marks a report whose logstart and logfinish the worker has not sent."""
+"""Marks a report for which the worker has sent neither logstart nor logfinish."""
 _HOOKS = (
     *(f"runtest_{name}" for name in ("protocol", "setup", "call", "teardown", "makereport", "logreport")),
     "report_teststatus",
 )
 _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
-"""Packages whose hooks need only the call; ``__channelexec__`` is xdist's module in a worker."""
+"""Packages whose hooks only need the call phase; ``__channelexec__`` is xdist's module in a worker."""
 _WANT_ALL = {"_pytest.junitxml": "--junitxml"}
-"""Modules that wait for the report of a tear-down, and the option that enables each."""
+"""Modules that need the report of a tear-down, with the option that enables each."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 
 class _Way(NamedTuple):
-    """The hooks for the items of a collector (None: pytest runs all phases), and whether to omit logstart."""
+    """The hooks for a collector's items (None: pytest runs all phases), and whether to omit logstart."""
 
     hooks: Any
     is_quiet: bool = False
@@ -48,10 +48,10 @@ _WAY = pytest.StashKey[_Way]()
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run the call of an example between two others of its file; return None if pytest must run all phases.
+    """Run only the call phase of an example between two others of its file; return None if pytest must run all.
 
-    It must if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if the example has one
-    of pytest's marks.
+    All phases are necessary if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if
+    the example has one of pytest's marks.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
         return None
@@ -69,7 +69,7 @@ def _is_plain(item: pytest.Item) -> bool:
 
 
 def _take_turn(item: ScoredItem, way: _Way) -> None:
-    """Run the call of an example, and report it."""
+    """Run the call phase of an example, and report it."""
     if not way.is_quiet:
         way.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     try:
@@ -104,7 +104,7 @@ def _report(item: ScoredItem, call: pytest.CallInfo[None], way: _Way) -> None:
 def _way_of(item: pytest.Item) -> _Way:
     config, hooks = item.config, item.ihook
     needs = worker_input(config).get(NEEDS, {})
-    # A worker knows the controller's plugins only from its needs.
+    # Workers learn of the controller's plugins only through its needs.
     if (is_worker(config) and not needs.get("calls")) or why_all_phases(config, hooks):
         return _Way(None)
     if any(mark.name in _MARKS for mark in item.iter_markers()):
@@ -113,9 +113,9 @@ def _way_of(item: pytest.Item) -> _Way:
 
 
 def why_all_phases(config: pytest.Config, hooks: Any) -> str:
-    """Return the options or plugins that need all phases of every example; "" without any."""
+    """Return the options or plugins that need all phases of every example, or ""."""
     option = config.option
-    # getoption: a blocked plugin (-p no:debugging) has no options.
+    # Use getoption: a blocked plugin (-p no:debugging) has no options.
     asked = {
         "--lm-items=plain": option.lm_items == "plain",
         "--pdb": config.getoption("usepdb", False),
@@ -127,7 +127,7 @@ def why_all_phases(config: pytest.Config, hooks: Any) -> str:
 
 
 def is_listened_to(hooks: Any, names: Iterable[str]) -> bool:
-    """Return True if a plugin that needs all phases implements one of the hooks ``pytest_NAME``."""
+    """Return True if a plugin that needs all phases implements one of the ``pytest_NAME`` hooks."""
     return bool(_listeners(hooks, names))
 
 

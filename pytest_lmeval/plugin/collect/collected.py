@@ -1,4 +1,4 @@
-"""The collection of one process: tasks, bad files, other files in task folders, and checks of names in options."""
+"""Keep what one process collected: tasks, bad files and other files; check names in options against it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REPEATING = ("repeat", "pytest_repeat")
 
 
 class Collected:
-    """The tasks of one process by name; kept on the config's stash."""
+    """The tasks of one process by name; stored on the config's stash."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.tasks: dict[str, TaskInfo] = {}
@@ -35,7 +35,7 @@ class Collected:
         self.not_tasks: dict[str, str] = {}
         self.skipped_evals = 0
         self.wanted = Wanted(config)
-        # Called with the items of each model before its run is planned; the result, if any, is called with the run.
+        # Called with each model's items before planning; the result, if any, is called with the run.
         self.preparing: set[Callable[[Sequence[Any], pytest.Session], Callable[[RunState], None] | None]] = set()
         self._config = config
         self._are_task_files: dict[Path, bool] = {}
@@ -43,7 +43,7 @@ class Collected:
 
     @cached_property
     def registry(self) -> Registry:
-        """The registry, conftest files loaded so far included."""
+        """The registry, including additions by conftest files loaded so far."""
         return registry_of(self._config)
 
     def may_read(self, path: Path, *, is_named: bool) -> bool:
@@ -53,7 +53,7 @@ class Collected:
         return bool(self.registry.loaders or self._config.hook.pytest_lmeval_load_task.get_hookimpls())
 
     def _is_task_file(self, path: Path) -> bool:
-        # Decided once: it opens the file.
+        # Decided once, because it opens the file.
         if path not in self._are_task_files:
             from pytest_lmeval.formats.files import is_task_file
 
@@ -61,7 +61,7 @@ class Collected:
         return self._are_task_files[path]
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
-        """Return the tasks and bad records of a file; any other than a task file has none unless it is named."""
+        """Load the tasks and bad records of a file; ignore non-task files unless the command line names them."""
         from pytest_lmeval.formats.files import complete_file, load_file
         from pytest_lmeval.formats.task import LoadedFile
 
@@ -71,7 +71,7 @@ class Collected:
         named = is_named and path.suffix in self.registry.formats
         if not self._is_task_file(path) and not named:
             return complete_file(self.registry.load(path) or LoadedFile())
-        # In the other formats, a file that cannot be parsed is always an error.
+        # In the other formats, a parse error is always reported.
         explicit = path.suffix == ".yaml" and places(self._config).is_explicit(path)
         loaded = load_file(path, name, self.registry, options=self._options, is_named=is_named, is_explicit=explicit)
         if loaded.no_task and (loaded.is_near_miss or places(self._config).is_below(path)):
@@ -79,7 +79,7 @@ class Collected:
         return loaded
 
     def leave(self, path: Path, reason: str) -> None:
-        """Record, if there is a ``reason``, that a file in a task folder is not a task."""
+        """If there is a ``reason``, record that a file in a task folder is not a task."""
         if reason:
             root = self._config.rootpath
             self.not_tasks[(path.relative_to(root) if path.is_relative_to(root) else path).as_posix()] = reason
@@ -105,12 +105,12 @@ class Collected:
             )
 
     def task_again(self, info: TaskInfo) -> Task:
-        """Return a task that any process of this run collected."""
+        """Return a task collected by any process of this run."""
         from pytest_lmeval.formats.files import file_task_name
 
         path = self._config.rootpath / info.path
         if (path, info.name) not in self._read_again:
-            # Keep the tasks of one file: its next task is usually wanted next.
+            # Keep the tasks of one file: the next lookup usually needs the same file.
             tasks = self.load(path, file_task_name(info.name, path), is_named=True).tasks
             self._read_again = {(path, task.name): task for task in tasks}
         return self._read_again[path, info.name]
@@ -121,14 +121,14 @@ class Collected:
 
 
 def collected(config: pytest.Config) -> Collected:
-    """Return the collection of this process, created on first use."""
+    """Return this process's collection; create it on first use."""
     if COLLECTED not in config.stash:
         config.stash[COLLECTED] = Collected(config)
     return config.stash[COLLECTED]
 
 
 def remarks_of(config: pytest.Config) -> list[str]:
-    """Return the remarks on what this process collected and on the eval functions it ran."""
+    """Return remarks on this process's collection and its eval functions."""
     tasks, state = config.stash.get(COLLECTED, None), config.stash.get(RUN, None)
     found = [] if tasks is None else list(tasks.wanted.notes)
     if state is not None and state.evals is not None:
@@ -137,7 +137,8 @@ def remarks_of(config: pytest.Config) -> list[str]:
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
-    """Return why pytest-repeat cannot repeat examples, or "" if it does not; a mark's ``count`` overrides --count."""
+    """Return why pytest-repeat cannot repeat examples, or "" if it is not in use; a mark's ``count`` overrides --count.
+    """
     given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
     if not isinstance(given, int) or given < 2:
         return ""
@@ -159,11 +160,11 @@ class Wanted:
         self._files = 0
         self.notes: list[str] = []
         self._config = config
-        # A rerun of one example keeps the options of the whole run: those of other tasks do nothing.
+        # A rerun of one example keeps all options of the run, including ones for other tasks.
         self.picks_items = all("::" in argument for argument in config.args)
 
     def look_at(self, loaded: LoadedFile) -> None:
-        """Record the subjects, keys and few-shots of a file's tasks; a file without a task does not count."""
+        """Record the subjects, keys and few-shot use of a file's tasks; ignore files without tasks."""
         if loaded.tasks or loaded.subjects:
             self._files += 1
             self._known.update(*(each.names for each in loaded.subjects.values()))
@@ -171,10 +172,10 @@ class Wanted:
             self._draws = self._draws or loaded.draws_few_shots
 
     def check(self) -> None:
-        """Raise UsageError for a subject or a parameter that no task has, and for few-shots that none draws.
+        """Raise UsageError for a subject or parameter that no task has, and for few-shots that no task uses.
 
-        If the command line names files, an unused value may be meant for another file: it becomes one of the ``notes``.
-        If it names single items (``picks_items``), nothing else is checked.
+        If the command line names files, an unused value may be meant for another file, so it only adds to ``notes``. If
+        it names single items (``picks_items``), only few-shots are checked.
         """
         if not self._files:
             return
@@ -207,7 +208,7 @@ class Wanted:
         ``collected`` are all tasks of the run by name, ``tasks`` those with selected examples.
         """
         option = self._config.option
-        # Not the ini file's thresholds: a run may have only some of its tasks.
+        # Skip the ini file's thresholds: a run may include only some of its tasks.
         for name, _ in () if self.picks_items else option.lm_threshold:
             if name not in collected and name not in metrics:
                 raise UnknownName("task or metric in --lm-threshold", name, [*collected, *metrics])

@@ -1,4 +1,4 @@
-"""``--lm-check-formatting``: an item per task and formatter, which fails if a prompt has changed."""
+"""``--lm-check-formatting``: collect an item per task and formatter that fails if a prompt has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAIL = 1200
 
 
 def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) -> FormattingFile | None:
-    """Return the collector of a task file's formatting items, or None if no format reads such files."""
+    """Return the collector of a task file's formatting items, or None if no format accepts the file."""
     from pytest_lmeval.formats.files import task_name
 
     if not collected(parent.config).may_read(path, is_named=parent.session.isinitpath(path)):
@@ -31,13 +31,13 @@ def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) ->
 
 
 class FormattingFile(pytest.File):
-    """A task file whose prompts are compared with their recorded hashes."""
+    """A task file whose prompts are checked against recorded hashes."""
 
     task_name: str
     root: Path
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Return an item per task and formatter; with ``update`` record the hashes first."""
+        """Return an item per task and formatter; with ``update``, record the hashes first."""
         try:
             return self._items()
         except LmevalError as error:
@@ -69,7 +69,7 @@ class FormattingFile(pytest.File):
 
     def _records(self) -> bool:
         option = self.config.option
-        # Every worker collects all files; one writes.
+        # All workers collect all files, but only one writes.
         writes = worker_input(self.config).get("workerid", "gw0") == "gw0"
         return option.lm_check_formatting == "update" and not option.collectonly and writes
 
@@ -86,13 +86,13 @@ class FormattingItem(pytest.Item):
         self.extra_keyword_matches.update({task.name, formatter})
 
     def runtest(self) -> None:
-        """Fail if the prompt's hash is not the recorded one."""
+        """Fail if the prompt's hash differs from the recorded one."""
         # With =update one worker may still be writing.
         if self.config.option.lm_check_formatting != "update" and self.found != self.recorded:
             raise _Changed(self._explained())
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
-        """Return the explanation alone."""
+        """Return only the explanation."""
         return str(excinfo.value) if isinstance(excinfo.value, _Changed) else super().repr_failure(excinfo, *args)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -114,4 +114,4 @@ class FormattingItem(pytest.Item):
 
 
 class _Changed(Exception):
-    """Fails an item; its text is all that is shown."""
+    """Fails an item; reports show only its text."""

@@ -1,4 +1,4 @@
-"""Decide which files of a project to collect. Everything else stays untouched."""
+"""Decide which files of a project to collect; leave all others alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _File = TypeVar("_File", bound=pytest.File)
 
 
 class Places:
-    """The task paths, and the files and folders that the command line names."""
+    """The task paths, and the files and folders named on the command line."""
 
     def __init__(self, config: pytest.Config) -> None:
         given = config.getini("lm_task_paths")
@@ -26,19 +26,19 @@ class Places:
         self.task_paths = [config.rootpath / path for path in (given or ["tasks"])]
         named = _named_paths(config)
         self.named_files = {path for path in named if path.is_file()}
-        # The project's root, or a folder above it, selects nothing in particular.
+        # Naming the project's root, or a folder above it, selects nothing in particular.
         self.named = [path for path in named if path.is_dir() and not config.rootpath.is_relative_to(path)]
         self._rootpath = config.rootpath
         self._ours: dict[str, bool] = {}
         self.has_adapter = bool(config.getoption("lm_adapter") or config.getini("lm_adapter"))
-        # A folder ``tasks`` may be anything: something else must indicate that it holds tasks.
+        # A folder called ``tasks`` may hold anything, so require another sign of eval tasks.
         checks = bool(config.option.lm_check_formatting)
         self.implicit = self._are_given or self.has_adapter or checks
         self.adapter_or_listing = self.has_adapter or checks or config.option.collectonly
         self._config = config
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
-        """Return the folder from which a task at ``path`` takes its name, or None if it is not to be collected."""
+        """Return the folder that task names at ``path`` are relative to, or None if the file must not be collected."""
         for root in self.task_paths:
             if path.is_relative_to(root):
                 below = any(folder.is_relative_to(root) for folder in self.named)
@@ -53,7 +53,7 @@ class Places:
         return any(path.is_relative_to(folder) for folder in self.task_paths)
 
     def is_explicit(self, path: Path) -> bool:
-        """Return True if the ini file or the command line names the task folder of ``path``."""
+        """Return True if the ini file or the command line names the task folder that contains ``path``."""
         roots = [root for root in self.task_paths if path.is_relative_to(root)]
         named = [folder for folder in self.named if path.is_relative_to(folder)]
         return bool(roots) and (
@@ -61,10 +61,10 @@ class Places:
         )
 
     def asks_for_run(self) -> bool:
-        """Return True if an adapter, the ini file or a path asks for a run of tasks."""
+        """Return True if an adapter, the ini file or a path indicates that the user wants to run tasks."""
         if self.has_adapter or self._are_given:
             return True
-        # Without a conftest file that registers formats, a project without tasks needs no registry.
+        # Without a conftest that registers formats, a project without tasks needs no registry.
         registers = self._config.hook.pytest_lmeval_register.get_hookimpls()
         suffixes = _BUILT_IN | (self.own_suffixes if registers else frozenset())
         below = [path for path in self.named if any(path.is_relative_to(root) for root in self.task_paths)]
@@ -88,7 +88,7 @@ class Places:
 
     @property
     def own_suffixes(self) -> frozenset[str]:
-        """The suffixes of the formats that the project or an installed package has registered by now."""
+        """Return the suffixes of the formats that the project or installed packages have registered so far."""
         from pytest_lmeval.plugin.settings.settings import registry_of
 
         return frozenset(registry_of(self._config).formats) - _BUILT_IN
@@ -105,7 +105,7 @@ def places(config: pytest.Config) -> Places:
 
 
 def locate(path: Path, parent: pytest.Collector) -> Path | None:
-    """Return the task root of ``path``, or None if it is not to be collected."""
+    """Return the task root of ``path``, or None if the file must not be collected."""
     where, session = places(parent.config), parent.session
     if path in where.named_files and not session.isinitpath(path):
         from pytest_lmeval.plugin.private.items import keep_named
@@ -115,7 +115,7 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
-    """Return the collector of the file at ``path``, with a node id and a name that are safe to print."""
+    """Return the collector of the file at ``path``, with a printable node id and name."""
     node: _File = kind.from_parent(parent, path=path)
     shown = node_path(node.nodeid)
     if shown == node.nodeid:
@@ -148,7 +148,7 @@ def remarks_on_named(config: pytest.Config) -> list[str]:
 
 
 def why_nothing(config: pytest.Config) -> str:
-    """Return why a run without any test found no task either, or ""."""
+    """Return why a run that collected no tests found no tasks either, or ""."""
     from pytest_lmeval.formats.files import has_tasks
 
     where = places(config)
@@ -168,7 +168,7 @@ def why_nothing(config: pytest.Config) -> str:
 
 
 def _on_data(folders: Sequence[Path], here: Path) -> str:
-    """Return a hint on converting the first data file in the folders, if there is one."""
+    """Return a hint on converting the first data file in the folders, or ""."""
     data = sorted(path for folder in folders for path in folder.glob("*") if path.suffix in _DATA)
     if not data:
         return ""
@@ -177,22 +177,22 @@ def _on_data(folders: Sequence[Path], here: Path) -> str:
 
 
 def is_plain_python(path: Path) -> bool:
-    """Return True for a Python file whose name rules out tasks; pytest asks about every file of a project."""
+    """Return True for a Python file whose name rules out tasks; pytest calls this for every file of a project."""
     return path.suffix == ".py" and not path.name.startswith("task_")
 
 
 def is_example(item: object) -> bool:
-    """Return True for an item of this plugin; those of others may have an ``example``, too."""
+    """Return True for an item of this plugin; other plugins' items may have an ``example``, too."""
     return getattr(item, "attach_result", None) is not None
 
 
 def is_mine(item: object, label: str) -> bool:
-    """Return True for an example, of the model with the label if there is one."""
+    """Return True for an example, of the labelled model if there are several."""
     return (not label or getattr(item, "label", "") == label) and is_example(item)
 
 
 def is_record(item: object) -> bool:
-    """Return True for an example of a task file, which the plan asks ahead."""
+    """Return True for an example of a task file, whose requests the plan sends ahead."""
     return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)
 
 
@@ -202,26 +202,26 @@ def is_function(item: object) -> bool:
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
-    """Return True for the node id of an example; for processes without items."""
+    """Return True for the node id of an example; works in processes without items."""
     return places(config).is_ours(nodeid)
 
 
 def _named_paths(config: pytest.Config) -> list[Path]:
-    # Only typed arguments: a bare ``pytest`` names nothing.
+    # Only consider typed arguments: a bare ``pytest`` names nothing.
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return []
-    # As pytest does: absolute, symbolic links kept.
+    # Like pytest: absolute, with symbolic links kept.
     folder = config.invocation_params.dir
     return [Path(os.path.abspath(folder / argument.partition("::")[0])) for argument in config.args]
 
 
 def _may_be_a_task(path: Path) -> bool:
-    # A named folder may hold other data: objects with none of our keys. A file whose first record is broken, or has
-    # any of the keys, is read and reported.
+    # A named folder may hold other data, such as objects with none of our keys. A file whose first record is broken, or
+    # has any of the keys, is read and reported.
     if path.suffix == ".yaml":
         return True
     if path.suffix == ".py":
-        # Outside the task paths a module of this name may be unrelated, and loading it would run it.
+        # A module of this name outside the task paths may be unrelated, and loading would run it.
         return b"pytest_lmeval" in _content(path, b"pytest_lmeval")
     if path.name.endswith(".replay.jsonl"):
         return False

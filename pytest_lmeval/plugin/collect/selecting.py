@@ -15,10 +15,10 @@ import pytest
 from pytest_lmeval.plugin.collect.locate import is_example
 from pytest_lmeval.plugin.common.report import add_to_report
 
-# Names as ``-m`` parses them.
+# Names that ``-m`` can parse.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS = frozenset({"and", "or", "not", "True", "False", "None"})
-# A task file must not decide whether a test runs, even if the ini file lists these marks.
+# Task files must not control whether a test runs, even if the ini file lists these marks.
 _BUILT_IN = frozenset({"filterwarnings", "lmeval", "parametrize", "skip", "skipif", "usefixtures", "xfail"})
 _IN_INI = pytest.StashKey[frozenset[str]]()
 _OURS = pytest.StashKey[dict[str, bool]]()
@@ -33,7 +33,7 @@ def note_ini_marks(config: pytest.Config) -> None:
 
 
 def mark_by_tags(item: pytest.Item, tags: Iterable[str]) -> None:
-    """Mark ``item`` with its tags, except names that ``-m`` cannot parse and marks of plugins."""
+    """Mark ``item`` with its tags, except names that ``-m`` cannot parse and marks that plugins use."""
     known = item.config.stash.setdefault(_OURS, {})
     for tag in tags:
         if tag not in known:
@@ -49,7 +49,7 @@ def _may_be_a_mark(config: pytest.Config, tag: str) -> bool:
         return True
     if tag in _names(config):
         return False
-    # Otherwise pytest would warn of it, or reject it if marks are strict.
+    # Otherwise pytest would warn about the mark, or reject it in strict mode.
     config.addinivalue_line("markers", f"{tag}: a tag of examples (set by pytest-lmeval)")
     return True
 
@@ -61,8 +61,8 @@ def _names(config: pytest.Config) -> frozenset[str]:
 def keep_shard(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the examples of other shards; keep items that are not examples.
 
-    An example's shard follows from its rank among the sorted (task, id) of all selected examples, so that the shards
-    are a partition in any order of items and the same for each model. Raise pytest.UsageError if ids are ambiguous.
+    An example's shard follows from its rank among the sorted (task, id) of all selected examples, so the shards are a
+    partition, independent of item order and model. Raise pytest.UsageError if ids are ambiguous.
     """
     part, parts = config.option.lm_shard
     by_key: dict[_Key, Any] = {}

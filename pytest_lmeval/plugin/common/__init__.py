@@ -1,1 +1,1 @@
-"""Helpers of several rooms of the plugin: the baseline, reports of workers, hiding of secrets."""
+"""Helpers for several parts of the plugin: the baseline, worker reports, secrets."""

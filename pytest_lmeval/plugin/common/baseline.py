@@ -34,10 +34,10 @@ def baseline_path(config: pytest.Config) -> Path:
 
 
 def read_baseline(config: pytest.Config) -> RunFile | None:
-    """Return the baseline, which the options must name; None before the first one is written.
+    """Read the baseline that the options name; return None before the first one is written.
 
-    Raise pytest.UsageError if it is missing, cannot be read, has no per-example records, or is a file that this run
-    writes: a regression would fail once, then become the next baseline.
+    Raise pytest.UsageError if the baseline is missing, unreadable, lacks per-example records, or is a file that this
+    run writes: a regression would then fail once and become the next baseline.
     """
     option = config.option
     path = baseline_path(config)
@@ -66,9 +66,9 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 
 
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
-    """Raise UsageError if the run to become the baseline lacks examples, or tasks of the old one.
+    """Raise UsageError if the run cannot become the baseline, as it lacks examples, or tasks of the old baseline.
 
-    ``infos`` are the collected tasks, each with the number of selected examples.
+    ``infos`` are the collected tasks, each with its number of selected examples.
     """
     option = config.option
     if selection := selection_of(option, infos):
@@ -87,13 +87,13 @@ def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
 
 
 def tasks_not_run(config: pytest.Config, baseline: RunFile | None, run: Collection[str]) -> list[str]:
-    """Return the baseline's tasks that were not ``run`` although their files exist."""
+    """Return the baseline's tasks that are missing from ``run`` although their files exist."""
     infos = baseline.infos.values() if baseline is not None else ()
     return [info.name for info in infos if info.name not in run and (config.rootpath / info.path).is_file()]
 
 
 def check_recording(config: pytest.Config) -> None:
-    """Raise pytest.UsageError if workers replay a file that this run replaces, perhaps before they have read it."""
+    """Raise pytest.UsageError if workers replay a file that this run might replace before they read it."""
     kind, _, path = resolved_of(config).adapter.partition(":")
     if kind == "replay" and _is_replaced(Path(path), config):
         raise pytest.UsageError(
@@ -105,7 +105,7 @@ def check_recording(config: pytest.Config) -> None:
 def _is_replaced(path: Path, config: pytest.Config) -> bool:
     folder, label = report_dir(whole(config)), label_of(config)
     names = ("leaderboard.json", "ledger.jsonl")
-    # leaderboard.json in the folder of all models is from an older run of one.
+    # leaderboard.json in the folder shared by all models comes from an older single-model run.
     own = [f"{label}/{name}" for name in names] + ["leaderboard.json"] if label else names
     replaced = [*own, *(f"{PREVIOUS}/{name}" for name in own)]
     return path.resolve() in [(folder / each).resolve() for each in replaced]

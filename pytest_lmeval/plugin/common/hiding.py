@@ -1,6 +1,6 @@
 """Hide secrets in reports, warnings and files, and escape text that a terminal or CI runner would obey.
 
-Lone surrogates are escaped, too: xdist cannot send a report with one, and would lose the failure.
+Also escape lone surrogates: xdist cannot send a report with one, and would lose the failure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def hide_secrets(config: pytest.Config) -> None:
 
 
 def clean(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Make the report of any test safe to send and show; escape commands in that of an example."""
+    """Make a test's report safe to send and show; in an example's report, also escape commands."""
     _change(report, _escaped)
     _change_properties(report, _escaped)
     scrub_report(report, scrubber_of_run(item.config))
@@ -39,21 +39,21 @@ def clean(report: pytest.TestReport, item: pytest.Item) -> None:
 
 
 def clean_collected(report: pytest.CollectReport, collector: pytest.Collector) -> None:
-    """Make the report of a collector safe to show."""
+    """Make a collector's report safe to show."""
     scrub_report(report, scrubber_of_run(collector.config))
     if hasattr(collector, "task_name"):
         escape_commands(report)
 
 
 def hide_in_output(item: pytest.Item) -> None:
-    """Hide secrets in the captured output of a test, from which its reports are made."""
+    """Hide secrets in a test's captured output before pytest builds the reports."""
     sections, scrubber = report_sections(item), scrubber_of_run(item.config)
     if scrubber:
         sections[:] = [(when, name, scrubber.scrub(text)) for when, name, text in sections]
 
 
 class _HideSecrets:
-    """Hides secrets in warnings, in the reason for the session's end, and in files of other plugins."""
+    """Hides secrets in warnings, the reason for the session's end, and other plugins' files."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -83,7 +83,7 @@ class _HideSecrets:
 
 
 def scrub_report(report: Any, scrubber: Scrubber) -> None:
-    """Hide secrets in the report of a test or collector."""
+    """Hide secrets in a test's or collector's report."""
     if scrubber:
         _change(report, scrubber.scrub)
         if hasattr(report, "user_properties"):
@@ -91,12 +91,12 @@ def scrub_report(report: Any, scrubber: Scrubber) -> None:
 
 
 def escape_commands(report: Any) -> None:
-    """Escape in ``report`` everything that a terminal or a CI runner would interpret.
+    """Escape everything in ``report`` that a terminal or a CI runner would obey.
 
-    ``report`` is the TestReport of an example or the CollectReport of a task file. Metrics and adapters print, log and
-    raise prompts and answers.
+    ``report`` is the TestReport of an example or the CollectReport of a task file: metrics and adapters may print, log
+    and raise prompts and answers.
     """
-    # A captured log has pytest's colours.
+    # A captured log contains pytest's colours.
     report.sections = [(name, _COLOR.sub("", text)) for name, text in report.sections]
     _change(report, partial(printable, folds=False))
 
@@ -123,7 +123,7 @@ def _change_properties(report: Any, change: Callable[[str], str]) -> None:
 
 
 def escape_warning(warning: warnings.WarningMessage) -> None:
-    """Escape in a warning, which may quote a prompt or an answer, all that a terminal would interpret."""
+    """Escape a warning, which may quote a prompt or an answer, for terminals and CI runners."""
     _change_warning(warning, lambda text: printable(_COLOR.sub("", text), folds=False))
 
 
@@ -131,7 +131,7 @@ def _change_warning(warning: warnings.WarningMessage, change: Callable[[str], st
     text = str(warning.message)
     if (shown := change(text)) != text:
         warning.message = shown
-    # pytest shows the source line that warned below the text.
+    # Below the text, pytest shows the source line that warned.
     line = linecache.getline(warning.filename, warning.lineno) if warning.line is None else warning.line
     if (shown := change(line)) != line:
         warning.line = shown

@@ -1,4 +1,4 @@
-"""The report of a worker to the controller at its end, sent as xdist's worker output."""
+"""The report that a worker sends to the controller at its end, as xdist's worker output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PREFIX = "lmeval_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """The report of a worker; empty if it crashed.
+    """A worker's report; empty if the worker crashed.
 
-    ``tasks`` are the fields of each collected TaskInfo, None after an error; ``foreign`` the node ids that look like
-    those of examples; ``facts`` (for the manifest) and ``remarks`` are by model label. ``interrupted`` means Ctrl-C
-    reached the worker; ``stopped`` is the reason to ask nothing more; ``skipped_evals`` counts evals without an
-    adapter; ``cpu_s`` is the CPU time of the thread that ran the items.
+    ``tasks`` are the fields of each collected TaskInfo, None after an error; ``foreign`` lists node ids of other tests
+    that look like examples. ``facts`` (for the manifest) and ``remarks`` are by model label. ``interrupted`` means that
+    Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any. ``skipped_evals`` counts
+    evals without an adapter. ``cpu_s`` is the CPU time of the thread that ran the items.
     """
 
     usage_error: str = ""
@@ -38,7 +38,7 @@ class WorkerReport:
 
 
 def add_to_report(config: pytest.Config, **values: Any) -> None:
-    """Add fields of WorkerReport to this worker's report; do nothing in other processes."""
+    """Add fields of WorkerReport to this worker's report; do nothing in the controller."""
     output = output_to_controller(config)
     if output is not None:
         output.update({_PREFIX + name: json.dumps(value) for name, value in values.items()})
@@ -53,9 +53,9 @@ def report_of(worker: object) -> WorkerReport:
 
 @dataclass(slots=True)
 class Notes:
-    """Notes of the collection for the end of the run.
+    """Notes on the collection, for the end of the run.
 
-    ``bad_files`` are node ids of task files with errors, ``uncollected`` those of other collectors that failed.
+    ``bad_files`` are node ids of task files with errors; ``uncollected`` are those of other failed collectors.
     """
 
     bad_files: dict[str, None] = field(default_factory=dict)
@@ -65,12 +65,12 @@ class Notes:
     skipped_evals: int = 0
 
     def add(self, report: WorkerReport) -> None:
-        """Add the report of a worker."""
+        """Add a worker's report."""
         self.not_tasks.update(report.not_tasks)
         self.skipped_evals = max(self.skipped_evals, report.skipped_evals)
         self.remarks.update(dict.fromkeys(remark for remarks in report.remarks.values() for remark in remarks))
 
     def refuse_bad_files(self) -> None:
-        """End the session if a task file could not be collected."""
+        """End the session if collecting a task file failed."""
         if self.bad_files:
             raise pytest.Session.Interrupted(f"{len(self.bad_files)} bad task file(s)")

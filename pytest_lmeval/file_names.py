@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 200
-"""The longest name, in characters: file systems allow 255, minus a number, a suffix and a temporary file's prefix.
-"""
+"""The longest name, in characters: file systems allow 255, minus a number, a suffix and a temporary file's prefix."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]+")
 _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -1,4 +1,4 @@
-"""Hooks of this plugin, for conftest files and other plugins. Their docstrings are the manual."""
+"""The plugin's hooks, for conftest files and other plugins; their docstrings are the manual."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def pytest_lmeval_register(registry: Registry) -> None:
     """Add metrics, post-process rules, adapters or formats to the run's registry.
 
-    Called in every process of a run, after everything built in is registered. Called again with a new registry when
-    another conftest file has been loaded::
+    Every process of a run calls this hook after registering everything built in. It calls the hook again with a new
+    registry after loading another conftest file::
 
         def pytest_lmeval_register(registry):
             registry.add_metric("starts_with", starts_with, threshold=1.0)
 
-    Registering a name twice is an error, so that nothing built in is replaced by accident.
+    Registering a name twice is an error, to prevent replacing a built-in part by accident.
     """
 
 
@@ -30,15 +30,14 @@ def pytest_lmeval_register(registry: Registry) -> None:
 def pytest_lmeval_load_task(path: Path) -> LoadedFile | None:
     """Return the tasks and bad records of the file at ``path``, or None to leave it to the registered formats.
 
-    Called for every task file of a run; the first result that is not None counts.
-    A task may omit the members that ``pytest_lmeval.task.Task`` defines; omitting any other member is a collection
-    error.
+    The plugin calls this hook for every task file of a run, and uses the first result that is not None. A task may omit
+    members that ``pytest_lmeval.task.Task`` defines by default; a missing required member is a collection error.
     """
 
 
 def pytest_lmeval_leaderboard(config: pytest.Config, leaderboard: Leaderboard) -> None:
-    """Receive the board of the finished run.
+    """Receive the finished run's board.
 
-    Called once, in the controlling process, after the reports are written and the exit code is fixed, even for an
-    incomplete run. A hook that raises fails a run that would have passed; no hook can make a failed run pass.
+    The controlling process calls this hook once, even for an incomplete run, after it has written the reports and fixed
+    the exit code. A hook that raises fails a run that would have passed; no hook can make a failed run pass.
     """

@@ -49,8 +49,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
 
 
 def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
-    """Return why a file contains no task if the user named it together with its folder; pytest reports other named files.
-    """
+    """Return why a file has no task if it is named beside its folder; pytest reports one that is named alone."""
     where = places(parent.config)
     if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
         return ""

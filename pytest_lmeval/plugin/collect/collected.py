@@ -175,7 +175,7 @@ class Wanted:
         """Raise UsageError for a subject or parameter that no task has, and for few-shots that no task uses.
 
         If the command line names files, an unused value may be meant for another file, so it only adds to ``notes``. If
-        it names single items (``picks_items``), only few-shots are checked.
+        it names single items (``picks_items``), check nothing else.
         """
         if not self._files:
             return

@@ -1,1 +1,1 @@
-"""Eval functions under pytest: test functions become examples, run ahead of their turn, and report at it."""
+"""Run eval functions under pytest: test functions become examples, start early, and report in pytest's order."""

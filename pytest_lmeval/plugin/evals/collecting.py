@@ -1,4 +1,4 @@
-"""Collect eval functions: parametrize them by their rows, and turn pytest's items into examples."""
+"""Collect eval functions: parametrize them with their rows, and convert pytest's items to examples."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMES = "begin its name with test, or with a prefix in python_functions of the 
 
 @dataclass(slots=True)
 class _Given:
-    """The selected rows of an eval function, their places among all ``available`` rows, and pytest's ``labels``."""
+    """The selected rows of an eval function, their positions among all ``available`` rows, and pytest's ``labels``."""
 
     data: DataRows
     places: Sequence[int] = ()
@@ -53,7 +53,7 @@ class _Given:
 
 @dataclass(slots=True)
 class _File:
-    """A test file; ``shown`` is its path from the project's root."""
+    """A test file; ``shown`` is its path relative to the project's root."""
 
     shown: Path
     hashes: FunctionHashes
@@ -67,7 +67,7 @@ _SOURCES = pytest.StashKey[TestSources]()
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
-    """Parametrize an eval function by the rows of its data; bad data are a collection error."""
+    """Parametrize an eval function with the rows of its data; bad data are a collection error."""
     begin_spares(collector.config)
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
@@ -93,11 +93,11 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
-    """Return the items of a test function, evals as examples."""
+    """Return a test function's items, with evals as examples."""
     task = declared(function)
     names = EvalNames(scrubber_of_run(collector.config))
     if task is not None:
-        # Collected again, as the method of another class, it gets its rows anew.
+        # If the function is collected again as a method of another class, it gets its rows anew.
         if (rows := vars(function).get(_ROWS)) is not None:
             function.pytestmark = [mark for mark in function.pytestmark if mark is not rows[0]]
         if not items:
@@ -109,7 +109,7 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
 
 
 def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunState], None] | None:
-    """Return the function that registers hooks for the eval functions of a planned run; None without any."""
+    """Return a function that registers hooks for the eval functions of a planned run; None without any."""
     if not any(map(is_function, items)):
         return None
     from pytest_lmeval.plugin.evals.process import AsyncFixtures, EvalHooks, instances_of_others
@@ -125,7 +125,7 @@ def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunStat
 
 
 def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
-    """Raise CollectError if a unittest.TestCase, which calls its methods itself, has an eval among them."""
+    """Raise CollectError if a unittest.TestCase, which calls its own methods, contains an eval."""
     for name in dir(kind):
         if declared(getattr(kind, name, None)) is not None:
             why = "unittest calls the methods of a TestCase itself: move the eval out of the class"
@@ -133,7 +133,7 @@ def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
 
 
 def warn_of_hook(collector: pytest.Collector, name: str) -> None:
-    """Warn of a hook in a test file, which pytest never calls."""
+    """Warn about a hook in a test file, which pytest never calls."""
     if not collector.config.pluginmanager.is_registered(getattr(collector, "obj", None)):
         why = f"{name} is a hook: pytest calls it in a conftest.py or a plugin, never in a test file"
         collector.warn(pytest.PytestCollectionWarning(why))
@@ -149,7 +149,7 @@ def _declared_items(
 ) -> list[Any]:
     rows: _Given | None = vars(function).get(_ROWS, (None, None))[1]
     file = _file_of(collector)
-    # Items are rows times parameters; some rows may be deselected.
+    # Items combine rows with parameters, and some rows may be deselected.
     whole = len(items) if rows is None else rows.available * len(items) // len(rows.data.rows)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
     name = _qualified(function)
@@ -167,7 +167,7 @@ def _declared_items(
 
 
 def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: int) -> list[Any]:
-    """Return an item without ``eval_task`` unchanged, or as an example of its file's task if it takes our ``lm``."""
+    """Return an item without ``eval_task``: as an example of its file's task if it uses our ``lm``, else unchanged."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
     if has_yield(item.function):
@@ -195,7 +195,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: in
 
 
 def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
-    """Record the hash of a function's code, and whether it can score anything."""
+    """Record a function's code hash, and whether the function can score anything."""
 
     def fixtures() -> dict[str, Any]:
         definitions = {each: fixture_definitions(item, each) for each in arguments_of(item)}
@@ -213,7 +213,7 @@ def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
 
 
 def is_ours(item: pytest.Item) -> bool:
-    """Return True if an item's fixture ``lm`` is the plugin's, not one of the project."""
+    """Return True if an item's ``lm`` fixture is the plugin's, not the project's own."""
     definitions = fixture_definitions(item, "lm")
     return bool(definitions) and str(definitions[-1].func.__module__).startswith("pytest_lmeval.")
 
@@ -221,7 +221,7 @@ def is_ours(item: pytest.Item) -> bool:
 def _made(
     item: Any, labels: Sequence[str], task: FunctionTask, example: Example, spec: EvalFunction | None, name: str
 ) -> list[EvalItem]:
-    """Return an item as an example, one for each model."""
+    """Convert an item to an example, one for each model."""
     made = [remade(item, EvalItem, label) for label in labels or [""]]
     for one in made:
         one.assign(task, example, spec, name)
@@ -243,7 +243,7 @@ def _example(
     names: EvalNames,
     where: tuple[int, int],
 ) -> Example:
-    """Return the example of an item with its parameters, line and number."""
+    """Create the example of an item, with its parameters, line and number."""
     (item, parameters), (line, number) = of, where
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if rows is None:
@@ -262,8 +262,8 @@ def _example(
 
 
 def _id_beside(shown: str, rows: _Given, number: int, row: object) -> str:
-    """Return pytest's id for a row and other parameters, with the row's own id instead of its label."""
-    # Rows are the last parameter, so that they change with each call.
+    """Return pytest's id for a row and other parameters, with the row's own id in place of its label."""
+    # Rows are the last parameter, so they change with each call.
     at = number % len(rows.data.rows)
     if rows.data.rows[at] is not row or not shown.endswith(rows.labels[at]):
         return shown
@@ -322,7 +322,7 @@ def _line(item: Any) -> int:
 
 
 class EvalNames:
-    """Makes ids and names of examples unique, free of secrets and safe to print."""
+    """Makes ids and names of examples unique, free of secrets, and printable."""
 
     def __init__(self, scrubber: Scrubber) -> None:
         self._hide: Callable[[str], str] = scrubber.scrub_answer if scrubber else str
@@ -330,11 +330,11 @@ class EvalNames:
         self._names: set[str] = set()
 
     def id(self, raw: str) -> str:
-        """Return the unique id of an example, without secrets."""
+        """Return a unique id for an example, without secrets."""
         return unique(self._hide(raw), self._ids)
 
     def rename(self, item: Any) -> None:
-        """Give an item with parameters a name that is safe to print."""
+        """Rename an item with parameters so that its name is printable."""
         callspec = getattr(item, "callspec", None)
         raw = "" if callspec is None else self._hide(callspec.id)
         shown = raw if raw.isidentifier() or not raw else node_name(raw)

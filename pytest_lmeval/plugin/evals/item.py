@@ -1,4 +1,4 @@
-"""The pytest item of an eval function's example: started ahead if its fixtures allow, reported at its turn."""
+"""The pytest item of an eval function's example: starts early if its fixtures allow it, reports in pytest's order."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 _MARK = pytest.mark.lmeval
 _IS_UP = pytest.StashKey[bool]()
-"""Set on the module or class of an eval function while it is set up."""
+"""Marks the module or class of an eval function during set-up."""
 _PLACES = pytest.StashKey[dict[str, tuple[str, int | None, str]]]()
-"""On a module or class, each eval function's path, line and prefix of its items' names."""
+"""Cached on a module or class: each eval function's path, line and item name prefix."""
 
 
 class EvalItem(ScoredItem):
-    """An example whose function runs in the loop, in a thread, or here.
+    """An example whose function runs in the event loop, in a thread, or here.
 
-    ``runs_beside`` means that it may run concurrently: it is async, or runs ``in_thread``. ``made_path`` is a temporary
-    folder made for it ahead of its turn.
+    ``runs_beside`` means that it may run concurrently: it is async, or runs ``in_thread``. ``made_path`` is the
+    temporary folder of an item that started early.
     """
 
     task: FunctionTask
@@ -55,7 +55,7 @@ class EvalItem(ScoredItem):
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
-        """Attach the example to the item; ``spec`` are the arguments of ``eval_task``, None without it."""
+        """Assign the example to the item; ``spec`` are the arguments of ``eval_task``, None without the decorator."""
         self.task = task
         self.example = example
         self.spec = spec
@@ -80,12 +80,12 @@ class EvalItem(ScoredItem):
 
     @property
     def evals(self) -> EvalSession:
-        """The eval functions of this process."""
+        """This process's eval functions."""
         return session_of(self.run_state)
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """The path, line and name for reports; path and line are looked up once per function."""
+        """Path, line and name for reports; path and line are looked up once per function."""
         places = self.parent.stash.setdefault(_PLACES, {})
         if self.function_name not in places:
             path, line, shown = super().location
@@ -93,13 +93,13 @@ class EvalItem(ScoredItem):
                 return path, line, shown
             places[self.function_name] = (path, line, shown.removesuffix(self.name))
         path, line, before = places[self.function_name]
-        # As pytest does.
+        # As in pytest.
         return path, line, (before + self.name).replace(".[", "[")
 
     def setup(self) -> None:
-        """Set its fixtures up, and start it and those that may run ahead."""
+        """Set up the fixtures, then start this example and others that may start early."""
         __tracebackhide__ = True
-        # An item started ahead has values, of fixtures that other items have set up.
+        # An item that started early has values from fixtures that other items have set up.
         evals = self.evals
         if self.spec is not None and _IS_UP not in (stash := self.parent.stash):
             stash[_IS_UP] = True
@@ -108,7 +108,7 @@ class EvalItem(ScoredItem):
                 plugins.register(turn, turn.NAME)
         if not evals.is_begun_at_turn(self):
             if self.spec is not None and self.spec.data is not None:
-                # A fixture may change the row, which items with other parameters share.
+                # A fixture may change the row, and items with other parameters share it.
                 parameters = parameters_of(self)
                 parameters["row"] = fresh(parameters["row"], lambda _: None)
             super().setup()
@@ -116,16 +116,16 @@ class EvalItem(ScoredItem):
 
     @property
     def is_set_up(self) -> bool:
-        """True if pytest would set nothing up: its fixtures have values, and no example ahead waits for one."""
+        """True if pytest has nothing to set up: the fixtures have values, and no early example waits for one."""
         is_up = self.made_path is None and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
     def begin_turn(self) -> None:
-        """Start it, and those that may run ahead and have all their fixtures."""
+        """Start this example and others that may start early and have all their fixtures."""
         self.evals.begin(self, sets_up=False)
 
     def runtest(self) -> None:
-        """Wait for the function or run it; fail if its result is a failure."""
+        """Wait for the function, or run it; fail if its result counts as a failure."""
         state, evals = self.run_state, self.evals
         run = state.run
         if other := self._other_adapter():
@@ -146,14 +146,14 @@ class EvalItem(ScoredItem):
             self._fail(result, running.outcomes)
 
     def teardown(self) -> None:
-        """Cancel the function if it runs although the item was skipped."""
+        """Cancel the function if it is running although the item was skipped."""
         self.evals.cancel(self)
         super().teardown()
         if self.made_path is not None:
             drop_tmp_path(self, self.made_path)
 
     def attach_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Put the result on the report, with the function's own duration."""
+        """Attach the result to the report, with the function's own duration."""
         if call.when == "call" and self.ran is not None:
             if self.ran.outcomes:
                 report.duration = sum(outcome.seconds for outcome in self.ran.outcomes)
@@ -165,7 +165,7 @@ class EvalItem(ScoredItem):
         if "lm_engine" not in self.funcargs:
             return ""
         adapter, engine = (of_model(self.funcargs[name], self.label) for name in ("lm_adapter", "lm_engine"))
-        # The other models go on.
+        # Other models continue.
         return other_adapter(adapter, engine) or (self.run_state.run.stopped if self.label else "")
 
     def _fail(self, result: ExampleResult, outcomes: Sequence[Outcome] = ()) -> NoReturn:
@@ -176,13 +176,13 @@ class EvalItem(ScoredItem):
         raised = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if raised is None or isinstance(raised, LmevalError):
             raise ExampleFailed(explained) from raised
-        # pytest shows the exception; the explanation is a section of the report.
+        # pytest shows the exception, and the report gets the explanation as a section.
         self.add_report_section("call", "example", explained)
         raise raised
 
 
 def session_of(state: RunState) -> EvalSession:
-    """Return the session of a run's eval functions, created on first use."""
+    """Return the session of a run's eval functions; create it on first use."""
     if state.evals is None:
         from pytest_lmeval.plugin.evals.session import EvalSession
 
@@ -191,7 +191,7 @@ def session_of(state: RunState) -> EvalSession:
 
 
 def control_of(error: BaseException | None) -> BaseException | None:
-    """Return an exception that skips the test or ends the run, else None; an xfail scores 0."""
+    """Return an exception that skips the test or ends the run; None for others (an xfail scores 0)."""
     if isinstance(error, BaseExceptionGroup):
         found = [control_of(each) for each in error.exceptions]
         return found[0] if found and all(found) else None
@@ -200,7 +200,7 @@ def control_of(error: BaseException | None) -> BaseException | None:
 
 
 def follow(item: pytest.Function, task: FunctionTask, example: Example, name: str) -> pytest.Function:
-    """Make an async test that another plugin runs an example, by its reports."""
+    """Turn an async test that another plugin runs into an example, based on its reports."""
     item.add_marker(_MARK)
     item.extra_keyword_matches.add(task.name)
     follower = _Follower(item, task, example, name)
@@ -222,7 +222,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
 
 
 class _Follower:
-    """Scores a test that another plugin ran, from the ``state`` that ``lm`` recorded; None if it never got ``lm``."""
+    """Scores a test that another plugin ran, from the ``state`` that ``lm`` recorded; None without it."""
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item
@@ -233,7 +233,7 @@ class _Follower:
         self.state: ExampleState | None = None
 
     def __call__(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Put the result on the report that decides it."""
+        """Attach the result to the report that decides it."""
         item: Any = self._item
         raised = call.excinfo.value if call.excinfo is not None else None
         if call.when == "setup" and report.failed:

@@ -1,4 +1,4 @@
-"""Share the loop, the endpoint, captured prints and logs among a process's eval functions; run their async fixtures."""
+"""Share an event loop, an endpoint and captured output among a process's eval functions; run their async fixtures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OTEL = "opentelemetry.trace"
 
 
 class Shared:
-    """Created with the first model's eval functions, closed with the last one's."""
+    """Created with the first model's eval functions, closed after the last one's."""
 
     def __init__(self, config: pytest.Config) -> None:
         is_routed = is_capturing(config)
@@ -55,8 +55,8 @@ class Shared:
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint for applications' own clients; most runs have none."""
-        # Threads and the loop may need it at the same time.
+        """The endpoint for applications' own clients, created on first use because most runs need none."""
+        # Threads and the event loop may request it at the same time.
         with self._making:
             if self._endpoint is None:
                 from pytest_lmeval.functions.clients.body import ForwardPaths
@@ -67,11 +67,11 @@ class Shared:
 
     @property
     def has_endpoint(self) -> bool:
-        """True once the endpoint exists."""
+        """True after the endpoint's creation."""
         return self._endpoint is not None
 
     def keep_logs(self) -> None:
-        """Attach log records to the concurrent example that made them, not to the item at its turn."""
+        """Attach log records to the concurrent example that created them, not to the current item."""
         if self._keeper is None:
             self._keeper = LogKeeper()
             logging.getLogger().addHandler(self._keeper)
@@ -80,14 +80,14 @@ class Shared:
                 handler.addFilter(is_of_this_thread)
 
     def began(self, state: ExampleState) -> None:
-        """Add a running example; its spans are recorded once the project has imported OpenTelemetry."""
+        """Add a running example; record its spans once the project has imported OpenTelemetry."""
         self._listen()
         self.running.add(state)
         if self.spans is not None:
             self.spans.began(state)
 
     def ended(self, state: ExampleState) -> None:
-        """Remove an example that has ended."""
+        """Remove a finished example."""
         self._listen()
         self.running.discard(state)
         if self.spans is not None:
@@ -100,7 +100,7 @@ class Shared:
             self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self.running)
 
     def release(self) -> None:
-        """Release one user; close everything after the last."""
+        """Release one user; close everything after the last one."""
         self.users -= 1
         if self.users:
             return
@@ -119,7 +119,7 @@ class Shared:
 
 
 def shared(config: pytest.Config) -> Shared:
-    """Return the shared parts of this process, and count a user."""
+    """Return this process's shared parts, and count one more user."""
     if _SHARED not in config.stash:
         config.stash[_SHARED] = Shared(config)
     found = config.stash[_SHARED]
@@ -128,7 +128,7 @@ def shared(config: pytest.Config) -> Shared:
 
 
 class EvalHooks:
-    """Hooks of a run with eval functions."""
+    """Hooks for a run with eval functions."""
 
     def __init__(self, evals: EvalSession) -> None:
         self._evals = evals
@@ -150,7 +150,7 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        # Within the phase, when pytest has replaced the streams.
+        # Inside the phase, after pytest has replaced the streams.
         self._loop.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
@@ -161,7 +161,7 @@ class EvalHooks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._evals.note_part(report)
-        # Between phases, when pytest has restored them.
+        # Between phases, after pytest has restored the streams.
         self._loop.route_prints()
 
     @pytest.hookimpl(tryfirst=True)
@@ -170,7 +170,7 @@ class EvalHooks:
 
 
 def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, judge: Any) -> Iterator[Any]:
-    """Yield the ``lm`` of the requesting item."""
+    """Yield ``lm`` for the item that requests it."""
     item: Any = request.node
     if is_function(item):
         engine, judge = of_model(engine, item.label), of_model(judge, item.label)
@@ -184,11 +184,11 @@ def provide(request: pytest.FixtureRequest, evals: EvalSession, engine: Any, jud
 
 
 def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Services:
-    """Return the model, judge, endpoint and simulated user of one model's examples."""
+    """Return the model, judge, endpoint and simulated user for one model's examples."""
     judges = state.run.judges.of(judge)
     shared.keep_logs()
     judging = _asker(state, shared.loop, judges.engine, judges) if isinstance(judges, Judge) else None
-    # Made here, not in the loop: inspecting an adapter is slow.
+    # Created here instead of in the event loop, because inspecting an adapter is slow.
     played = state.run.judges.user
     user = judging if played is None else _asker(state, shared.loop, played.engine, played)
     return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, user)
@@ -210,7 +210,7 @@ _SHARED = pytest.StashKey[Shared]()
 
 
 Instance = tuple[Any, object]
-"""A fixture's definition, and the node for which pytest sets it up once."""
+"""A fixture's definition, and the node for which pytest sets the fixture up once."""
 
 
 class NotForEvals(UsageError):
@@ -218,15 +218,15 @@ class NotForEvals(UsageError):
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Return the async fixtures of wider scope used by tests other than evals, each with the first such test.
+    """Return the wider-scoped async fixtures that other tests than evals use, each with the first such test.
 
-    Raise NotForEvals if evals use one, too: an object made in one event loop does not work in another.
+    Raise NotForEvals if evals use one, too: an object from one event loop does not work in another.
     """
     known: dict[int, list[Any]] = {}
     evals: dict[Instance, pytest.Item] = {}
     others: dict[Instance, pytest.Item] = {}
     for item in items:
-        # Items of one function share their fixtures.
+        # All items of one function share their fixtures.
         key = id(fixtures_of(item) or item)
         if (definitions := known.get(key)) is None:
             definitions = known[key] = [*_wider(item)]
@@ -239,7 +239,7 @@ def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.I
 
 
 class AsyncFixtures:
-    """Sets up the async fixtures of evals; ``others`` are those of :func:`instances_of_others`."""
+    """Sets up the async fixtures of evals; ``others`` come from :func:`instances_of_others`."""
 
     def __init__(self, loop: Loop, others: Mapping[Instance, pytest.Item]) -> None:
         self._loop = loop
@@ -247,24 +247,24 @@ class AsyncFixtures:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, object, object]:
-        """Run the async fixtures of evals in the functions' loop, before another plugin wraps them."""
+        """Run evals' async fixtures in the functions' event loop, before another plugin wraps them."""
         __tracebackhide__ = True
         function: Any = fixturedef.func
         if not _is_async(function) or (item := asker_of(request)) is None or not _is_ours(item):
             return (yield)
-        # As plugins for async tests do: pytest has no other way to set up an async fixture.
+        # Do as plugins for async tests do: pytest has no other way to set up an async fixture.
         fixturedef.func = self._plain(fixturedef, item)  # type: ignore[misc]  # final for pytest's own type checks
         try:
             return (yield)
         except NotForEvals:
-            # pytest would cache the exception for tests that may use the fixture.
+            # pytest would cache the exception for tests that are allowed to use the fixture.
             fixturedef.finish(request)
             raise
         finally:
             fixturedef.func = function  # type: ignore[misc]  # as above
 
     def _plain(self, definition: pytest.FixtureDef[Any], item: pytest.Item) -> Any:
-        """Return the replacement; it raises NotForEvals if other tests use it, or the loop would wait for itself."""
+        """Return the replacement; it raises NotForEvals if other tests use it, or if the loop would wait for itself."""
         instance = (definition, _home(item, definition))
         if definition.scope != "function" and instance in self._others:
             return partial(_raise, _refusal(definition, item, self._others[instance]))
@@ -276,7 +276,7 @@ class AsyncFixtures:
 
 
 def _is_ours(item: object) -> bool:
-    # Another plugin runs an async test that takes lm without eval_task, in its own loop.
+    # Another plugin runs async tests that use lm without eval_task, in its own event loop.
     return is_function(item) or is_record(item)
 
 
@@ -285,12 +285,12 @@ def _is_async(function: Any) -> bool:
 
 
 def _wider(item: pytest.Item) -> Iterator[Any]:
-    """Yield the async fixtures of wider scope than one test that an item needs, directly or not."""
+    """Yield the async fixtures with a scope wider than one test that an item needs, directly or not."""
     for name in closure_of(item):
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):
                 yield definition
-            # A definition that requests its own name gets the one that it overrides.
+            # A definition that requests its own name gets the one it overrides.
             if name not in definition.argnames:
                 break
 

@@ -1,4 +1,4 @@
-"""Start the eval functions of one process, await each at its turn, and score it."""
+"""Start the eval functions of one process, await each when pytest reaches it, and score it."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _PATIENCE_S = 5.0
 _BLOCKED_S = 10.0
 _MOST_NOTES = 20
 _WORTH_A_NOTE_S = 1.0
-# With so many requests in flight a quarter more functions run, as each has moments without a request.
+# Start a quarter more functions than requests may be in flight, as functions also do other work.
 _MANY = 32
-# Prefixes of pytest's messages for a failed assertion.
+# The beginnings of pytest's messages for a failed assertion.
 _FAILURES = ("assert", "AssertionError", "Failed")
 
 
 class EvalSession:
-    """Starts, awaits and ends the eval functions of one process; lives as long as its run.
+    """Starts, awaits and ends the eval functions of one process, for the duration of its run.
 
-    ``running`` are the started examples whose turn is not over.
+    ``running`` are started examples that pytest has not finished yet.
     """
 
     def __init__(self, state: RunState) -> None:
@@ -56,7 +56,7 @@ class EvalSession:
         wanted = AdapterFacts.of(state.adapter).requests_in_flight
         self._concurrency = wanted or state.run.settings.policy(0.0).concurrency
         self.shared = shared(self._config)
-        # Stray requests may be any model's: they make every model's run incomplete.
+        # Stray requests may belong to any model, so they make every model's run incomplete.
         state.run.strays = lambda: self.shared.endpoint.strays if self.shared.has_endpoint else ()
         self._at_once = self._concurrency + (self._concurrency // 4 if self._concurrency >= _MANY else 0)
         self._runner = Runner(self.shared.loop, self._at_once)
@@ -65,10 +65,10 @@ class EvalSession:
         self._lms: dict[pytest.Item, LmBase] = {}
         self.running: dict[pytest.Item, Running] = {}
         self._now: Running | None = None
-        # Sentences, each once; and counts of examples that ran one at a time, by task and reason.
+        # Sentences, each shown once; and counts of examples that ran alone, by task and reason.
         self._notes: dict[str, None] = {}
         self._one_by_one: Counter[tuple[str, str]] = Counter()
-        # The number and seconds of each task's examples that could have run in threads.
+        # The number and total seconds of each task's examples that could have run in threads.
         self._alone: dict[str, tuple[int, float]] = {}
         self._blocking: set[str] = set()
         self._failure_rule = FailureRule(self._config.rootpath, (pytest.fail.Exception,))
@@ -77,7 +77,7 @@ class EvalSession:
     # The fixture
 
     def lm_of(self, item: pytest.Item, engine: Any, judge: Any, *, blocks: bool) -> LmBase:
-        """Return the ``lm`` of an item, created on first use."""
+        """Return an item's ``lm``; create it on first use."""
         if self._services is None:
             self._services = services_of(self._state, self.shared, engine, judge)
         if item not in self._lms:
@@ -85,7 +85,7 @@ class EvalSession:
         return self._lms[item]
 
     def follow(self, item: Any) -> ExampleState:
-        """Start recording a test that another plugin runs; return its state."""
+        """Start recording a test that another plugin runs, and return its state."""
         state = self._new_states(item, 1)[0]
         state.begin(beside=False)
         self._lms[item].enter(state)
@@ -98,13 +98,13 @@ class EvalSession:
             settle(lm.state)
         lm.leave()
 
-    # One item after the other
+    # Run the items one after another
 
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
-        """Return True if an item was started before its turn, so that its fixtures are not set up again.
+        """Return True if an item has started early, so that its fixtures must not be set up again.
 
-        If pytest sets nothing up now (``sets_up`` False), an item whose fixtures are all set up counts as started, and
-        none does while an example waits for a fixture.
+        If pytest sets up nothing now (``sets_up`` False), an item whose fixtures are all set up counts as started, and
+        none counts while an example waits for a fixture.
         """
         self._starter.ahead.skip_to(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):
@@ -112,9 +112,9 @@ class EvalSession:
         return item in self.running or (not sets_up and self._starter.values_at_turn(item) is not None)
 
     def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
-        """Start an item whose fixtures are set up, and then others ahead of their turn.
+        """Start an item whose fixtures are set up, then others that may start early.
 
-        The fixtures of the others are set up only if pytest sets the item up now (``sets_up``).
+        Set up the others' fixtures only if pytest is setting up the item now (``sets_up``).
         """
         begun: list[Running] = []
         if item not in self.running:
@@ -134,7 +134,7 @@ class EvalSession:
         self._runner.begin(begun)
 
     def finish(self, item: EvalItem) -> Running:
-        """Return the item's example once it has run."""
+        """Return the item's example after it has run."""
         running = self._now = self.running.pop(item)
         if item.runs_beside or running.in_thread:
             self._runner.begin([running] if running.at_turn else [])
@@ -155,7 +155,7 @@ class EvalSession:
         return running
 
     def result(self, unit: Any, outcomes: Sequence[Outcome]) -> ExampleResult:
-        """Return the result of an example from how the calls of its function ended."""
+        """Return an example's result from the outcomes of its function calls."""
         run = self._state.run
         stopped = [str(each.state.failure) for each in outcomes if isinstance(each.state.failure, BudgetSpent)]
         if stopped:
@@ -167,7 +167,7 @@ class EvalSession:
         return scrubbed(result, run.settings.scrubber)
 
     def note_part(self, report: pytest.TestReport) -> None:
-        """Record the failed report of a subtest of the example at its turn."""
+        """Record the failure of a subtest in the current example."""
         state = self._now.lm.state if self._now is not None and report.failed else None
         if state is not None:
             message = str(getattr(crash_of(report), "message", None) or report.longreprtext)
@@ -178,10 +178,10 @@ class EvalSession:
         if item in self.running or item in self._lms:
             self._end([item])
 
-    # The end of a scope, and of the session
+    # End a scope, and the session
 
     def end_scope(self, going: Sequence[pytest.Collector]) -> None:
-        """Cancel and await examples that use fixtures of a module that is torn down."""
+        """Cancel and await examples that use fixtures of a module before its tear-down."""
         modules = [each for each in going if isinstance(each, pytest.Module)]
         if not modules:
             return
@@ -197,7 +197,7 @@ class EvalSession:
         self._end(list(self.running))
 
     def close(self) -> None:
-        """End the loop."""
+        """Close the event loop."""
         self.end_all()
         self.shared.release()
 
@@ -216,7 +216,7 @@ class EvalSession:
             for task, (count, seconds) in self._alone.items()
             if count > 1 and seconds >= _WORTH_A_NOTE_S
         ]
-        # With the worker's name, equal counts of two processes stay two notes.
+        # The worker's name keeps equal counts of two processes apart.
         counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
         others = list(self._notes)
         left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []
@@ -248,7 +248,7 @@ class EvalSession:
         wanted, parameters = arguments_of(item), parameters_of(item)
         given = {name: values[name] for name in wanted if name in values and name != "lm"}
         rows = {name: given.pop(name) for name in wanted if name in given and given[name] is parameters.get(name)}
-        # An eval function need not take lm.
+        # An eval function may omit lm.
         lm = self._lms.get(item) or LmBase(None)
         if "lm" in wanted:
             given["lm"] = lm
@@ -260,7 +260,7 @@ class EvalSession:
             lm,
             self._new_states(item, item.example.policy.repeats or self._state.run.settings.repeats),
             timeout,
-            # Only a function in a thread can be cancelled on a timeout.
+            # A timeout can only cancel functions in threads.
             in_thread=spec is not None and not spec.is_async and (item.in_thread or timeout is not None),
         )
 
@@ -273,7 +273,7 @@ class EvalSession:
             self._look_for_block(running)
 
     def _look_for_block(self, at_turn: Running) -> None:
-        """Note, once per task, that its code blocks the event loop, and the first line that did."""
+        """Note, once per task, that its code blocks the event loop, with the first line that did."""
         loop = self.shared.loop
         silent = loop.silent_s()
         if silent < _BLOCKED_S or not (where := loop.busy_at()):
@@ -295,7 +295,7 @@ class EvalSession:
 
 
 def _hand_over(evals: EvalSession, item: Any, values: Mapping[str, Any]) -> None:
-    """Give an item its fixture values and its ``lm``, without a set-up by pytest."""
+    """Give an item its fixture values and its ``lm`` without pytest's set-up."""
     if "lm" in closure_of(item):
         engine, judge = (of_model(values[name], item.label) for name in ("lm_engine", "lm_judge"))
         evals.lm_of(item, engine, judge, blocks=not item.spec.is_async)

@@ -1,4 +1,4 @@
-"""Choose the examples that may start ahead of their turn, by their fixtures, and provide the values."""
+"""Choose the examples that may start early, based on their fixtures, and provide the fixture values."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SKIPS = ("skip", "skipif", "xfail")
 
 @dataclass(frozen=True, slots=True)
 class FixtureNeeds:
-    """The fixtures that the items of a function need, and the ``reason`` why they must wait for their turn, if any.
+    """The fixtures that a function's items need, and the ``reason`` (if any) why they must not start early.
 
-    The summary shows the reason unless it is ``silent``. With ``has_tmp_path`` each item gets a temporary folder.
+    The summary shows the reason unless it is ``silent``. With ``has_tmp_path``, each item gets a temporary folder.
     """
 
     fixtures: tuple[tuple[str, Any], ...] = ()
@@ -47,7 +47,7 @@ class FixtureNeeds:
 
 
 class Starter:
-    """Chooses the examples to start ahead of their turn, so that ``concurrency`` of them run at a time."""
+    """Chooses the examples to start early, so that ``concurrency`` of them run at a time."""
 
     def __init__(self, state: RunState, concurrency: int) -> None:
         self._state = state
@@ -55,17 +55,17 @@ class Starter:
         self._put_off: Any = None
         self.needs_set_up = False
         self._needs: dict[int, tuple[object, FixtureNeeds]] = {}
-        # A worker's death is blamed on the item at its turn: a replacement runs nothing else beside it.
+        # xdist blames the current item if a worker dies, so a replacement worker runs nothing else at the same time.
         self.may_run_ahead = not (is_worker(state.config) and is_replacement(state.config))
 
     @cached_property
     def ahead(self) -> Ahead:
-        """The examples whose turns come next."""
+        """The examples that pytest reaches next."""
         return self._state.upcoming(is_function)
 
     def needs_of(self, item: pytest.Item) -> FixtureNeeds:
         """Return the fixtures that an item needs."""
-        # Items of one function share them. Stored with the key, so that its id is not reused.
+        # Items of one function share their needs. The cache also stores the key, so that its id is not reused.
         key = fixtures_of(item)
         known = self._needs.get(id(key))
         if known is None or known[0] is not key:
@@ -73,11 +73,11 @@ class Starter:
         return known[1]
 
     def values_at_turn(self, item: Any) -> dict[str, Any] | None:
-        """Return the fixture values of an item that waited for its turn; None unless all are set up."""
+        """Return the fixture values of an item that did not start early; None unless all are set up."""
         if item.runs_beside or item.spec is None:
             return None
         needs = self.needs_of(item)
-        # pytest makes the temporary folder of an item at its turn.
+        # pytest creates the temporary folder of the current item.
         if needs.reason or needs.has_tmp_path or not _are_there(needs):
             return None
         return values_for(item, needs, item)
@@ -85,10 +85,10 @@ class Starter:
     def following(
         self, item: Any, begun: Mapping[pytest.Item, object], sets_up: bool
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield examples to start beside ``item``, whose turn it is, each with its fixture values.
+        """Yield examples to start beside the current ``item``, each with its fixture values.
 
-        The caller adds each to ``begun`` before it takes the next. Fixtures are set up only with ``sets_up``; otherwise
-        an example that needs one is put off.
+        The caller adds each to ``begun`` before it takes the next. Only ``sets_up`` allows setting up fixtures;
+        otherwise, an example that needs one has to wait.
         """
         self.needs_set_up = False
         window = self._window
@@ -105,7 +105,7 @@ class Starter:
             if needs.reason:
                 continue
             if needs.narrowest == "module" and _module(follower) is not _module(item):
-                # The module's fixtures are set up at the module's turn; later examples wait, too.
+                # pytest sets up the module's fixtures when it reaches the module; later examples wait, too.
                 self._put_off = follower
                 return
             if not sets_up and not _are_there(needs):
@@ -116,7 +116,7 @@ class Starter:
 
 
 def needs_of(item: pytest.Item) -> FixtureNeeds:
-    """Return the fixtures that an item needs, as do all items of its function."""
+    """Return the fixtures that an item needs; all items of its function need the same."""
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
         return FixtureNeeds(reason="marked", silent=True)
     if "request" in arguments_of(item):
@@ -147,9 +147,9 @@ def _are_there(needs: FixtureNeeds) -> bool:
 
 
 def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] | None:
-    """Return the values of an item's fixtures and parameters; None if one is not available ahead.
+    """Return the values of an item's fixtures and parameters; None if one is not available early.
 
-    Missing fixtures are set up on behalf of ``running``, the item at its turn.
+    Set up missing fixtures on behalf of ``running``, the current item.
     """
     parameters = parameters_of(item)
     values = dict(parameters)

@@ -1,4 +1,4 @@
-"""Items: their fixtures, their names, and the phases of a test."""
+"""Access items: their fixtures, their names, and the phases of a test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NARROW = ("function", "class")
 def fixtures_of(item: pytest.Item) -> Any:
     """Return an item's fixture info, for ``fixtureinfo=`` of another item with the same fixtures.
 
-    Without ``_fixtureinfo`` None: each item computes it, the slowest part of its creation.
+    Without ``_fixtureinfo`` return None: each item then computes its own, the slowest part of its creation.
     """
     return getattr(item, "_fixtureinfo", None)
 
@@ -34,25 +34,25 @@ def fixtures_of(item: pytest.Item) -> Any:
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
     """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, the effective one last.
 
-    Without ``_fixtureinfo.name2fixturedefs`` none.
+    Without ``_fixtureinfo.name2fixturedefs`` return none.
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
 
 
 def is_of_pytest(definition: Any) -> bool:
-    """Return True if a definition of ``tmp_path`` is pytest's own. Without ``_pytest.tmpdir`` False."""
+    """Return True if a definition of ``tmp_path`` is pytest's own. Without ``_pytest.tmpdir`` return False."""
     return str(getattr(definition.func, "__module__", "")) == "_pytest.tmpdir"
 
 
 def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
-    """Return a new folder, named as pytest's ``tmp_path`` names it."""
+    """Return a new folder, named like those of pytest's ``tmp_path``."""
     made: Path = factory.mktemp(re.sub(r"\W", "_", item.name)[:30], numbered=True)
     return made
 
 
 def drop_tmp_path(item: pytest.Item, path: Path) -> None:
-    """Remove a folder of :func:`new_tmp_path` if pytest would: its item passed, and only failures are kept.
+    """Remove a folder of :func:`new_tmp_path` if pytest would: if the item passed and only failures keep theirs.
 
     Without ``tmppath_result_key`` keep it.
     """
@@ -68,16 +68,16 @@ def drop_tmp_path(item: pytest.Item, path: Path) -> None:
 def is_set_up_once(item: pytest.Item) -> bool:
     """Return True if no fixture of an item has function or class scope.
 
-    Without ``_fixtureinfo.name2fixturedefs`` False.
+    Without ``_fixtureinfo.name2fixturedefs`` return False.
     """
     definitions: Mapping[str, Sequence[Any]] | None = getattr(fixtures_of(item), "name2fixturedefs", None)
     return definitions is not None and all(found[-1].scope not in _NARROW for found in definitions.values())
 
 
 def import_package(package: pytest.Package) -> None:
-    """Import the ``__init__.py`` of a folder of tests, as pytest does at the first set-up.
+    """Import the ``__init__.py`` of a test folder, as pytest does at the first set-up.
 
-    Without ``_pytest.python.importtestmodule`` do nothing: a broken one becomes an error of each test.
+    Without ``_pytest.python.importtestmodule`` do nothing: a broken file then becomes an error of each test.
     """
     try:
         from _pytest.python import importtestmodule
@@ -89,25 +89,25 @@ def import_package(package: pytest.Package) -> None:
 def closure_of(item: pytest.Item) -> Sequence[str]:
     """Return the names of all fixtures that an item needs, directly or not.
 
-    Without ``_fixtureinfo.names_closure`` only the direct ones.
+    Without ``_fixtureinfo.names_closure`` return only the direct ones.
     """
     found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
     return found or ()
 
 
 def arguments_of(item: pytest.Item) -> Sequence[str]:
-    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames`` none."""
+    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames`` return none."""
     return getattr(fixtures_of(item), "argnames", ())
 
 
 def parameters_of(item: Any) -> dict[str, Any]:
-    """Return an item's parameters by name, including its row. Without ``callspec`` none."""
+    """Return an item's parameters by name, including its row. Without ``callspec`` return none."""
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec is not None else {}
 
 
 def asker_of(request: Any) -> pytest.Item | None:
-    """Return the item for which a fixture of any scope is set up. Without ``_pyfuncitem`` None."""
+    """Return the item for which pytest sets up a fixture of any scope. Without ``_pyfuncitem`` return None."""
     return getattr(request, "_pyfuncitem", None)
 
 
@@ -117,15 +117,15 @@ def is_parameter(definition: Any) -> bool:
 
 
 def cached_value(definition: Any) -> tuple[bool, object, object]:
-    """Return whether a fixture is set up without an error, its value, and its parameter."""
+    """Return True if a fixture is set up without an error; also its value and its parameter."""
     value, key, error = getattr(definition, "cached_result", None) or (None, None, True)
     return not error, value, key
 
 
 def set_up_by(running: Any, definition: Any, name: str) -> bool:
-    """Set a fixture up on behalf of the running item, if it uses the same definition; return True if that succeeds.
+    """Set up a fixture on behalf of the running item, if it uses the same definition; return True on success.
 
-    Without the fixture manager False.
+    Without the fixture manager return False.
     """
     manager = getattr(running.session, "_fixturemanager", None)
     seen = manager.getfixturedefs(name, running) if manager is not None else None
@@ -134,16 +134,16 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
         return False
     try:
         request.getfixturevalue(name)
-    except Exception:  # pytest raises it again at the turn of the item that needs the fixture
+    except Exception:  # pytest raises it again when it reaches the item that needs the fixture
         return False
     return cached_value(definition)[0]
 
 
 def remade(item: Any, kind: type[Any], label: str = "") -> Any:
-    """Return a test function's item as one of class ``kind``, with its parameters, fixtures and marks.
+    """Convert a test function's item to class ``kind``, keeping its parameters, fixtures and marks.
 
-    Without a ``label`` an item of pytest's own class is converted in place, as a new one doubles the time to collect
-    it. An item of a plugin's class, or for the model ``label``, is created anew.
+    Without a ``label``, an item of pytest's own class changes in place, because creating a new one doubles the
+    collection time. An item of a plugin's class, or for the model ``label``, is created anew.
     """
     if not label and type(item) in kind.__mro__:
         item.__class__ = kind
@@ -164,9 +164,9 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
 
 
 def show_parameters_as(item: Any, shown: str) -> None:
-    """Show ``shown`` as the parameters in an item's name, node id and keywords.
+    """Replace the parameters in an item's name, node id and keywords by ``shown``.
 
-    Parts that this pytest lacks, such as ``_id`` before 9.2, are skipped.
+    Skip parts that this pytest lacks, such as ``_id`` before 9.2.
     """
     raw = item.callspec.id
     name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
@@ -184,7 +184,7 @@ def show_parameters_as(item: Any, shown: str) -> None:
 
 
 def note_parameter(item: pytest.Item, label: str) -> None:
-    """Add a parameter to the end of an item's structured id, as in its name. Without ``_id`` (before 9.2) nothing."""
+    """Append a parameter to an item's structured id, as in its name. Without ``_id`` (before 9.2) do nothing."""
     own: Any = getattr(item, "_id", None)
     if own is not None:
         params = label if own.params is None else f"{own.params}][{label}"
@@ -195,12 +195,13 @@ def note_parameter(item: pytest.Item, label: str) -> None:
 
 
 def is_begun(item: pytest.Item) -> bool:
-    """Return True if an item has its fixture request, which pytest removes at its end. Without ``_request`` False."""
+    """Return True if an item has a fixture request, which pytest removes at the end. Without ``_request`` return False.
+    """
     return bool(getattr(item, "_request", False))
 
 
 def begin_logs(item: pytest.Item) -> None:
-    """Prepare an item's log as ``logging-plugin`` does at a set-up. Without its key do nothing."""
+    """Prepare an item's log like the set-up in ``logging-plugin``. Without its key do nothing."""
     from _pytest import logging
 
     if (key := getattr(logging, "caplog_records_key", None)) is not None:
@@ -211,18 +212,18 @@ _PLAIN = {
     *("nodeid", "_id", "location", "keywords", "outcome", "longrepr", "when", "user_properties", "sections"),
     *("duration", "start", "stop", "lm_word", "lmeval_alone"),
 }
-"""The attributes of a passed example's report to which no plugin added one."""
+"""The attributes of a passed example's report if no plugin has added any."""
 _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppath_result_key")
-"""The stash keys with pytest's state of a running item."""
+"""The stash keys under which pytest stores the state of a running item."""
 
 
 def end_turn(item: Any) -> None:
-    """Release an item's fixtures, logs and running state, as pytest does at its end.
+    """Release an item's fixtures, logs and running state, as pytest does after a test.
 
-    In place of a passed report the terminal keeps one that reads from the item: a report takes a kilobyte per example
-    until the end. A report with output, or with attributes of other plugins, stays.
+    Replace a passed report in the terminal's list by one that reads from the item, because each report takes a kilobyte
+    until the end. Keep a report with output, or with attributes of other plugins.
     """
-    # Without ``_storage`` the stash itself, which cannot be cleared.
+    # Without ``_storage`` use the stash itself, which has no clear().
     stash = getattr(item.stash, "_storage", item.stash)
     for key in _keys_of_a_turn():
         if key in stash:
@@ -235,7 +236,7 @@ def end_turn(item: Any) -> None:
     os.environ.pop("PYTEST_CURRENT_TEST", None)
     passed: Any = (kept_reports(item.config) or {}).get("passed")
     report: Any = passed[-1] if passed else None
-    # Unless the item passed, the last report is another test's.
+    # Unless the item passed, the last report belongs to another test.
     is_own = report is not None and report.nodeid == item.nodeid and vars(report).keys() <= _PLAIN
     if is_own and not report.sections and not getattr(report, "lm_word", ""):
         kind = _report_of_item()
@@ -275,7 +276,7 @@ def _of_item(ask: Callable[[Any], Any]) -> property:
 
 
 def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
-    """Return True if pytest would call the hook ``pytest_exception_interact``. Without its own function False."""
+    """Return True if pytest would call ``pytest_exception_interact``. Without pytest's own check return False."""
     from _pytest import runner
 
     check = getattr(runner, "check_interactive_exception", None)
@@ -283,9 +284,9 @@ def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> 
 
 
 def keep_named(session: pytest.Session, path: Path) -> None:
-    """Make ``session.isinitpath`` return True for a file that the command names.
+    """Make ``session.isinitpath`` return True for a file named on the command line.
 
-    From version 9 pytest forgets a file whose folder is also named. Without ``_initialpaths`` do nothing.
+    From version 9 on, pytest forgets a file if its folder is also named. Without ``_initialpaths`` do nothing.
     """
     known: frozenset[Path] | None = getattr(session, "_initialpaths", None)
     if known is not None:

@@ -1,4 +1,4 @@
-"""Reports, captured output, what other plugins make of them, and the ini file."""
+"""Access reports, captured output, other plugins' use of them, and the ini file."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
-    """Return the handlers that keep the log of the running test. Without the plugin or their names none."""
+    """Return the handlers that store the running test's log. Without the plugin or its names return none."""
     plugin = config.pluginmanager.getplugin("logging-plugin")
     found = (getattr(plugin, name, None) for name in ("report_handler", "caplog_handler"))
     return [handler for handler in found if handler is not None]
 
 
 def shows_logs(config: pytest.Config) -> bool:
-    """Return True if live logs are shown. Without ``logging-plugin``, or the private name, False."""
+    """Return True if live logs are on. Without ``logging-plugin``, or the private name, return False."""
     is_enabled = getattr(config.pluginmanager.getplugin("logging-plugin"), "_log_cli_enabled", None)
     return is_enabled is not None and bool(is_enabled())
 
 
 def is_capturing(config: pytest.Config) -> bool:
-    """Return True if pytest captures output. Without the plugin ``capturemanager`` False."""
+    """Return True if pytest captures output. Without the plugin ``capturemanager`` return False."""
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
 
 
 def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Callable[[], None]:
     """Wrap pytest's replacements of stdout and stderr for the whole session; return a function that undoes it.
 
-    pytest installs them between phases, while other threads may print. Unless it captures by file descriptors, do
-    nothing.
+    pytest installs them between phases, while other threads may print. Do nothing unless pytest captures by file
+    descriptor.
     """
     capturing = getattr(config.pluginmanager.getplugin("capturemanager"), "_global_capturing", None)
     undo = ExitStack()
@@ -46,7 +46,7 @@ def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Cal
 
 
 def _put_back(holder: Any, place: str, stream: Any) -> None:
-    # Gone after the end of the capture.
+    # The attribute is gone after capturing ends.
     if hasattr(holder, place):
         setattr(holder, place, stream)
 
@@ -62,14 +62,14 @@ def is_rerun(report: pytest.TestReport) -> bool:
 
 
 def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
-    """Return a failure's place and ``message`` for the short summary. Without ``reprcrash`` None."""
+    """Return a failure's place and ``message`` for the short summary. Without ``reprcrash`` return None."""
     return getattr(report.longrepr, "reprcrash", None)
 
 
 def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
     """Return the captured output of a test so far as (phase, kind, text), to modify in place.
 
-    Without ``_report_sections`` (pytest 7 to 9) an empty list.
+    Without ``_report_sections`` (pytest 7 to 9) return an empty list.
     """
     sections = getattr(item, "_report_sections", None)
     return sections if isinstance(sections, list) else []
@@ -83,26 +83,26 @@ def show_internal_error(config: pytest.Config) -> None:
 
 
 def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
-    """Return the terminal's reports by category. Without a terminal None."""
+    """Return the terminal's reports by category. Without a terminal return None."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     return getattr(terminal, "stats", None)
 
 
 def rerunning_plugins(config: pytest.Config) -> list[Any]:
-    """Return the existing plugins of pytest's cache that record failed items for a rerun."""
+    """Return the active plugins of pytest's cache that record failed items for a rerun."""
     names = ("lfplugin", "nfplugin", "stepwiseplugin")
     return [plugin for name in names if (plugin := config.pluginmanager.getplugin(name)) is not None]
 
 
 def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
-    """Return the functions of plugins, such as the JUnit report, that add a property to a suite."""
+    """Return the functions by which plugins, such as the JUnit report, add a property to a suite."""
     plugins = config.pluginmanager.get_plugins()
     adders = (getattr(plugin, "add_global_property", None) for plugin in plugins)
     return [adder for adder in adders if callable(adder)]
 
 
 def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
-    """Change every text in the JUnit report about to be written. Without its private names do nothing."""
+    """Apply ``change`` to every text in the JUnit report before it is written. Without the private names do nothing."""
     for plugin in config.pluginmanager.get_plugins():
         for reporter in getattr(plugin, "node_reporters_ordered", ()):
             for element in reporter.to_xml().iter():
@@ -114,19 +114,19 @@ def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
-    """Return a context without capture. Without the plugin ``capturemanager`` a null context."""
+    """Return a context without capturing. Without the plugin ``capturemanager`` return a null context."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
 
 def end_capture(config: pytest.Config) -> None:
-    """Stop capturing, as this process is about to end. Without the plugin ``capturemanager`` do nothing."""
+    """Stop capturing before this process ends. Without the plugin ``capturemanager`` do nothing."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend(in_=True)
 
 
 def ini_keys(config: pytest.Config) -> Sequence[str]:
-    """Return the keys in the ini file, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg`` none."""
+    """Return the ini file's keys, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg`` return none."""
     found = vars(config).get("_inicfg")
     return [*(vars(config).get("inicfg", ()) if found is None else found)]

@@ -1,4 +1,4 @@
-"""Workers of pytest-xdist, from within and from the controller."""
+"""Access pytest-xdist's workers, from inside and from the controller."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pytest
 
-# Seen from within
+# Inside a worker
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Return True in a worker. Without ``config.workerinput`` False."""
+    """Return True in a worker. Without ``config.workerinput`` return False."""
     return hasattr(config, "workerinput")
 
 
@@ -24,21 +24,21 @@ def is_replacement(config: pytest.Config) -> bool:
 
 
 def worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    """Return the controller's input to this worker, with ``workerid`` and ``workercount``; elsewhere an empty one."""
+    """Return the controller's input to this worker, with ``workerid`` and ``workercount``; elsewhere an empty dict."""
     given: Mapping[str, Any] = getattr(config, "workerinput", {})
     return given
 
 
 def input_of_worker(node: Any) -> dict[str, Any]:
-    """Return the input for the worker ``node``, to add to."""
+    """Return the mutable input for the worker ``node``."""
     given: dict[str, Any] = getattr(node, "workerinput", {})
     return given
 
 
 def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
-    """Return this worker's output for the controller, to add values that execnet can send; None elsewhere.
+    """Return this worker's mutable output to the controller, for values that execnet can send; outside workers None.
 
-    Without ``config.workeroutput`` None: the controller knows tasks only from node ids.
+    Without ``config.workeroutput`` return None: the controller then knows tasks only from node ids.
     """
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     return output
@@ -61,16 +61,17 @@ def send_with_ids(config: pytest.Config, text: str) -> None:
 
 
 def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
-    """Return a function that returns the indices of the items this worker has still to run.
+    """Return a function that returns the indices of this worker's remaining items.
 
-    The item after the running one has left the queue, and comes first. Without the plugin that has ``torun``, or a
-    queue with a lock (pytest-xdist 3.7), no indices: a batch is asked only when its first example runs.
+    The item after the running one has left the queue already, and comes first. Without the plugin that has ``torun``,
+    or a queue with a lock (pytest-xdist 3.7), there are no indices: the worker then requests a batch only when its
+    first example runs.
     """
     plugins = config.pluginmanager.get_plugins()
     worker: Any = next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)
 
     def queued() -> list[int]:
-        # Looked up each time: xdist replaces the queue when the controller takes work back.
+        # Look it up each time: xdist replaces the queue when the controller takes work back.
         lock = getattr(getattr(worker, "torun", None), "lock", None)
         if lock is None:
             return []
@@ -80,35 +81,35 @@ def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
     return queued
 
 
-# Seen from the controller
+# In the controller
 
 
 class Worker(Protocol):
-    """A worker as seen by the scheduler, such as ``xdist.workermanage.WorkerController``."""
+    """A worker in the scheduler's view, such as ``xdist.workermanage.WorkerController``."""
 
     gateway: Any
 
     @property
     def shutting_down(self) -> bool:
-        """True after ``shutdown``."""
+        """True after a call of ``shutdown``."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None:
-        """Hand out items, by their indices in its collection."""
+        """Hand out items by their indices in the worker's collection."""
 
     def send_steal(self, indices: Sequence[int]) -> None:
-        """Take back items that it has not begun."""
+        """Take back items that the worker has not begun."""
 
     def shutdown(self) -> None:
         """End the worker after its last item."""
 
 
 def is_controller(config: pytest.Config) -> bool:
-    """Return True if workers of this process run the tests. Without the plugin ``dsession`` False."""
+    """Return True if this process has workers that run the tests. Without the plugin ``dsession`` return False."""
     return bool(config.pluginmanager.hasplugin("dsession"))
 
 
 def expected_workers(config: pytest.Config) -> int:
-    """Return the number of workers at the start; raise ImportError if neither name of the function exists."""
+    """Return the initial number of workers; raise ImportError if neither name of the function exists."""
     try:
         from xdist.workermanage import parse_tx_spec_config
     except ImportError:  # its name before pytest-xdist 3.7
@@ -117,9 +118,9 @@ def expected_workers(config: pytest.Config) -> int:
 
 
 def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
-    """Call ``call`` in the main thread whenever no worker has sent anything for two seconds.
+    """Call ``call`` in the main thread after every two seconds without a message from workers.
 
-    That is the timeout of pytest-xdist's loop on its ``queue``. Without the queue never.
+    Two seconds is the timeout of pytest-xdist's loop on its ``queue``. Without the queue, never call it.
     """
     from queue import Empty
 
@@ -139,18 +140,18 @@ def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
 
 
 def output_of(worker: object) -> Mapping[str, Any] | None:
-    """Return a worker's output at its end. After a crash, or without ``workeroutput``, None."""
+    """Return the output of a finished worker. After a crash, or without ``workeroutput``, return None."""
     output: Mapping[str, Any] | None = getattr(worker, "workeroutput", None)
     return output
 
 
 def worker_failures(config: pytest.Config) -> int:
-    """Return the number of failures in workers so far. Without the plugin ``dsession`` 0."""
+    """Return the number of failures in workers so far. Without the plugin ``dsession`` return 0."""
     return int(getattr(config.pluginmanager.getplugin("dsession"), "countfailures", 0))
 
 
 def is_stepwise_stop(session: pytest.Session) -> bool:
-    """Return True if ``--sw`` stopped the run, recognized by the words of its reason."""
+    """Return True if ``--sw`` stopped the run, recognized by the wording of its reason."""
     option = session.config.option
     if not (getattr(option, "stepwise", False) or getattr(option, "stepwise_skip", False)):
         return False

@@ -1,4 +1,4 @@
-"""Show progress and status words at the terminal, and shorten repeated failure messages."""
+"""Show progress and status words in the terminal, and shorten repeated failure messages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
 
 class LongestTest(NamedTuple):
-    """The longest-running test of the workers, and its start by the monotonic clock."""
+    """The workers' longest-running test, and its start by the monotonic clock."""
 
     nodeid: str
     began: float
 
 
 class Progress:
-    """Shows progress: below pytest's own on a terminal, else as a plain line at most once a minute."""
+    """Shows progress: below pytest's own on a terminal, otherwise as a plain line at most once a minute."""
 
     def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
@@ -49,9 +49,9 @@ class Progress:
         self._waited_for = ""
 
     def tick(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Update the progress if it is due; without a terminal, report each wait at once.
+        """Update the progress if it is due; without a terminal, report every wait at once.
 
-        ``in_flight`` is None if only the workers know it.
+        ``in_flight`` is None if only the workers know the number.
         """
         now = time.monotonic()
         waits_for = wait.what if isinstance(wait, Wait) and wait.seconds >= _WORTH_SAYING_S else ""
@@ -80,7 +80,7 @@ class Progress:
             self._write(_BELOW.format(""))
 
     def _write(self, text: str) -> None:
-        # Output is captured while an item runs.
+        # pytest captures output while an item runs.
         with uncaptured(self._config):
             self._terminal.write(text, flush=True)
 
@@ -117,7 +117,7 @@ def _duration(seconds: float) -> str:
 
 
 def show_words(config: pytest.Config) -> None:
-    """Register the hooks that show the words on reports; a run without words does not need them."""
+    """Register the hooks that show status words on reports, unless the run has no words."""
     if not config.pluginmanager.hasplugin(_WORDS):
         config.pluginmanager.register(_Words(config), _WORDS)
 
@@ -127,7 +127,7 @@ class _Words:
         self._config = config
 
     def pytest_sessionfinish(self) -> None:
-        # After the recorder's verdict, before the terminal's summary.
+        # After the recorder's verdict, but before the terminal's summary.
         kept = kept_reports(self._config) or {}
         records = getattr(self._config.pluginmanager.getplugin("lmeval-recorder"), "records", None)
         if records is not None and self._config.getoption("verbose", -2) >= -1:  # the board is shown
@@ -139,7 +139,7 @@ class _Words:
         if word is not None:
             return "failed" if report.failed else "", "", word
         word = getattr(report, "lm_word", "")
-        # A refused task is named once, beside the board.
+        # The board already names a refused task.
         is_said = word == REFUSED and self._config.getoption("verbose") >= -1
         if word and (report.outcome == "passed" or is_said):
             return word, word[0], (word.upper(), {"yellow": True})
@@ -147,7 +147,7 @@ class _Words:
 
 
 def watch_workers(config: pytest.Config, show: Callable[[int | None, LongestTest | None], None]) -> None:
-    """Call ``show`` with the longest-running test whenever one ends or no worker reports."""
+    """Call ``show`` with the longest-running test whenever a test ends or the workers are silent."""
     config.pluginmanager.register(_Workers(config, show), "lmeval-workers")
 
 
@@ -157,7 +157,7 @@ class _Workers:
 
         self._show = show
         scheduler = config.stash.get(SCHEDULER, None)
-        # With a scheduler of xdist's own, every test is announced.
+        # xdist's own schedulers announce every test.
         self._longest = self._first if scheduler is None else scheduler.longest
         # Start times by node id, oldest first.
         self._running: dict[str, float] = {}
@@ -187,7 +187,8 @@ _ATTEMPTS = re.compile(r" \(\d+ attempts?\)$")
 
 
 def say_once(reports: Iterable[Any], records: Records) -> None:
-    """Shorten failed ``reports`` whose reasons the terminal shows under the leaderboard or in an earlier failure."""
+    """Shorten failed ``reports`` whose reasons the terminal also shows under the leaderboard or in an earlier failure.
+    """
     first: dict[str, str] = {}
     for report in reports:
         if hasattr(report, "lm_gate"):
@@ -212,7 +213,7 @@ def _is_reason(cause: str, records: Records) -> bool:
 
 
 def _shortened(text: str, instead: str) -> Iterator[str]:
-    """Yield the first line, with the reason replaced, and the command to rerun the example."""
+    """Yield the first line with ``instead`` as the reason, then the command to rerun the example."""
     lines = text.split("\n")
     head, colon, _ = lines[0].partition("could not be scored (")
     status = lines[0][len(head) + len(colon) :].partition(")")[0]

@@ -1,4 +1,4 @@
-"""Write a run's exit code to the file that ``lmeval run`` names; only that command loads this plugin."""
+"""Write a run's exit code to the file named by ``lmeval run``; no other command loads this plugin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.records.receipt import write_receipt
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Write the exit code of a run that has its boards, even if hooks of others raise."""
+    """Write the exit code of a run that has its boards, even if other plugins' hooks raise."""
     try:
         return (yield)
     finally:

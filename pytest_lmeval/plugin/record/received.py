@@ -1,4 +1,4 @@
-"""Receive the results of examples and the reports of workers, and derive how the session ended."""
+"""Receive examples' results and workers' reports, and derive how the session ended."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Received:
-    """The results of a run by node id, as they arrive; ``expected`` maps each example to whether it is finished.
+    """The results of a run by node id, as they arrive; ``expected`` maps each example to whether it has finished.
 
-    ``parse`` reads a result from a worker's line. With ``knows_items`` the announced ids are known to be examples.
-    ``facts``, ``remarks``, ``interrupted`` and ``stopped`` are joined over all workers that have ended.
+    ``parse`` reads a result from a worker's line. With ``knows_items``, all announced ids belong to examples.
+    ``facts``, ``remarks``, ``interrupted`` and ``stopped`` combine the reports of all finished workers.
     """
 
     def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
@@ -46,21 +46,21 @@ class Received:
 
     @property
     def missing(self) -> list[str]:
-        """The node ids of examples without a result, in collection order."""
+        """Node ids of examples without a result, in collection order."""
         return [nodeid for nodeid in self.expected if nodeid not in self.results and nodeid not in self.skipped]
 
     @property
     def unfinished(self) -> list[str]:
-        """The node ids of examples whose reports have not all arrived."""
+        """Node ids of examples whose reports have not all arrived."""
         return [nodeid for nodeid, is_finished in self.expected.items() if not is_finished]
 
     @property
     def statuses(self) -> dict[str, str]:
-        """The status of each example, or ``skipped``, by node id."""
+        """Each example's status, or ``skipped``, by node id."""
         return dict.fromkeys(self.skipped, "skipped") | {id: result.status for id, result in self.results.items()}
 
     def announce(self, nodeids: Iterable[str]) -> None:
-        """Add examples that owe a result."""
+        """Expect a result for each of these examples."""
         for nodeid in nodeids:
             self.expected.setdefault(nodeid, False)
 
@@ -70,11 +70,11 @@ class Received:
         if self._knows_items or nodeid in self.results or nodeid in self.skipped:
             return
         if is_plain_python(Path(nodeid.partition("::")[0])):
-            # An ordinary test: the text of a test file does not tell which are evals.
+            # An ordinary test: a test file's text does not tell which functions are evals.
             self.expected.pop(nodeid, None)
 
     def add(self, report: WorkerReport, label: str) -> None:
-        """Add the report of a worker, with the facts and remarks of the model ``label``."""
+        """Add a worker's report, with the facts and remarks of the model ``label``."""
         for fields in report.tasks or ():
             info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
             self.tasks[info.name] = info
@@ -87,12 +87,12 @@ class Received:
         self.stopped = self.stopped or report.stopped
 
     def lose(self, nodeid: str) -> ExampleResult | None:
-        """Discard the result of an example whose worker died, perhaps while running it."""
+        """Discard the result of an example whose worker died, possibly while running it."""
         self.failed[nodeid] = None
         return self.results.pop(nodeid, None)
 
     def take(self, report: pytest.TestReport) -> tuple[ExampleResult, str] | None:
-        """Remove the result from a report, so that other writers do not see it, and return it with its line.
+        """Remove the result from a report, to hide it from other writers, and return it with its line.
 
         Return None without a result, or if another attempt follows.
         """
@@ -108,7 +108,7 @@ class Received:
         return None
 
     def _taken(self, report: pytest.TestReport, line: str) -> tuple[ExampleResult, str] | None:
-        # In one process the report has the result itself, which shares its texts with the example.
+        # In a single process, the report holds the result itself, which shares its texts with the example.
         result = report.__dict__.pop("lmeval_result", None) or self._parse(line)
         for name, amount in result.usage.items():
             self.usage[name] = self.usage.get(name, 0) + amount
@@ -116,7 +116,7 @@ class Received:
             self.reruns += 1
             return None
         if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
-            # An xfail mark, and nothing else, makes a failed example pass.
+            # Only an xfail mark turns a failed example into a pass.
             result = replace(result, status="below")
             line = replace(ExampleResult.from_json(line), status="below").to_json()
         self.results[report.nodeid] = result
@@ -125,9 +125,9 @@ class Received:
 
 
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
-    """Return a sentence for each example whose test ``failed`` by a mark or a tear-down, not by its score.
+    """Return a sentence for each example whose test ``failed`` because of a mark or a tear-down, not its score.
 
-    ``statuses`` are by node id. Up to ``max_errors`` errors fail no test, so that one that failed did so in a fixture.
+    ``statuses`` are by node id. Up to ``max_errors`` errors fail no test: any that did fail, failed in a fixture.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED
@@ -136,7 +136,7 @@ def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_error
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the facts of two workers, adding up counts of cache and cost, and late messages."""
+    """Merge the facts of two workers; add up their counts of cached answers, costs and late messages."""
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]
@@ -153,11 +153,11 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of a session, apart from the results of its examples.
+    """The end of a session, without its examples' results.
 
-    ``status`` is pytest's exit code. ``interrupted`` means Ctrl-C reached this process or a worker, ``by_choice`` that
-    -x, --maxfail or --sw stopped the run, ``lost`` that not all tests reported completion. ``uncollected`` are node ids
-    of failed collectors.
+    ``status`` is pytest's exit code. ``interrupted`` means that Ctrl-C reached this process or a worker, ``by_choice``
+    that -x, --maxfail or --sw stopped the run, and ``lost`` that some tests never reported completion. ``uncollected``
+    are node ids of failed collectors.
     """
 
     status: int
@@ -167,9 +167,9 @@ class Ending:
     uncollected: Sequence[str] = ()
 
     def why_cut_short(self, unfinished: Iterable[str]) -> list[str]:
-        """Return why a session did not finish although no result is missing; empty if it finished.
+        """Return why a session did not finish although every result arrived; "" if it finished.
 
-        ``unfinished`` are examples that did not report completion, which matters only for exit status 0.
+        ``unfinished`` examples, which never reported completion, only matter for exit status 0.
         """
         if self.status == pytest.ExitCode.INTERRUPTED and not self.by_choice:
             return ["the session was interrupted"]
@@ -180,10 +180,10 @@ class Ending:
         return [f"{nodeid} did not report completion" for nodeid in unfinished]
 
     def exit_code(self, decision: Decision, *, missing: bool, has_board: bool, unwritten: bool) -> int:
-        """Return the exit code of a run with this ``decision``.
+        """Return the exit code for a run with this ``decision``.
 
-        ``missing``: some examples have no result. ``has_board``: leaderboard.json was written; ``unwritten``: another
-        report was not.
+        ``missing`` means that some examples lack a result, ``has_board`` that leaderboard.json was written, and
+        ``unwritten`` that another report was not.
         """
         if self.status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return self.status
@@ -203,7 +203,7 @@ class Ending:
 def ending_of(
     session: pytest.Session, status: int, *, interrupted: bool, lost: bool, uncollected: Sequence[str]
 ) -> Ending:
-    """Return the end of ``session``, in the process that receives all reports."""
+    """Describe the end of ``session``, in the process that receives all reports."""
     limit = session.config.option.maxfail
     failures = max(session.testsfailed, worker_failures(session.config))
     by_choice = bool(limit and failures >= limit) or is_stepwise_stop(session)

@@ -1,4 +1,4 @@
-"""Receive every report in the controlling process, keep the records, and set the exit code."""
+"""Receive every report in the controlling process, record the results, and set the exit code."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _PATIENCE_S = 30.0
 
 
 class Recorder:
-    """Registered in the process that sees every report: the only one, or the controller of the workers.
+    """Receives every report, in the only process or in the workers' controller.
 
-    It costs a run without examples two counters; the rest is created when the first example is announced.
+    A run without examples only pays for two counters; the first announced example creates the rest.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.records: Records | None = None
-        # Held by the thread that ends the run: pytest's main thread, or one that calls os._exit.
+        # The lock belongs to the thread that ends the run: pytest's main thread, or one that calls os._exit.
         self._ending = threading.RLock()
         self._guard = ExitGuard(self._wind_up, self._ending)
         self._finished = 0
@@ -60,11 +60,11 @@ class Recorder:
             self.config.pluginmanager.register(WorkerNeeds(self.config), "lmeval-worker-needs")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        # After a failed collection nothing runs, and an older board stays.
+        # After a failed collection nothing runs, and an older board remains.
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
         if not self.config.option.collectonly and not stops and not self._has_bad_files:
             self._announce([item.nodeid for item in session.items if is_example(item)])
-        # pytest also calls this after an exception in the collection.
+        # pytest also calls this hook after an exception during collection.
         self._collections += sys.exception() is None
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
@@ -90,11 +90,11 @@ class Recorder:
         if self.records is not None:
             self.records.add(report)
         elif node.gateway.id in self._workers:
-            # Else xdist shut down while workers collected, and dropped their collections.
+            # Otherwise xdist shut down during collection, and dropped the workers' collections.
             raise pytest.UsageError("a worker collected files outside the controller's task paths")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        # Under xdist only failures arrive, before the worker's collection. A failed folder hides its task files.
+        # Under xdist, only failures arrive before a worker's collection. A failed folder hides its task files.
         if report.failed:
             is_ours = is_example_id(report.nodeid, self.config)
             found = self._notes.bad_files if is_ours else self._notes.uncollected
@@ -108,17 +108,17 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # A passed set-up or tear-down has no result of an example.
+        # A successful set-up or tear-down carries no result.
         decides = report.when == "call" or report.outcome != "passed"
         record = self.records.of(report.nodeid) if decides and self.records is not None else None
         if decides and record is None and any(name == "lmeval" for name, _ in report.user_properties):
-            # An eval function that a helper marks: the text of its file does not show it.
+            # An eval function marked by a helper: its file's text does not show the mark.
             self._announce([report.nodeid])
             record = self.records.of(report.nodeid) if self.records is not None else None
         if self.records is None:
             return
         if self.records.is_closed:
-            # Another thread winds the run up: wait, or pytest would capture its output.
+            # Another thread is ending the run: wait, or pytest would capture its output.
             with self._ending:
                 pass
         elif record is not None:
@@ -139,20 +139,20 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        # Bad task files count as the reason even if -x stopped the session.
+        # Blame bad task files even if -x stopped the session.
         status = pytest.ExitCode.INTERRUPTED if self._has_bad_files else session.exitstatus
         with self._ending:
             try:
                 code = self._end(session, int(status))
             except Exception:
-                # pytest would exit with 1, which means that an example failed.
+                # pytest would exit with 1, which would mean that an example failed.
                 show_internal_error(self.config)
                 code = (self.records and self.records.code) or pytest.ExitCode.INTERNAL_ERROR
             _set_exit_code(session, code)
         outcome = yield
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         if status == pytest.ExitCode.INTERNAL_ERROR and terminal is not None:
-            # pytest writes no summary after an internal error; show the scores all the same.
+            # pytest writes no summary after an internal error, but the scores are still worth showing.
             self.pytest_terminal_summary(terminal)
         return outcome
 
@@ -173,7 +173,7 @@ class Recorder:
         if self._notes.skipped_evals or self._notes.remarks or tasks is not None:
             from pytest_lmeval.plugin.record.terminal import write_remarks
 
-            # A board shows its remarks itself, except later ones.
+            # The board already shows its remarks, except later ones.
             records = self.records.all if self.records is not None else []
             shown = {remark for record in records for remark in record.remarks}
             write_remarks(self._notes, shown, terminalreporter)
@@ -189,15 +189,15 @@ class Recorder:
             json_report["exitcode"] = json_report.get("exitcode") or self.records.code
 
     def waiting(self, in_flight: int, wait: Any) -> None:
-        """Update the progress if it is due, with the requests in flight and the current ``wait``."""
+        """Update the progress if it is due, with the number of requests in flight and the current ``wait``."""
         if self.records is not None:
             self.records.show_progress(in_flight, wait)
 
     def _end(self, session: pytest.Session, status: int) -> int:
-        # Stopped before it began, or no worker has reported its collection.
+        # Stopped before the run began, or no worker has reported its collection.
         is_ours = self._is_asked or self.records is not None
         is_unknown = is_ours and not self._collections and (self._was_stopped or is_controller(self.config))
-        # A report lost on its way from a worker takes its failure with it, and pytest would exit 0.
+        # If a worker's report is lost, so is the failure in it, and pytest would exit 0.
         lacks_reports = is_unknown or self._finished < session.testscollected
         lost = status == pytest.ExitCode.OK and not self.config.option.collectonly and lacks_reports
         if lost and not (self.records and any(record.received.missing for record in self.records.all)):
@@ -211,10 +211,10 @@ class Recorder:
         return self.records.finish(session, ending)
 
     def _announce(self, nodeids: Sequence[str]) -> None:
-        # --setup-only and --setup-plan run no test.
+        # --setup-only and --setup-plan run no tests.
         if not nodeids or self.config.getoption("setuponly", False):
             if self.records is None:
-                self._guard.remove()  # a run without examples may end as it likes
+                self._guard.remove()  # a run without examples may end in any way
             return
         if self.records is None:
             from pytest_lmeval.plugin.record.records import Records
@@ -237,7 +237,8 @@ class Recorder:
         return bool(self._notes.bad_files or (tasks is not None and tasks.bad_files))
 
     def _keep_code(self) -> None:
-        # Called last by pytest. A hook may have set the status or called pytest.exit or sys.exit: keep the failure.
+        # pytest calls this hook last. Another hook may have set the status or called pytest.exit or sys.exit: keep the
+        # failure.
         with self._ending:
             if self.records is not None and not self.records.has_boards:
                 self._give_up(self.records, "the session ended before its results were judged")
@@ -268,7 +269,7 @@ class Recorder:
 
 
 def _set_exit_code(session: pytest.Session, code: int) -> None:
-    """Set pytest's exit code; the only place that does."""
+    """Set pytest's exit code; no other code does."""
     if session.exitstatus != code:
         session.exitstatus = code
     ending = sys.exception()
@@ -277,9 +278,9 @@ def _set_exit_code(session: pytest.Session, code: int) -> None:
 
 
 def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
-    """Drop the last reports of set-up and tear-down without output.
+    """Drop the latest reports of set-up and tear-down without output.
 
-    The terminal would keep two per example, and scan all of them for every failure.
+    Otherwise, the terminal would keep two per example and scan them all for every failure.
     """
     kept = reports.get("") if reports is not None else None
     while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
@@ -287,21 +288,21 @@ def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
 
 
 def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the Ctrl-C that ``error`` is or replaced.
+    """Return the Ctrl-C behind ``error``, or None.
 
-    pluggy warns of exceptions that pass an old-style hook wrapper; if warnings are errors, the warning replaces it.
+    If an exception passes an old-style hook wrapper, pluggy warns; with warnings as errors, the warning replaces it.
     """
     while isinstance(error, Warning):
         error = error.__context__
-    # Subclasses are pytest's and xdist's own ways to stop.
+    # Subclasses are how pytest and xdist themselves stop a run.
     return error if type(error) is KeyboardInterrupt else None
 
 
 class ExitGuard:
-    """Replaces ``os._exit`` during a run: the first call winds the run up, then the process ends.
+    """Replaces ``os._exit`` during a run: the first call finishes the run before the process ends.
 
-    ``ending`` is the lock of the thread that ends the run. Calls from other threads wait for it; a call while winding
-    up ends the process at once. Neither ends it with status 0. A forked child exits as usual.
+    The thread that ends the run holds the lock ``ending``. Calls from other threads wait for it; a call while the run
+    is ending ends the process at once. Neither ends it with status 0. A forked child exits as usual.
     """
 
     def __init__(self, wind_up: Callable[[int], int], ending: threading.RLock) -> None:
@@ -322,7 +323,7 @@ class ExitGuard:
 
     def __call__(self, status: int) -> NoReturn:
         if os.getpid() == self._owner:
-            # Never released: the process ends here. The limit is for a holder that waits for this thread.
+            # Never released, because the process ends here. The limit is for a lock holder that waits for this thread.
             held = self._ending.acquire(timeout=_PATIENCE_S)
             status = self._wound_up(status) if held and not self._is_winding_up else status or INCOMPLETE
         self._exit(status)

@@ -1,4 +1,4 @@
-"""Record the run of each model in the controlling process: ledger, board, files, exit code; compare several models."""
+"""Record each model's run in the controlling process: ledger, board, files, exit code; compare several models."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 
 
 class RunRecord:
-    """The record of one model's run of so many ``examples``, from the ledger to the board.
+    """Records one model's run of ``examples`` examples, from the ledger to the board.
 
-    ``code`` is its exit code, ``remarks`` are those of the board.
+    ``code`` is the run's exit code, ``remarks`` are the board's remarks.
     """
 
     def __init__(self, config: pytest.Config, label: str, examples: int, *, has_workers: bool) -> None:
@@ -70,7 +70,7 @@ class RunRecord:
         self.label = label
         self.examples = examples
         state = config.stash.get(RUN, None)
-        # None in a controller, which runs no example.
+        # None in a controller, which runs no examples.
         self._run = state.run if state is not None else None
         self._files = state.files if state is not None else files_of_run(config, examples)
         self.report_dir = self._files.report_dir
@@ -95,15 +95,15 @@ class RunRecord:
         self._started = timestamp()
         self._began = time.monotonic()
         self._progress: Progress | None = None
-        self._characters = 0  # in the ledger's lines
+        self._characters = 0  # in the lines of the ledger
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The manifest, built when the run begins."""
+        """The manifest, created when the run begins."""
         return self._scrubber.scrub_answer(manifest_of(self.config))
 
     def open_ledger(self) -> None:
-        """Start the ledger, once, and move aside older reports; raise pytest.UsageError for an unusable report dir."""
+        """Start the ledger, once, and move older reports aside; raise pytest.UsageError for an unusable report dir."""
         if self.is_open:
             return
         resume = self.config.option.lm_resume and self.resumption.goes_on
@@ -115,7 +115,7 @@ class RunRecord:
             if not resume:
                 remove_journal(self.report_dir)
         except BaseException as error:
-            # An open file would be a ResourceWarning later, perhaps an error.
+            # An open file would cause a ResourceWarning later, possibly an error.
             self.ledger.close(None)
             if isinstance(error, UsageError):
                 raise pytest.UsageError(str(error)) from None
@@ -123,7 +123,7 @@ class RunRecord:
         self.is_open = True
 
     def take(self, report: pytest.TestReport) -> None:
-        """Take the result off the report of an example."""
+        """Take the result from an example's report."""
         if report.failed and is_crash(report):
             self.resumption.withdraw(self.received.lose(report.nodeid))
         elif taken := self.received.take(report):
@@ -144,14 +144,14 @@ class RunRecord:
             self._unload(nodeid, self.resumption.stored(result) if is_held else self.ledger.stored(line))
 
     def _unload(self, nodeid: str, line: StoredLine | None) -> None:
-        """Drop the texts of a result from memory; read them from its ``line`` in a ledger, if any."""
+        """Drop a result's texts from memory; later reads use its ``line`` in a ledger, if any."""
         if line is not None:
             from pytest_lmeval.records.stored import stored
 
             self.received.results[nodeid] = stored(self.received.results[nodeid], line)
 
     def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Update the progress if it is due; ``in_flight`` is None if only the workers know it."""
+        """Update the progress if it is due; ``in_flight`` is None if only the workers know the number."""
         if self._progress is None:
             from pytest_lmeval.plugin.record.progress import Progress
 
@@ -159,7 +159,7 @@ class RunRecord:
         self._progress.tick(in_flight, wait)
 
     def finish(self, session: pytest.Session, ending: Ending) -> None:
-        """Build and write the board, and set the exit code, before hooks of the project see the board."""
+        """Build and write the board, and set the exit code, before the project's hooks see the board."""
         if self.board is not None:
             return
         ending = replace(ending, interrupted=ending.interrupted or self.received.interrupted)
@@ -175,17 +175,17 @@ class RunRecord:
         report_gate(session, board, self.files.failures, self.label)
 
     def give_up(self, reason: str) -> None:
-        """Write the board of a run that ends now, incomplete; keep ``code``."""
+        """Write the board of a run that ends now, incomplete; leave ``code`` unchanged."""
         board, _ = self._write_board([reason])
         self.files.show_to_project(board)
 
     def board_json(self) -> dict[str, Any]:
-        """Return the board as in its file."""
+        """Return the board as in leaderboard.json."""
         assert self.board is not None
         return self.board.to_json(per_example=self.per_example)
 
     def _why_cut_short(self, ending: Ending) -> list[str]:
-        """Return the reasons, other than missing results, why the run is incomplete."""
+        """Return the reasons why the run is incomplete, except missing results."""
         uncollected = [f"{nodeid} could not be collected, and may hold evals" for nodeid in ending.uncollected]
         return [*self._why_no_result(ending), *uncollected]
 
@@ -229,8 +229,8 @@ class RunRecord:
         return board, decision
 
     def _decided(self, board: Leaderboard) -> tuple[Leaderboard, Decision]:
-        """Return the board with the gate's decision, and the decision."""
-        # A shard is gated after the merge.
+        """Return the board including the gate's decision, and the decision."""
+        # Shards are gated after the merge.
         baseline = None if "shard" in board.facts.selection else self.baseline
         decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
         if self.gate_settings.update:
@@ -240,7 +240,7 @@ class RunRecord:
         return replace(board, facts=replace(board.facts, gate=decision.to_json())), decision
 
     def _infos(self, known: Mapping[str, TaskInfo]) -> list[TaskInfo]:
-        """Return the tasks with selected examples, including those known from results only."""
+        """Return the tasks with selected examples, including tasks known only from results."""
         all_known = dict(known)
         for nodeid, result in self.received.results.items():
             if result.task not in all_known:
@@ -248,7 +248,7 @@ class RunRecord:
         return [info for info in all_known.values() if info.selected != 0]
 
     def _adapters(self, results: Sequence[ExampleResult]) -> list[str]:
-        # An error, or a function that asks nothing, may know only the adapter's spec.
+        # A result may know only the adapter's spec if it is an error, or if the function made no requests.
         answered = [result for result in results if not result.is_error] or results
         names = {result.adapter for result in answered if result.adapter}
         if len(names) > 1:
@@ -262,7 +262,7 @@ class RunRecord:
         adapters: Sequence[str],
         reasons: tuple[str, ...],
     ) -> RunFacts:
-        """Return the board's facts; ``reasons`` are why the run did not finish, if any."""
+        """Collect the board's facts; ``reasons`` are why the run did not finish, if any."""
         received, option = self.received, self.config.option
         most = option.lm_max_errors.of(len(received.expected))
         cached = cache_lines(found["cache"], self._started) if "cache" in found else ()
@@ -298,12 +298,12 @@ _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, 
 
 
 def _weight(code: int) -> tuple[int, int]:
-    """Return the sort key of exit codes: the gravest first, then the largest."""
+    """Return a sort key for exit codes: the gravest first, then the largest."""
     return (_ORDER.index(code), 0) if code in _ORDER else (len(_ORDER), -code)
 
 
 class Records:
-    """A :class:`RunRecord` for each model, by label; compares several models at the end."""
+    """One :class:`RunRecord` per model, by label; compares several models at the end."""
 
     def __init__(self, config: pytest.Config, nodeids: Sequence[str]) -> None:
         self.config = config
@@ -327,37 +327,37 @@ class Records:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the comparison; that of selections if any model's run is one."""
+        """The comparison's folder; if any model's run is a selection, the folder of selections."""
         own = folder_of_run(self.config, max(record.examples for record in self.all))
         is_selection = any(record.report_dir.name == SELECTION for record in self.all)
         return report_dir(self.config) / SELECTION if is_selection else own
 
     @property
     def opened(self) -> list[RunRecord]:
-        """The records of models with selected examples; the others have no files and no verdict."""
+        """The records of models with selected examples; other models get no files and no verdict."""
         return [record for record in self.all if record.is_open]
 
     @property
     def has_boards(self) -> bool:
-        """True if every model with examples has its board."""
+        """True if every model with examples has a board."""
         opened = self.opened
         return bool(opened) and all(record.board is not None for record in opened)
 
     @property
     def code(self) -> int:
-        """The exit code of the run: the gravest of any model's."""
+        """The run's exit code: the gravest of all models' codes."""
         return min((record.code for record in self.opened), key=_weight)
 
     def of(self, nodeid: str) -> RunRecord | None:
-        """Return the record that expects a result of the test ``nodeid``."""
+        """Return the record that expects the result of the test ``nodeid``."""
         return next((record for record in self.all if nodeid in record.received.expected), None)
 
     def open(self) -> None:
-        """Start the ledgers and move aside older files; raise pytest.UsageError for an unusable report dir."""
-        # A shard without examples of a model may be merged with others that have some.
+        """Start the ledgers and move older files aside; raise pytest.UsageError for an unusable report dir."""
+        # A shard without examples for a model may be merged with shards that have some.
         due = [record for record in self.all if record.examples or self.config.option.lm_shard is not None]
         try:
-            # Claim all before moving any file: a run into the folder of a running one changes nothing.
+            # Claim all folders before moving any file: a run into the folder of a running one must change nothing.
             for record in due:
                 with_usage_errors(record.ledger.claim)
             for record in due:
@@ -370,7 +370,7 @@ class Records:
             raise
 
     def announce(self, nodeids: Sequence[str]) -> None:
-        """Add examples that owe a result."""
+        """Expect a result for each of these examples."""
         own = by_label(nodeids, self.config)
         for record in self.all:
             if found := own[record.label]:
@@ -378,20 +378,20 @@ class Records:
                 record.received.announce(found)
 
     def add(self, report: WorkerReport) -> None:
-        """Add the report of a worker."""
+        """Add a worker's report."""
         self._workers_s += report.cpu_s
         for record in self.all:
             record.received.add(report, record.label)
 
     def show_progress(self, in_flight: int | None, wait: Any = None) -> None:
-        """Update the progress of the first unfinished model, or the only one."""
+        """Update the progress of the only model, or of the first unfinished one."""
         for record in self.all:
             if not self.are_several or len(record.received.results) < len(record.received.expected):
                 record.show_progress(in_flight, wait)
                 return
 
     def finish(self, session: pytest.Session, ending: Ending) -> int:
-        """Build and write all boards and the comparison; return the exit code of the run."""
+        """Build and write all boards and the comparison; return the run's exit code."""
         self.is_closed = True
         harness_ms = self._harness_ms(session)
         for record in self.opened:
@@ -402,7 +402,7 @@ class Records:
         return self.code or int(bool(self.failures))
 
     def _harness_ms(self, session: pytest.Session) -> float | None:
-        """Return the CPU milliseconds per example of the threads that ran items; None if other tests ran, too."""
+        """Return the CPU milliseconds per example in threads that ran items; None if other tests ran, too."""
         ran = owed = 0
         for record in self.opened:
             ran += len(record.received.results)
@@ -412,16 +412,16 @@ class Records:
         return round(1000 * (time.thread_time() - self._began_s + self._workers_s) / ran, 3)
 
     def give_up(self, reason: str) -> None:
-        """Write the boards of a run that ends now, incomplete; keep ``code``.
+        """Write the boards of a run that ends now, incomplete; leave ``code`` unchanged.
 
-        May be called from any thread: later reports are dropped.
+        Any thread may call this; later reports are dropped.
         """
         self.is_closed = True
         for record in self.opened:
             record.give_up(reason)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the board as in its file; of several models the comparison and each board."""
+        """Return the board as in its file; for several models, the comparison and each board."""
         boards = {record.label: record.board_json() for record in self.opened if record.board is not None}
         return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
 

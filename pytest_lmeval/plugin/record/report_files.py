@@ -1,4 +1,4 @@
-"""Write a run's reports, each independently, and put the gate's verdict into the reports of other plugins."""
+"""Write a run's reports, each independently, and report the gate's verdict to other plugins."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReportFiles:
         self._baseline = baseline
 
     def set_aside_old(self) -> None:
-        """Move aside the reports of an earlier run; raise UsageError if that fails."""
+        """Move an earlier run's reports aside; raise UsageError if that fails."""
         set_aside_reports(self._folder, report_dir(whole(self._config)))
 
     def write(self, board: Leaderboard, results: Sequence[ExampleResult], *, per_example: bool) -> None:
@@ -55,7 +55,7 @@ class ReportFiles:
         )
         self._try(folder / "core.csv", lambda path: _write_table(path, board))
         self._try(folder / "report.html", lambda path: self._write_page(path, board, results))
-        # Last: if the process dies before, there is no board.
+        # Write this last: if the process dies earlier, there must be no board.
         self.has_board = self._try(
             folder / "leaderboard.json", lambda path: write_leaderboard(board, path, include_per_example=per_example)
         )
@@ -66,7 +66,7 @@ class ReportFiles:
             self._try(Path(summary), lambda path: add_step_summary(of + text(), path))
 
     def show_to_project(self, board: Leaderboard) -> None:
-        """Call the hook ``pytest_lmeval_leaderboard``, and the entry points of that name."""
+        """Call the hook and the entry points called ``pytest_lmeval_leaderboard``."""
         hook = self._config.hook.pytest_lmeval_leaderboard
         try:
             listeners = registry_of(self._config).listeners
@@ -79,7 +79,7 @@ class ReportFiles:
                 entry_point.load()(config=self._config, leaderboard=board)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # pytest.fail and sys.exit, too
+        except BaseException as error:  # including pytest.fail and sys.exit
             self.failures.append(f"hook pytest_lmeval_leaderboard: {type(error).__name__}: {error}")
 
     def _write_page(self, path: Path, board: Leaderboard, results: Sequence[ExampleResult]) -> None:
@@ -90,14 +90,14 @@ class ReportFiles:
         write_report(path, board.to_json(), results, comparison, before)
 
     def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
-        """Write the board as the baseline; return the verdict for a run that otherwise passes, and its reason."""
+        """Write the board as the baseline; return the verdict for an otherwise passing run, and its reason."""
         name = self._config.option.lm_baseline
         reason = self._why_no_baseline(board)
         if reason:
             return "stale", f"baseline not written to {name}: {reason}"
         from pytest_lmeval.compare.baseline import encode_baseline, is_same
 
-        # Kept for comparison with those of a later run.
+        # Keep the prompts, to compare them with a later run's.
         prompts = self._config.option.lm_pair_by == "id"
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored, prompts=prompts):
@@ -122,7 +122,7 @@ class ReportFiles:
     def _try(self, path: Path, write: Callable[[Path], Any]) -> bool:
         try:
             write(path)
-        except Exception as error:  # must not cost the other reports, nor the verdict
+        except Exception as error:  # must cost neither the other reports nor the verdict
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self.failures.append(f"{path}: {reason or repr(error)}")
             return False
@@ -137,9 +137,9 @@ def _write_table(path: Path, board: Leaderboard) -> None:
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
     """Report a failed gate to all report writers, as a failed test called GATE_ID.
 
-    If failed items are the verdict's reason, or a run that was cut short has any, they suffice. ``unwritten`` reports
-    fail a run, too. JUnit always gets the verdict as properties of the suite. The ``label`` is that of one of several
-    models.
+    No such test is added if failed items are the reason for the verdict, or if a run that was cut short has any.
+    ``unwritten`` reports fail a run, too. JUnit always gets the verdict as suite properties. ``label`` names one of
+    several models.
     """
     config = session.config
     of = f"[{label}]" if label else ""
@@ -155,7 +155,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
     text = "\n".join(printable(line, keep="") for line in lines)
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
-    # Not an item: hide it from --lf and --sw.
+    # It is not an item: hide it from --lf and --sw.
     logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
     phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
     for when in phases:
@@ -172,14 +172,14 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
         from pytest_lmeval.plugin.record.progress import show_words
 
         show_words(config)
-        # Counted and shown with the failures, but without a word in the progress.
+        # Count and show it with the failures, without a word in the progress.
         report.__dict__["lm_gate"] = ""
         logreport(report=report)
         report.__dict__["lm_gate"] = "FAILED"
 
 
 def _is_reported(failures: int, board: Leaderboard, verdict: str) -> bool:
-    # Another plugin may have made a failed example look like none.
+    # Another plugin may have disguised a failed example.
     owed = sum(result.status == "failed" for row in board.tasks for result in row.per_example)
     reported = {"examples": failures >= max(1, owed), "incomplete": failures > 0}
     return verdict in LET_PASS or reported.get(verdict, False)

@@ -1,4 +1,4 @@
-"""The manifest of a run, and the line in pytest's header."""
+"""Collect the manifest of a run, and the line in pytest's header."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 
 def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
-    """Return the manifest's facts on the whole run of a shard; none if no task is part of one."""
+    """Describe the whole run of a shard for the manifest; empty if no task is sharded."""
     parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
     if not parts:
         return {}
@@ -37,7 +37,7 @@ def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
 
 
 def manifest_of(config: pytest.Config) -> dict[str, Any]:
-    """Return versions, platform, git commit, arguments and settings, without secrets."""
+    """Collect versions, platform, git commit, arguments and settings, without secrets."""
     option = config.option
     resolved = resolved_of(config)
     return {
@@ -68,7 +68,7 @@ def _versions() -> dict[str, str]:
 
 def _git(project: Path) -> dict[str, Any] | None:
     real = project.resolve()
-    # Looking for the folder is faster than starting git.
+    # Looking for the folder is faster than running git.
     if "GIT_DIR" not in os.environ and not any((folder / ".git").exists() for folder in (real, *real.parents)):
         return None
     command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
@@ -84,22 +84,22 @@ def _git(project: Path) -> dict[str, Any] | None:
 
 
 def ini_file(config: pytest.Config) -> str:
-    """Return the path of the ini file, relative to the working folder; empty without one."""
+    """Return the ini file's path relative to the working folder; "" without one."""
     if config.inipath is None:
         return ""
     return Path(os.path.relpath(config.inipath, config.invocation_params.dir)).as_posix()
 
 
 def header(config: pytest.Config) -> str:
-    """Return the line about the run in pytest's header."""
-    # A key pasted instead of the model's name is rejected later; do not show it here.
+    """Return the plugin's line in pytest's header."""
+    # Do not show a key that was pasted in place of the model's name; it is rejected later.
     spec = spec_of(config)
     shown = spec if "sk-" not in spec else f"{spec.partition(':')[0]}:***"
     shown = ", ".join(f"{label_of(one) or shown}{address_text(one)}" for one in configs(config))
     parts = [f"adapter {shown}", f"gate {gate_mode(config)}", f"sandbox {config.option.lm_sandbox}"]
     cache = cache_of(config)
     parts += [f"cache {cache.folder} ({cache.mode})"] if cache is not None else []
-    # A folder below may have its own ini file, and pytest's line does not name the folder.
+    # A subfolder may have its own ini file, and pytest's line does not name the folder.
     parts += [f"ini {found}"] if (found := ini_file(config)) else []
     lines = [f"lmeval: {', '.join(parts)}, reports {shown_report_dir(config)}"]
     if config.get_verbosity() > 0:
@@ -111,7 +111,7 @@ def header(config: pytest.Config) -> str:
 
 
 def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:
-    """Return a task's info from a node id, when every process that knew more has died."""
+    """Derive a task's info from a node id, after every process that knew more has died."""
     path = nodeid.partition("::")[0]
     try:
         digest = sha256((rootpath / path).read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Write the board and the remarks at the end of pytest's output."""
+"""Write the board and the remarks below pytest's output."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _say(terminal: pytest.TerminalReporter, *lines: str, **markup: bool) -> None
 
 
 def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.TerminalReporter) -> None:
-    """Write the remarks of this process and its workers, except those already ``shown``."""
+    """Write the remarks of this process and its workers, except those in ``shown``."""
     tasks = terminal.config.stash.get(COLLECTED, None)
     skipped = notes.skipped_evals or (0 if tasks is None else tasks.skipped_evals)
     if skipped:
@@ -109,7 +109,7 @@ def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.Termina
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
-    """List the files in task folders that are not tasks, with the reasons."""
+    """List non-task files in task folders, with the reasons."""
     if terminal.config.option.verbose < -1:
         return
     lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]
@@ -120,7 +120,7 @@ def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalRepor
 
 
 def write_why_nothing(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
-    """Write why no test was collected, if tasks may have been meant."""
+    """Explain why pytest collected no tests, if the user may have meant tasks."""
     from pytest_lmeval.plugin.collect.locate import why_nothing
 
     deselected = len((kept_reports(config) or {}).get("deselected", ()))
@@ -146,7 +146,7 @@ def _write_board(record: RunRecord, board: Leaderboard, terminal: pytest.Termina
     if not record.files.failures:
         near = partial(_near, record.report_dir, record.config)
         _say(terminal, f"leaderboard: {near('leaderboard.json')}", f"HTML report: {near('report.html')}")
-        # A hint at the next command is for people, not for a CI log.
+        # Hints at the next command are for people, not for CI logs.
         if terminal.config.option.verbose >= 0 and not record.label and not os.environ.get("CI"):
             _say(terminal, *(line for line in screen.lines(_next(record, board)) if line), cyan=True)
 
@@ -160,7 +160,7 @@ def _next(record: RunRecord, board: Leaderboard) -> str:
 
 
 def _near(folder: Path, config: pytest.Config, name: str = "") -> str:
-    """Return the path of a report, relative to the working folder if it is below that."""
+    """Return a report's path, relative to the working folder if it is inside."""
     path, here = folder / name, config.invocation_params.dir
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -175,7 +175,7 @@ def _write_verdict(
         return
     color = {"green" if verdict == "pass" and not fails else "yellow" if verdict in LET_PASS else "red": True}
     what = "INCOMPLETE: no overall score, and unfit as a baseline." if not board.complete else ""
-    # The verdict "examples" has the name of its mode.
+    # The verdict "examples" has the same name as its mode.
     word = "FAILED" if verdict == "examples" else verdict.upper()
     _say(terminal, what or f"gate {gate['mode']}: {word}{fails if verdict in LET_PASS else ''}", bold=True, **color)
     shown = [*_few(reasons)]
@@ -186,7 +186,7 @@ def _write_verdict(
 
 
 def _few(reasons: Sequence[str]) -> Iterator[str]:
-    """Yield the reasons; of a stopped run, only the first few examples without a result."""
+    """Yield the reasons; for a stopped run, only the first few examples without a result."""
     if not any(reason.startswith("stopped") for reason in reasons):
         yield from reasons
         return
@@ -204,12 +204,12 @@ def _few(reasons: Sequence[str]) -> Iterator[str]:
 
 
 def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:
-    """Return the examples that failed and, if the gate compares with a baseline, those that got worse."""
+    """Return failed examples and, if the gate compares with a baseline, examples that got worse."""
     worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
     flipped = {(flip["task"], flip["id"]) for flip in worse}
     results = as_in_data(result for row in board.tasks for result in row.per_example)
     failed = failures_of(board)
-    # GitHub shows few: first must_pass examples, then other failures, then those that only got worse.
+    # GitHub shows few: must_pass examples first, then other failures, then examples that only got worse.
     failed.sort(key=lambda result: not result.must_pass)
     return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]
 
@@ -232,7 +232,7 @@ def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:
 
 
 def _unscored_lines(board: Leaderboard) -> list[str]:
-    """Return the first unscored examples whose tests did not fail, with their errors."""
+    """Describe the first unscored examples whose tests did not fail, with their errors."""
     if not board.complete:
         return []
     results = [result for row in board.tasks for result in row.per_example if result.is_error]
@@ -243,7 +243,7 @@ def _unscored_lines(board: Leaderboard) -> list[str]:
 
 
 def _unused_names(config: pytest.Config, board: Leaderboard) -> Iterator[str]:
-    # Not an error: the ini file is for all tasks, a run may have some.
+    # Not an error: the ini file applies to all tasks, and a run may include only some.
     rows = {name for row in board.tasks for name in (row.task, row.key) if name}
     tasks = rows | set(board.facts.selection.get("tasks", ()))
     thresholds, floors = ini_thresholds(config), ini_floors(config)

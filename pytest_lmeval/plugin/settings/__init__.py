@@ -1,1 +1,1 @@
-"""Settings of a run, from the command line and the ini file."""
+"""Settings of a run from the command line and the ini file."""

@@ -1,4 +1,4 @@
-"""Check the options and the ini file before anything is collected, and apply the gate's ini options."""
+"""Check the options and the ini file before collection, and apply the gate's ini options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pytest_lmeval.plugin.settings.settings import (
 )
 
 UNHEEDED = pytest.StashKey[tuple[str, ...]]()
-"""Remarks on options without effect, for the reports."""
+"""Remarks on ineffective options, for the reports."""
 _NAMED = ("lm_thresholds", "lm_min_scores")
 _KEYS = (
     *("lm_adapter", "lm_alpha", "lm_baseline", "lm_cache", "lm_gate", "lm_max_errors", "lm_max_line_bytes"),
@@ -40,16 +40,16 @@ _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the stat
 _ALPHA = 0.05
 _OPEN = ("alpha", "max_errors", "gate", "baseline", "pair_by")
 FROM_INI = pytest.StashKey[dict[str, str]]()
-"""The gate's settings from the ini file, by option name without ``lm_``."""
+"""The gate's ini settings, by option name without ``lm_``."""
 SET_ASIDE = pytest.StashKey[str]()
-"""The option that selects examples and so disables the ini file's baseline."""
+"""The option that selected examples, which disables the ini file's baseline."""
 
 
 def apply_ini_options(config: pytest.Config) -> None:
-    """Set the gate's options that the command line does not give from the ini file, or to their defaults.
+    """Fill in gate options that the command line omits, from the ini file or with their defaults.
 
-    Raise pytest.UsageError for a bad value. The ini file's baseline, and with it the mode ``baseline``, applies to
-    whole runs only.
+    Raise pytest.UsageError for a bad value. The ini file's baseline, and with it the mode ``baseline``, only applies to
+    runs of all examples.
     """
     option = config.option
     before = {name: getattr(option, f"lm_{name}") for name in _OPEN}
@@ -100,7 +100,7 @@ def _chosen_part(config: pytest.Config) -> str:
 
 
 def check_options(config: pytest.Config) -> None:
-    """Raise pytest.UsageError for mistakes that show before any task is collected."""
+    """Raise pytest.UsageError for mistakes that are apparent before collection."""
     _check_threads(config)
     _check_ini_keys(config)
     config.stash[UNHEEDED] = tuple(_without_effect(config))
@@ -133,7 +133,7 @@ def _check_models(config: pytest.Config) -> None:
         if spec:
             from pytest_lmeval.adapters.resolve import check_spec
 
-            # Conftest files below the task folders, not loaded yet, may register more.
+            # Conftest files below the task folders, not yet loaded, may register more.
             with_usage_errors(partial(check_spec, spec, registry_of(config), config.rootpath))
 
 
@@ -149,14 +149,14 @@ def _check_gate(config: pytest.Config) -> None:
         raise pytest.UsageError("--lm-update-baseline needs --lm-baseline PATH, the file to write")
     _check_one_writes(config)
     if "baseline" not in config.stash[FROM_INI]:
-        # An ini file's baseline does not matter to a run that collects no task.
+        # The ini file's baseline is irrelevant to a run that collects no task.
         check_baseline_exists(config)
     if option.lm_update_baseline and option.lm_shard:
         raise pytest.UsageError("--lm-update-baseline needs a complete run; merge the shards first")
 
 
 def _check_one_writes(config: pytest.Config) -> None:
-    """Raise pytest.UsageError if several models would write the same baseline file."""
+    """Raise pytest.UsageError if several models would write to the same baseline file."""
     option, labels = config.option, labels_of(config)
     if not (labels and option.lm_update_baseline):
         return
@@ -170,7 +170,7 @@ def _check_one_writes(config: pytest.Config) -> None:
 
 
 def check_baseline_exists(config: pytest.Config) -> None:
-    """Raise pytest.UsageError if the baseline to compare with does not exist."""
+    """Raise pytest.UsageError if the baseline for the comparison does not exist."""
     option = config.option
     if option.lm_baseline and not option.lm_update_baseline:
         path = config.invocation_params.dir / option.lm_baseline
@@ -180,7 +180,7 @@ def check_baseline_exists(config: pytest.Config) -> None:
 
 
 def _check_ini_keys(config: pytest.Config) -> None:
-    """Raise pytest.UsageError for a misspelt key, a duplicate name in a value, and a missing task folder."""
+    """Raise pytest.UsageError for a misspelt key, a duplicate name in a value, or a missing task folder."""
     for key in ini_keys(config):
         if key.startswith("lm_") and not _is_known(key, config) and (meant := _meant(key, config)):
             raise pytest.UsageError(f"ini {key}: no such key;{meant}")
@@ -189,7 +189,7 @@ def _check_ini_keys(config: pytest.Config) -> None:
         if twice := [name for name, count in counts.items() if count > 1]:
             raise pytest.UsageError(f"ini {key}: {twice[0]} has two values; keep one")
     if spec_of(config):
-        # A missing folder of lm_trusted_paths only trusts less.
+        # A missing folder in lm_trusted_paths only reduces trust.
         for folder in config.getini("lm_task_paths") or ():
             if not (config.rootpath / folder).exists():
                 raise pytest.UsageError(f"ini lm_task_paths: {folder}: no such folder below {config.rootpath}")
@@ -212,7 +212,7 @@ def _meant(key: str, config: pytest.Config) -> str:
 def _without_effect(config: pytest.Config) -> Iterator[str]:
     given = vars(config.option)
     compares = {"--lm-strict": given["lm_strict"], "--lm-tolerance": given["lm_tolerance"]}
-    # An ini file is for every run, even one without a baseline.
+    # The ini file applies to every run, including runs without a baseline.
     compares["--lm-pair-by"] = given["lm_pair_by"] != "content" and "pair_by" not in config.stash[FROM_INI]
     names = [name for name, value in compares.items() if value]
     if names and not given["lm_baseline"]:

@@ -1,4 +1,4 @@
-"""Keys of pytest's stash, the config of each of several models, and the folders that a run writes to."""
+"""Stash keys, per-model configs, and the folders that a run writes to."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
 
 _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
-"""The collected tasks of this process; absent until it meets a task file."""
+"""This process's collected tasks; absent before the first task file."""
 RUN: pytest.StashKey[RunState] = pytest.StashKey()
-"""This process's part of each model's run; absent without one."""
+"""This process's part of each model's run; absent if it has none."""
 SPARES: pytest.StashKey[Spares] = pytest.StashKey()
-"""The helper processes that were started ahead; absent without any."""
+"""The helper processes that were started early, if any."""
 ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
-"""Reads an environment variable as it was when the options were parsed."""
+"""Reads an environment variable as of when the options were parsed."""
 OWN: set[Any] = {RUN}
-"""The keys of the stash that have a value for each model."""
+"""Stash keys with a separate value for each model."""
 _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
 
 
 def keep_environment(config: pytest.Config) -> None:
-    """Keep the environment variables as they are now, before tests and their imports change any."""
-    # The bound method, not the dict: a traceback that shows variables would show its secrets.
+    """Save the current environment variables, before tests and their imports change any."""
+    # Store the bound method, not the dict: a traceback that shows variables would reveal the secrets.
     read: Callable[[str], str | None] = dict(os.environ).get
     config.stash[ENVIRONMENT] = read
 
 
 class ByModel(dict[str, Any]):
-    """A fixture's values for several models, by label."""
+    """Holds a fixture's values for several models, by label."""
 
 
 def of_model(value: Any, label: str) -> Any:
-    """Return the part of a fixture's ``value`` for one model, or the value that all models share."""
+    """Return one model's part of a fixture's ``value``, or the value that all models share."""
     return value[label] if isinstance(value, ByModel) else value
 
 
 def name_models(config: pytest.Config) -> None:
-    """Parse ``--lm-adapter`` as one spec, or the labels and specs of several models.
+    """Parse ``--lm-adapter`` as one spec, or as labels and specs of several models.
 
-    Raise pytest.UsageError for a duplicate label, and for options of an unknown one.
+    Raise pytest.UsageError for a duplicate label, or for options of an unknown label.
     """
     option = config.option
-    if isinstance(option.lm_adapter, str):  # in a worker: the controller has done it
+    if isinstance(option.lm_adapter, str):  # in a worker: the controller has parsed it
         return
     models = [_labelled(each) for each in option.lm_adapter]
     labels = [label for label, _ in models]
@@ -85,7 +85,7 @@ def _labelled(given: str) -> tuple[str, str]:
 
 
 def _check_labels(labels: Sequence[str]) -> None:
-    """Raise pytest.UsageError unless each label can name a folder of its own."""
+    """Raise pytest.UsageError for a label that cannot be used as a folder name."""
     from pytest_lmeval.file_names import LONGEST, FileNames
     from pytest_lmeval.records.boardfile import PREVIOUS, REPORTS
 
@@ -103,19 +103,19 @@ def _check_labels(labels: Sequence[str]) -> None:
 
 
 def labels_of(config: pytest.Config) -> list[str]:
-    """Return the labels of several models; none in a run of one."""
+    """Return the labels of several models; empty in a single-model run."""
     return [*dict(getattr(config.option, "lm_models", ()))]
 
 
 def label_in(nodeid: str, config: pytest.Config) -> str:
-    """Return the label in a node id; empty in a run of one model."""
+    """Return the label in a node id; "" in a single-model run."""
     labels = labels_of(config)
     found = _ENDING.search(nodeid) if labels else None
     return found[1] if found is not None and found[1] in labels else ""
 
 
 def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[str]]:
-    """Return the node ids of each model's examples by its label; in a run of one model all, under the label ""."""
+    """Group node ids by model label; a single-model run has all under ""."""
     if not labels_of(config):
         return {"": list(nodeids)}
     found: dict[str, list[str]] = {label: [] for label in labels_of(config)}
@@ -126,13 +126,13 @@ def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[st
 
 
 def configs(config: pytest.Config) -> list[pytest.Config]:
-    """Return the config of each model's own run; ``config`` itself in a run of one model."""
+    """Return the configs of the models' runs; only ``config`` itself in a single-model run."""
     labels = labels_of(config)
     return [config_of(config, label) for label in labels] if labels else [config]
 
 
 def config_of(config: pytest.Config, label: str) -> pytest.Config:
-    """Return the config of one model's run, created on first use; for an empty label that of the whole run."""
+    """Return one model's config, created on first use; for an empty label, the run's config."""
     if not label:
         return config
     views = config.stash.setdefault(_VIEWS, {})
@@ -147,7 +147,7 @@ def whole(config: pytest.Config) -> pytest.Config:
 
 
 class _ModelConfig:
-    """A config with the options of one of several models; everything else is the run's."""
+    """A config with one model's options; it shares everything else with the run."""
 
     def __init__(self, config: pytest.Config, label: str) -> None:
         self.lm_whole = config
@@ -163,12 +163,12 @@ class _ModelConfig:
         option.lm_report_dir = str(report_dir(config) / label)
 
     def _take_baseline(self, config: pytest.Config, label: str) -> None:
-        """Compare with the model's own baseline; without one, if other models have theirs, do not gate."""
+        """Compare with the model's own baseline; if only other models have one, do not gate."""
         from pytest_lmeval.records.folders import own_baseline
 
         option, here = self.option, config.invocation_params.dir
         given = str(option.lm_baseline)
-        # A baseline to write need not exist.
+        # A baseline to be written need not exist.
         others = () if option.lm_update_baseline else labels_of(config)
         option.lm_baseline = own_baseline(here, given, label, others)
         if not option.lm_baseline:
@@ -180,7 +180,7 @@ class _ModelConfig:
 
 
 class _Stash:
-    """The stash of a run of several models, except the values that each model has for itself."""
+    """The stash of a multi-model run, with separate values for one model."""
 
     def __init__(self, shared: pytest.Stash) -> None:
         self._shared = shared
@@ -214,21 +214,21 @@ _VIEWS = pytest.StashKey[dict[str, Any]]()
 
 
 SELECTION = "selection"
-"""The folder in the report dir for a run of some examples, so that it keeps the board of the whole run."""
+"""The report dir's subfolder for runs of selected examples, to preserve the whole run's board."""
 
 
 def report_dir(config: pytest.Config) -> Path:
-    """Return the folder that ``--lm-report-dir`` names; by default ``reports`` below the project's root."""
+    """Return the folder set by ``--lm-report-dir``; by default ``reports`` in the project's root."""
     given: str | None = config.option.lm_report_dir
     here = config.invocation_params.dir
     if given is not None:
         return here / given
-    # An ini file in a task folder makes that folder the root: not the place for reports.
+    # An ini file in a task folder makes that folder the root, but reports do not belong there.
     return (config.rootpath if here.is_relative_to(config.rootpath) else here) / "reports"
 
 
 def shown_report_dir(config: pytest.Config) -> str:
-    """Return the report dir for people: as given, or relative to the working folder."""
+    """Return the report dir for display: as given, or relative to the working folder."""
     if config.option.lm_report_dir is not None:
         return str(config.option.lm_report_dir)
     folder, here = report_dir(config), config.invocation_params.dir
@@ -236,7 +236,7 @@ def shown_report_dir(config: pytest.Config) -> str:
 
 
 def rerun_facts(config: pytest.Config) -> dict[str, Any]:
-    """Return the part of the manifest from which the command to rerun an example is built."""
+    """Return the part of the manifest that determines the rerun command."""
     from pytest_lmeval.redaction import redact_arguments
 
     return {
@@ -247,7 +247,7 @@ def rerun_facts(config: pytest.Config) -> dict[str, Any]:
 
 
 def picked_by(config: pytest.Config) -> str:
-    """Return the first option that picks examples, as on the command line; "" without one."""
+    """Return the first option that picks examples, as typed; "" without one."""
     option = config.option
     chosen = {
         "-k": option.keyword,
@@ -260,7 +260,7 @@ def picked_by(config: pytest.Config) -> str:
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Return the options that deselected examples and the counts of each task; empty if all are selected."""
+    """Return the options that deselected examples, and each task's counts; empty if all examples are selected."""
     if all(info.selected == info.available for info in infos) and option.lm_shard is None:
         return {}
     named = {
@@ -279,19 +279,19 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
 
 
 def folder_of_run(config: pytest.Config, examples: int) -> Path:
-    """Return the folder for a run of so many ``examples``; one that picks examples keeps the board of a larger run."""
+    """Return the folder for a run of ``examples`` examples; selections must not replace a larger run's board."""
     folder = report_dir(config)
     return folder / SELECTION if picked_by(config) and examples < _whole(folder) else folder
 
 
 def held_ledger(config: pytest.Config, examples: int) -> Path:
-    """Return the ledger whose answers a run of so many ``examples`` reuses: its own, or the whole run's."""
+    """Return the ledger whose answers a run of ``examples`` examples reuses: its own, or the whole run's."""
     own = folder_of_run(config, examples) / "ledger.jsonl"
     return own if own.exists() else report_dir(config) / "ledger.jsonl"
 
 
 def _whole(folder: Path) -> int:
-    """Return the number of examples on a folder's board (the largest of several models); 0 without a whole run's."""
+    """Return the number of examples on a folder's board (for several models, the largest); 0 without a whole run's."""
     models = _read(folder / "comparison.json").get("models")
     boards = [_read(folder / "leaderboard.json"), *(models if isinstance(models, list) else ())]
     return max(map(_collected, boards))

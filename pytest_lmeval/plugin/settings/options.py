@@ -65,7 +65,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def _option(name: str, text: str, *, also: str = "", **keywords: Any) -> tuple[list[str], dict[str, Any]]:
-    """Return the names of an option (``also`` is an older one) and the keywords of ``addoption``."""
+    """Return an option's names (``also`` is an older one) and the keyword arguments of ``addoption``."""
     return [name, also] if also else [name], {"help": text, **keywords}
 
 
@@ -285,7 +285,7 @@ _OPTIONS = [
 
 
 def check_spelling(parser: pytest.Parser, arguments: Sequence[str]) -> None:
-    """Raise pytest.UsageError for a misspelt ``--lm-`` option; name the nearest one."""
+    """Raise pytest.UsageError for a misspelt ``--lm-`` option, with the nearest name."""
     try:
         known, unknown = parser.parse_known_and_unknown_args(list(arguments))
     except pytest.UsageError:

@@ -1,4 +1,4 @@
-"""Read the options and the ini file, and the registry that they are checked against."""
+"""Read the options and the ini file, and build the registry to check them against."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def with_usage_errors(action: Callable[[], _Result]) -> _Result:
 
 
 def label_of(config: pytest.Config) -> str:
-    """Return the label of the model that ``config`` belongs to; empty in a run of one model."""
+    """Return the label of the config's model; "" in a single-model run."""
     return str(getattr(config, "lm_label", ""))
 
 
 def spec_of(config: pytest.Config) -> str:
-    """Return the spec of the run's adapter, from the option or the ini file; empty without one."""
+    """Return the spec of the run's adapter from the option or the ini file; "" without one."""
     return str(config.option.lm_adapter or config.getini("lm_adapter"))
 
 
 def gate_mode(config: pytest.Config) -> str:
-    """Return the gate's mode: as given, else ``baseline`` if the run has one."""
+    """Return the gate's mode as set, or ``baseline`` by default if the run has one."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return the settings of the gate; all fields but six are the option of the same name."""
+    """Return the gate's settings; all but six fields equal the option of the same name."""
     from pytest_lmeval.compare.gate import GateSettings
 
     option = config.option
@@ -68,12 +68,12 @@ def gate_settings(config: pytest.Config) -> GateSettings:
 
 
 def ini_thresholds(config: pytest.Config) -> dict[str, float]:
-    """Return the thresholds of the ini file, by task or metric name."""
+    """Return the ini file's thresholds by task or metric name."""
     return _named_numbers(config, "lm_thresholds")
 
 
 def ini_floors(config: pytest.Config) -> dict[str, float]:
-    """Return the floors of the ini file by task name, or ``overall``."""
+    """Return the ini file's floors by task name, or ``overall``."""
     return _named_numbers(config, "lm_min_scores")
 
 
@@ -85,7 +85,7 @@ def _named_numbers(config: pytest.Config, name: str) -> dict[str, float]:
 
 
 def max_line_bytes(config: pytest.Config) -> int:
-    """Return the length limit of a line of a task file, in bytes."""
+    """Return the maximum length of a line in a task file, in bytes."""
     given = config.getini("lm_max_line_bytes")
     if not str(given).isdecimal() or int(given) < 1:
         raise pytest.UsageError(f"ini lm_max_line_bytes: expected a whole number >= 1, got {given!r}")
@@ -105,7 +105,7 @@ def apply_ini_limits(config: pytest.Config) -> None:
 
 
 def load_options(config: pytest.Config) -> LoadOptions:
-    """Return the options with which task files are loaded."""
+    """Return the options for loading task files."""
     from pytest_lmeval.formats.task import LoadOptions
 
     option = config.option
@@ -123,7 +123,7 @@ def load_options(config: pytest.Config) -> LoadOptions:
 
 
 def selected_places(config: pytest.Config, task: str, count: int) -> Sequence[int]:
-    """Return the places of those of a task's ``count`` examples that ``--lm-limit`` and ``--lm-sample`` select."""
+    """Return the positions that ``--lm-limit`` and ``--lm-sample`` select among a task's ``count`` examples."""
     option = config.option
     if option.lm_limit is None and option.lm_sample is None:
         return range(count)
@@ -133,7 +133,7 @@ def selected_places(config: pytest.Config, task: str, count: int) -> Sequence[in
 
 
 def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
-    """Return the values of ``--lm-config``, a mapping for each variant of a task."""
+    """Return the contents of ``--lm-config``: one mapping for each variant of a task."""
     given = config.option.lm_config
     if not given:
         return ()
@@ -143,7 +143,7 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
 
 
 def cache_of(config: pytest.Config) -> CacheSettings | None:
-    """Return the folder and mode of the cache of answers; None without a cache."""
+    """Return the folder and mode of the answer cache; None without a cache."""
     option, ini = config.option, config.getini("lm_cache")
     folder = config.invocation_params.dir / option.lm_cache if option.lm_cache else config.rootpath / ini
     if not (option.lm_cache or ini):
@@ -156,7 +156,7 @@ def cache_of(config: pytest.Config) -> CacheSettings | None:
 
 
 def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | None) -> RunSettings:
-    """Return how this process asks and scores; the ``baseline``, if any, decides which examples are in quarantine."""
+    """Return this process's settings for asking and scoring; a ``baseline`` determines the quarantined examples."""
     from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
     from pytest_lmeval.plugin.private.workers import is_worker, worker_input
     from pytest_lmeval.run.settings import RunSettings, today
@@ -187,7 +187,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
 
 
 def resolved_of(config: pytest.Config) -> Resolved:
-    """Return the adapter's spec and options, profile applied; raise LmevalError for a faulty profile."""
+    """Return the adapter's spec and options with the profile applied; raise LmevalError for a faulty profile."""
     if _RESOLVED not in config.stash:
         from pytest_lmeval.adapters.resolve import resolve_profile
 
@@ -197,7 +197,7 @@ def resolved_of(config: pytest.Config) -> Resolved:
 
 
 def address_text(config: pytest.Config) -> str:
-    """Return the address of the adapter's server and the setting that names it; "" without a server."""
+    """Return the address of the adapter's server and the setting that contains it; "" without a server."""
     from pytest_lmeval.redaction import redact
 
     resolved = with_usage_errors(lambda: resolved_of(config))
@@ -205,14 +205,14 @@ def address_text(config: pytest.Config) -> str:
 
 
 def scrubber_of_run(config: pytest.Config) -> Scrubber:
-    """Return the scrubber that hides the run's secrets, the same for all models; it learns those of adapters."""
+    """Return the scrubber of the run's secrets, which all models share; it learns adapters' secrets."""
     if _SCRUBBER not in config.stash:
         config.stash[_SCRUBBER] = _new_scrubber(whole(config))
     return config.stash[_SCRUBBER]
 
 
 def _new_scrubber(config: pytest.Config) -> Scrubber:
-    """Return a scrubber of the secrets in options, profiles, and variables with a secret's name."""
+    """Create a scrubber of secrets in options, profiles and secret-sounding variables."""
     from pytest_lmeval.redaction import Scrubber, secrets_in_environment
 
     option, spec = config.option, spec_of(config)
@@ -221,21 +221,21 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
     from pytest_lmeval.adapters.resolve import scrubber_of
 
     models: list[tuple[str, Mapping[str, Any]]] = [(of, {}) for _, of in option.lm_models]
-    # Judge and user may have the same spec, with different options.
+    # Judge and user may have the same spec with different options.
     others = [(option.lm_judge or "", dict(option.lm_judge_arg)), (option.lm_user or "", {})]
     specs = [*models, *others, (spec, dict(option.lm_adapter_arg))]
     try:
         known = scrubber_of(specs, config.rootpath)
-    except LmevalError:  # an unreadable profile: making the adapter reports it
+    except LmevalError:  # an unreadable profile: reported when the adapter is created
         known = scrubber_of(specs, None)
     known.learn(secrets_in_environment())
     return known
 
 
 def registry_of(config: pytest.Config) -> Registry:
-    """Return the registry: built in, installed, from pyproject.toml and the conftests loaded so far.
+    """Return the registry: built-in and installed parts, plus those of pyproject.toml and the conftests loaded so far.
 
-    It is rebuilt when another conftest file that registers something has been loaded.
+    Rebuild it after another conftest that registers something has been loaded.
     """
     hooks = len(config.hook.pytest_lmeval_register.get_hookimpls())
     made = config.stash.get(_REGISTRY, None)
@@ -246,7 +246,7 @@ def registry_of(config: pytest.Config) -> Registry:
 
 class _Made(NamedTuple):
     registers: Sequence[Callable[[Registry], Any]]  # named in pyproject.toml
-    fixed: Registry  # without conftest files; kept, as scanning installed packages is slow
+    fixed: Registry  # without conftest files; cached, as scanning installed packages is slow
     registry: Registry
     hooks: int
 
@@ -256,13 +256,13 @@ def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
     registry = fixed.copy()
     try:
         _own_register(config, registers)(registry=registry)
-    except SystemExit as error:  # else an internal error of pytest
+    except SystemExit as error:  # otherwise pytest reports an internal error
         raise UsageError(f"the hook pytest_lmeval_register called sys.exit({error.code!r})") from error
     return _Made(registers, fixed, registry, hooks)
 
 
 def _own_register(config: pytest.Config, registers: Sequence[Callable[[Registry], Any]]) -> Any:
-    """Return the hook without the implementations that pyproject.toml names, too."""
+    """Return the hook without implementations that pyproject.toml also names."""
     done = {register.__code__ for register in registers if hasattr(register, "__code__")}
     hook = config.hook.pytest_lmeval_register
     twice = [each.plugin for each in hook.get_hookimpls() if getattr(each.function, "__code__", None) in done]

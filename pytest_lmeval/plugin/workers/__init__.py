@@ -1,1 +1,1 @@
-"""Support pytest-xdist: hand out batches to workers, and keep their messages small."""
+"""Support pytest-xdist: hand out batches to workers, and keep messages small."""

@@ -1,6 +1,6 @@
-"""Hand whole batches to xdist workers, so that one process asks a batch, once.
+"""Hand out whole batches to xdist workers, so that each batch is sent once, by one process.
 
-The controller has no items: it plans from the node ids, with the same function as the workers.
+The controller has no items, so it plans from node ids, with the same function as the workers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MAX_CRASHES = 2
 
 
 class BatchScheduling:
-    """An xdist scheduler whose unit of work is a batch of examples, or one plain test."""
+    """An xdist scheduler that hands out batches of examples, and plain tests one by one."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self._batch_size: int = config.option.lm_batch_size
         self._expected = expected_workers(config)
-        # A worker starts an item only when it has the next one.
+        # A worker starts an item only once it has received the next one.
         share: int = config.option.lm_concurrency // max(1, self._expected)
         self._low_water = max(2, self._batch_size, share)
         self._collections: dict[Worker, Sequence[str]] = {}
@@ -49,7 +49,7 @@ class BatchScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        """True if enough workers have reported their collections."""
+        """True once enough workers have reported their collections."""
         return self._ids is not None or len(self._collections) >= self._expected
 
     @property
@@ -75,7 +75,7 @@ class BatchScheduling:
         self._collections[node] = collection
 
     def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
-        """Remove a finished item, and refill its worker."""
+        """Remove a finished item, and give its worker more work."""
         self._pending[node].pop(item_index, None)
         self._began[node] = time.monotonic()
         if self._is_stopping():
@@ -84,21 +84,21 @@ class BatchScheduling:
             self._feed(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """Queue an item again, ahead of all others."""
+        """Put an item back, ahead of all others."""
         assert self._ids is not None
         self._units.appendleft([list(self._ids).index(item)])
         for node in self.nodes:
             self._feed(node)
 
     def remove_pending_tests_from_node(self, node: Worker, indices: Sequence[int]) -> None:
-        """Remove items that a worker gave back."""
+        """Remove items that a worker returned."""
         for index in indices:
             self._pending[node].pop(index, None)
 
     def remove_node(self, node: Worker) -> str | None:
         """Remove a worker; return the node id of the item that crashed it, if any.
 
-        The rest of the item's batch is queued again; after a second crash it is dropped, and the run ends incomplete.
+        Queue the rest of the item's batch again; after a second crash drop it, which leaves the run incomplete.
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)
@@ -109,7 +109,7 @@ class BatchScheduling:
             return None
         assert self._ids is not None
         if output_of(node) is not None:
-            # The worker exited by itself, as by pytest.exit: end the run.
+            # The worker exited voluntarily, for example by pytest.exit: end the run.
             self._units.clear()
             return None
         crashed, rest = pending[0], pending[1:]
@@ -122,10 +122,10 @@ class BatchScheduling:
         return self._ids[crashed]
 
     def schedule(self) -> None:
-        """Hand out the first work; called again when another worker joins."""
+        """Hand out the first work; xdist calls this again when another worker joins."""
         if self._ids is None:
             self._plan()
-        # In turns, to spread a short run.
+        # Alternate between workers, to spread a short run.
         while sum(self._feed_one(node) for node in self.nodes):
             pass
         for node in self.nodes:
@@ -146,12 +146,12 @@ class BatchScheduling:
         return bool(maxfail and worker_failures(self.config) >= maxfail)
 
     def _take_back(self) -> None:
-        # The workers' own shutdown is queued behind their items. One by one: a worker gives nothing back of a list with
-        # an item that has begun. The first two have, or are about to.
+        # A worker's own shutdown is queued behind its items. Take items back one by one: a worker returns nothing from
+        # a list that includes an item it has begun. It has begun the first two, or is about to.
         self._units.clear()
         for node, pending in self._pending.items():
             for index in list(pending)[2:]:
-                with contextlib.suppress(OSError):  # it has died
+                with contextlib.suppress(OSError):  # the worker has died
                     node.send_steal([index])
 
     def _regroup(self, indices: Sequence[int]) -> list[list[int]]:
@@ -164,7 +164,7 @@ class BatchScheduling:
         while self._feed_one(node):
             pass
         if self._takes_work(node) and not self._units and len(self._pending[node]) < 2:
-            # Let it run its last item.
+            # Let the worker run its last item.
             node.shutdown()
 
     def _feed_one(self, node: Worker) -> bool:
@@ -174,7 +174,7 @@ class BatchScheduling:
         try:
             node.send_runtest_some(unit)
         except OSError:
-            # It has died: xdist will notice, and only then replace it.
+            # The worker has died: xdist will notice, and replace it only then.
             self._unreachable.add(node)
             self._units.appendleft(unit)
             return False
@@ -184,7 +184,7 @@ class BatchScheduling:
         return True
 
     def longest(self) -> tuple[str, float] | None:
-        """Return the node id and start of the longest-running test of the workers; None without one."""
+        """Return the node id and start of the workers' longest-running test; None without one."""
         running = {node: next(iter(pending)) for node, pending in self._pending.items() if pending}
         if self._ids is None or not running:
             return None
@@ -197,11 +197,11 @@ class BatchScheduling:
 
 
 def _group(nodeid: str, index: int, config: pytest.Config) -> str | int:
-    # A plain test, or an eval function's example, is a group of its own: its index is unique.
+    # A plain test, or an eval function's example, forms its own group: its index is unique.
     file = nodeid.partition("::")[0]
     if not is_example_id(nodeid, config) or is_plain_python(Path(file)):
         return index
-    # Each model has its own batches.
+    # Each model has separate batches.
     return f"{file}[{label_in(nodeid, config)}]"
 
 

@@ -1,6 +1,6 @@
-"""Reduce the messages between workers and the controller, and check that all workers collected the same examples.
+"""Shrink the messages between workers and the controller; check that all workers collected the same examples.
 
-Only hooks of pytest and xdist are used. The controller lists its needs in a worker's input.
+This module only uses hooks of pytest and xdist. The controller lists its needs in a worker's input.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def report_runs(config: pytest.Config) -> None:
 
 
 class WorkerNeeds:
-    """Sends workers the needs of the controller's plugins, and calls the hooks of events that they did not send."""
+    """Tells workers which events the controller's plugins need, and calls the hooks of events that workers omit."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell the worker whether only reports of calls are needed, and neither logstart nor logfinish."""
+        """Tell the worker if the controller needs only the reports of calls, without logstart and logfinish."""
         option = self._config.option
         hooks = ("runtest_logstart", "runtest_logreport", "runtest_logfinish", "report_teststatus")
         calls_do = not is_listened_to(self._config.hook, hooks)
-        # -v writes a line when a test begins, and progress with xdist's own schedulers needs the start of each test.
+        # -v writes a line when a test begins, and progress with xdist's own schedulers needs every test's start.
         is_quiet = calls_do and getattr(option, "verbose", 0) <= 0 and option.dist == "load"
         input_of_worker(node)[NEEDS] = {"calls": calls_do, "quiet": is_quiet}
 
@@ -64,11 +64,11 @@ class WorkerNeeds:
 
 _MARK = "lmeval-contents:"
 _FIRST = pytest.StashKey[tuple[str, dict[str, str]]]()
-"""The first worker's name, and the hashes of its examples by node id."""
+"""The first worker's name, and its examples' hashes by node id."""
 
 
 def send_contents(session: pytest.Session, tasks: Collected) -> None:
-    """Send a hash of each example with the node ids, as rows without ids are only numbered; "" for other items."""
+    """Send a hash of each example with the node ids, since rows without ids have only numbers; "" for other items."""
     kinds: dict[str, set[str]] = {}
     as_text: dict[str, Callable[[Any], str]] = {}
 

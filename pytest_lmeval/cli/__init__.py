@@ -1,4 +1,4 @@
-"""The ``lmeval`` command, for task files and boards outside a run. It never imports pytest."""
+"""The ``lmeval`` command, for work outside a run: task files, boards, ledgers. It never imports pytest."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ COMMANDS = {
 }
 
 _MODULES = {"import": "import_"}
-"""Modules of commands whose names are keywords."""
+"""Command modules whose names would be keywords."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 if all is well, 1 for a finding such as a bad record, 2 for a usage error."""
+    """Run one command; return 0 on success, 1 for findings such as bad records, 2 for usage errors."""
     parser = _Parser(prog="lmeval", description="Language-model evals as tests.")
     parser.add_argument("--version", action="version", version=f"pytest-lmeval {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     arguments = list(sys.argv[1:] if argv is None else argv)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-        if name in arguments:  # import no other command
+        if name in arguments:  # avoid importing other commands
             import_module(f"pytest_lmeval.cli.{_MODULES.get(name, name)}").configure(subparser)
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         parser.error(f"no command {arguments[0]!r}{nearest(arguments[0], COMMANDS, 'there is')}")
@@ -60,13 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         complain(f"lmeval {options.command}: {error}")
         return 2
-    except BrokenPipeError:  # the reader, such as ``head``, has ended
+    except BrokenPipeError:  # the reader, such as ``head``, has exited
         sys.stderr.close()
         return 0
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that escapes its errors, which repeat arguments, for terminals and CI runners."""
+    """A parser that escapes its error messages, which repeat arguments, for terminals and CI runners."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

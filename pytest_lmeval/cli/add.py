@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Addition:
-    """A file to add, its kind and key, and the contents to write by relative path, its own first."""
+    """A file to add: its kind, its key, and the contents to write by relative path, its own first."""
 
     source: Path
     key: str
@@ -43,7 +43,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update every file, or none; return 1 for a bad file, raise UsageError for a path that is taken."""
+    """Add or update all files, or none; return 1 for a bad file, raise UsageError for an occupied path."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []
@@ -103,7 +103,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
-    """Return the fault of a task whose data are outside the project, or unreadable."""
+    """Return a fault if a task's data are outside the project or unreadable."""
     from pytest_lmeval.data.rows import BadRows, local_path
     from pytest_lmeval.formats.declarative.faults import Fault
 
@@ -170,7 +170,7 @@ def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
 
 
 def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: bool) -> str:
-    """Write the files that differ from those in place; return a line about it."""
+    """Write the files that differ from those in place; return a message about it."""
     named = f"{addition.kind} {printable(addition.key, keep='')}"
     changed = {path: data for path, data in files.items() if not path.exists() or path.read_bytes() != data}
     for path, data in changed.items():
@@ -182,7 +182,7 @@ def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: boo
 
 
 def _places(addition: _Addition, folder: Path) -> tuple[dict[Path, bytes], bool]:
-    """Return the files of an addition by target path, its YAML first, and whether it updates a file of the same key."""
+    """Return an addition's files by target path, its YAML first, and whether it updates a file with the same key."""
     stored = _stored(addition, folder)
     if stored is not None and stored.samefile(addition.source):
         return {stored: stored.read_bytes()}, True
@@ -192,14 +192,14 @@ def _places(addition: _Addition, folder: Path) -> tuple[dict[Path, bytes], bool]
 
 
 def _refusal(path: Path, folder: Path) -> str:
-    # Neither ``..`` nor a link may lead out of the folder.
+    # Neither ``..`` nor a link may escape from the folder.
     if path.resolve() != folder.resolve() / path.relative_to(folder):
         return "leads out of the task folder, or through a symbolic link"
     return "exists and is not a file" if path.exists() and not path.is_file() else ""
 
 
 def _stored(addition: _Addition, folder: Path) -> Path | None:
-    """Return the file below ``folder`` with the same key."""
+    """Return the file below ``folder`` that has the same key."""
     kind = {"definition"} if addition.kind == "task" else {"file_path", "source"}
     for path in sorted(folder.rglob("*.yaml")):
         document = read_document(path)

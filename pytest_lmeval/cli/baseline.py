@@ -1,4 +1,4 @@
-"""``lmeval baseline show|accept``: describe a baseline, or write another run as the baseline."""
+"""``lmeval baseline show|accept``: describe a baseline, or accept another run as the baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lmeval cache list|prune|clear DIR``: list or remove the answers in a folder of ``--lm-cache``."""
+"""``lmeval cache list|prune|clear DIR``: list or remove the answers in a ``--lm-cache`` folder."""
 
 from __future__ import annotations
 

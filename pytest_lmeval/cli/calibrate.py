@@ -1,4 +1,4 @@
-"""``lmeval calibrate A B...``: estimate the gate's false alarms on a suite from runs of one model."""
+"""``lmeval calibrate A B...``: estimate how often the gate raises false alarms on a suite, from runs of one model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the calibration."""
     runs, more = (read_run(options.one), read_run(options.other)), [*map(read_run, options.more)]
     found = calibrate(*runs, criteria_of(options), more=more, seed=options.seed, rounds=options.rounds)
-    # Two runs do not show how often an example flips.
+    # Two runs cannot show how often an example flips.
     flips = flipping([*runs, *more]) if more else ()
     if options.format == "json":
         show_json({**asdict(found), "flipping": [*map(asdict, flips)]})

@@ -1,4 +1,4 @@
-"""``lmeval convert KIND SRC -o DEST``: convert a published data set to task files, and its outputs to replay."""
+"""``lmeval convert KIND SRC -o DEST``: convert a published data set to task files, and its outputs to replay files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Convert, and print the command to run the result."""
+    """Convert the data set, and print the command to run the result."""
     written = KINDS[options.kind](options.source, options.destination)
     recordings = [path for path in written if path.name.endswith(".replay.jsonl")]
     adapter = f"replay:{recordings[0]}" if recordings else "SPEC"

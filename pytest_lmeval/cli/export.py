@@ -1,4 +1,4 @@
-"""``lmeval export KEY [-o FILE]``: write a declarative task as one file, includes expanded."""
+"""``lmeval export KEY [-o FILE]``: write a declarative task as one file, with includes expanded."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the task; raise UsageError if the file belongs to something else."""
+    """Write the task; raise UsageError rather than overwrite an unrelated file."""
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:
         if holds_command(text):
-            # Escaped it would be another task.
+            # Escaping would change the task.
             raise UsageError(f"{found.path}: has text that CI runners take for a command; write a file with -o FILE")
         sys.stdout.write(text)
         return 0

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the history; return 1 if a file below a folder could not be read."""
+    """Print the history; return 1 if a file in a given folder is unreadable."""
     unread: list[str] = []
     runs = find_runs(options.paths, unread)
     if not runs:

@@ -1,4 +1,4 @@
-"""``lmeval import KIND SRC -o DEST``: import another tool's files as files of this package."""
+"""``lmeval import KIND SRC -o DEST``: import another tool's files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_lmeval.interop.importers import KINDS, importer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command, a further command for each kind."""
+    """Add the arguments: one subcommand for each kind."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for name, kind in KINDS.items():
         of_kind = kinds.add_parser(name, help=kind.source, description=f"Import {kind.source}.")
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import, list omissions and differences, and print the next commands; return 1 if anything was left out."""
+    """Import files, list omissions and differences, and print the next commands; return 1 after any omission."""
     found = importer(options.kind)(options.source, options.destination)
     show([*found.listed(), *(f"wrote {path}" for path in found.files.write())])
     show([f"now: {' && '.join(found.next_steps)}"])

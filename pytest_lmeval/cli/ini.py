@@ -15,7 +15,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.numbers import Number
 
-# In pytest's order: the first file with its table decides; the first four need no table.
+# In pytest's order: the first file with its table wins; the first four need no table.
 _FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
     ("pytest.toml", (("pytest",),)),
     (".pytest.toml", (("pytest",),)),
@@ -30,7 +30,7 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 
 
 def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOptions:
-    """Return the options that load the task files of ``paths``, and apply the project's limit on data sets."""
+    """Return the options for loading the task files in ``paths``, and apply the project's limit on data sets."""
     apply_max_data_bytes(paths)
     file, options = pytest_options(paths)
     given = options.get("lm_max_line_bytes", MAX_LINE_BYTES)
@@ -40,7 +40,7 @@ def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOpti
 
 
 def apply_max_data_bytes(paths: Iterable[Path]) -> None:
-    """Apply the ini option ``lm_max_data_bytes`` of the project of ``paths``."""
+    """Apply the ini option ``lm_max_data_bytes`` of the project that contains ``paths``."""
     file, options = pytest_options(paths)
     if "lm_max_data_bytes" in options:
         try:
@@ -50,7 +50,7 @@ def apply_max_data_bytes(paths: Iterable[Path]) -> None:
 
 
 def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
-    """Return the folders in ``lm_trusted_paths``, None for all."""
+    """Return the folders in ``lm_trusted_paths``, or None to trust all."""
     if given is None or file is None:
         return None
     named = shlex.split(given, comments=True) if isinstance(given, str) else given
@@ -60,7 +60,7 @@ def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
 
 
 def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the name patterns of test files, pytest's ``python_files``."""
+    """Return the file name patterns of tests: pytest's ``python_files``."""
     file, options = pytest_options(paths)
     given = options.get("python_files", _TEST_FILES)
     named = shlex.split(given) if isinstance(given, str) else given
@@ -70,9 +70,9 @@ def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that configures pytest for ``paths``, or None, and its options.
+    """Return the file that configures pytest for ``paths`` (or None), and its options.
 
-    The search begins in the common folder of ``paths`` and goes up.
+    The search starts in the common folder of ``paths`` and moves up.
     """
     start = Path(os.path.commonpath([path.absolute() for path in paths]))
     for folder in (start, *start.parents):
@@ -103,7 +103,7 @@ def _read(path: Path) -> dict[str, Any]:
             import tomllib
 
             return tomllib.loads(text)
-        # pytest reads values as they are: no interpolation, and a value may go on over indented lines.
+        # As in pytest, there is no interpolation, and a value may continue on indented lines.
         parser = configparser.RawConfigParser(strict=False)
         parser.read_string(text)
     except (OSError, ValueError, configparser.Error) as error:

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the starter files, and print what they are and how to run them."""
+    """Write the starter files, list them, and print how to run them."""
     if options.model is None and not (options.rows or options.function or options.base_url):
         _ask(options)
     if options.rows is None and (options.question or options.answer):
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace) -> None:
-    """Ask at a terminal for the options that are missing; elsewhere the model is the toy."""
+    """Prompt for missing options in a terminal; otherwise, default to the toy model."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     show(["Where is the model? " + ", ".join(KINDS)])

@@ -1,4 +1,4 @@
-"""``lmeval merge SHARD... -o DIR``: join the shards of a run, and apply the gate to the whole."""
+"""``lmeval merge SHARD... -o DIR``: join the shards of a run, and apply the gate to the result."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """The whole run of one model, its folder, notes on metrics that were not computed, and its exit code."""
+    """The merged run of one model: its folder, notes on metrics that were not computed, and its exit code."""
 
     label: str
     folder: Path
@@ -101,7 +101,7 @@ class _Merged:
 
 
 def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options: argparse.Namespace) -> _Merged:
-    """Return the merged run of one model; ``labels`` are those of all models."""
+    """Merge the run of one model; ``labels`` are all models' labels."""
     folder = options.folder / label
     try:
         _check_folder(folder, ledgers)
@@ -138,7 +138,7 @@ def _asked(options: argparse.Namespace, label: str, labels: Sequence[str]) -> di
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if label and "baseline" in asked:
         asked["baseline"] = own_baseline(Path(), asked["baseline"], label, labels)
-        # Without a baseline, while other models have theirs, it is not compared.
+        # A model without a baseline is not compared if other models have one.
         asked.setdefault("mode", "baseline" if asked["baseline"] else "tasks")
     return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 
@@ -172,7 +172,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
     run, board, folder = merged.run, merged.board, merged.folder
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
-    # First, so that a kill leaves no verdict of other shards beside the new ledger.
+    # Do this first, so that a kill cannot leave an older verdict beside the new ledger.
     before = {} if (board.facts.gate or {}).get("comparison") is None else _before(board)
     set_aside_reports(folder, options.folder)
     if ledger.exists():
@@ -183,7 +183,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
 
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)
-    # Last: if it exists, all of them do.
+    # Do this last: if the board exists, all files do.
     write_leaderboard(board, whole, include_per_example=options.include_per_example)
     return paths
 
@@ -194,7 +194,7 @@ def _before(board: Leaderboard) -> dict[tuple[str, str], ExampleResult]:
 
 
 def _aggregated(run: RunFile) -> tuple[RunFile, list[str]]:
-    """Return the run with the tasks' own aggregates, and a note for each task whose file has changed."""
+    """Return the run with the tasks' own aggregates, and a note for each task with a changed file."""
     tasks: dict[str, Task] = {}
     notes = []
     for info in run.infos.values():

@@ -1,4 +1,4 @@
-"""Print lines and JSON safely, write files, and define the options that commands share."""
+"""Print lines and JSON safely, write files, and define shared options of commands."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _DEFAULT = "default: as the new run recorded it, or "
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print each of ``lines`` as one line, escaping all that a terminal or a CI runner would interpret."""
+    """Print each of ``lines`` as one line, escaped for terminals and CI runners."""
     for line in lines:
         _print(printable(line, keep="\t"), sys.stdout)
 
 
 def complain(message: str) -> None:
-    """Print ``message``, of one line or more, to standard error; otherwise as :func:`show`."""
+    """Print ``message``, of one or more lines, to standard error, escaped like :func:`show`."""
     _print(printable(message), sys.stderr)
 
 
 def show_json(value: Any) -> None:
-    """Print the value as ASCII JSON with two-space indent; raise ValueError for infinities and NaN."""
-    # CI runners take a line with ``##`` for a command. Only texts have it, and a JSON parser reads the same.
+    """Print a value as ASCII JSON with two-space indent; raise ValueError for infinities and NaN."""
+    # CI runners obey lines with ``##``. Only texts contain it, and JSON parsers decode the escape to the same text.
     print(json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023"))
 
 
 @contextmanager
 def writing(place: str) -> Iterator[None]:
-    """Raise UsageError, which begins with ``place``, if writing a file fails."""
+    """Turn a failure to write a file into a UsageError that begins with ``place``."""
     try:
         yield
     except OSError as error:
@@ -52,12 +52,12 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
-    """Add ``--format``; the first of the choices is the default."""
+    """Add ``--format``; the first choice is the default."""
     parser.add_argument("--format", choices=choices, default=choices[0], help=f"default {choices[0]}")
 
 
 def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
-    """Add the options of the regression test; ``default`` is the text before each default."""
+    """Add the options of the regression test; ``default`` precedes each default value in the help."""
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
@@ -66,7 +66,7 @@ def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) ->
 
 
 def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
-    """Add ``--pair-by``, with the meaning of a run's ``--lm-pair-by``."""
+    """Add ``--pair-by``, which works like a run's ``--lm-pair-by``."""
     parser.add_argument(
         "--pair-by",
         choices=PAIR_BY,
@@ -76,10 +76,10 @@ def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> 
 
 
 def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> GateSettings:
-    """Return the settings of a gate that compares ``run`` with ``baseline``.
+    """Return the settings for a gate that compares ``run`` with ``baseline``.
 
-    Options of :func:`add_criteria` and :func:`add_pair_by` that are not given, and the number of models that shared
-    alpha, are those that the run recorded.
+    Options of :func:`add_criteria` and :func:`add_pair_by` default to the values that the run recorded, and so does the
+    number of models that share alpha.
     """
     recorded = recorded_settings(run)
     given = {name: getattr(options, name, None) for name in ("alpha", "tolerance", "strict", "pair_by")}
@@ -88,6 +88,6 @@ def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> 
 
 
 def criteria_of(options: argparse.Namespace) -> Criteria:
-    """Return the criteria in the options of :func:`add_criteria`."""
+    """Return the criteria set by the options of :func:`add_criteria`."""
     given = {name: getattr(options, name) for name in ("alpha", "tolerance", "strict")}
     return Criteria(**{name: value for name, value in given.items() if value is not None})

@@ -1,4 +1,4 @@
-"""``lmeval plan [PATH...] --drop D``: compute the smallest drop a suite detects, and its cost, before a run."""
+"""``lmeval plan [PATH...] --drop D``: before a run, compute its cost and the smallest drop that it can detect."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _suite_at(paths: Sequence[Path]) -> Suite:
-    """Return the examples of task files as a run collects them; raise UsageError without any."""
+    """Return the examples that a run would collect from task files; raise UsageError if there are none."""
     project = Project()
     suite: dict[str, list[str]] = {}
     for file in project.files(paths):
@@ -128,7 +128,7 @@ def _noise(found: SuitePlan, measured: dict[str, float], ran: RunFile | None, gi
 
 
 def _cost(found: SuitePlan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
-    """Yield the cost of a run, estimated from another run."""
+    """Estimate the run's cost from another run; yield lines."""
     if ran is None:
         return
     used = spent(results)

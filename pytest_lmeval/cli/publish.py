@@ -1,4 +1,4 @@
-"""``lmeval publish KIND LEDGER -o FILE``: write a run in the format of another tool."""
+"""``lmeval publish KIND LEDGER -o FILE``: write a run in another tool's format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.records.runfile import read_run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command, a further command for each kind."""
+    """Add the arguments: one subcommand for each kind."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for name, written in KINDS.items():
         of_kind = kinds.add_parser(name, help=written, description=f"Write {written}.")

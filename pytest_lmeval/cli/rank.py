@@ -84,7 +84,7 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
     models = [
         Compared(each.name, board_of(each.run), examples_of(each.run), str(each.run.path.parent), suffix)
         for each in entrants
-        # The run of a config is named FILE@CONFIG, as its tasks were.
+        # The run of a config is called FILE@CONFIG, like its tasks.
         for suffix in ["".join(each.run.path.name.rpartition("@")[1:]) if is_by_config else ""]
     ]
     comparison = compared(models, 0, path.parent, pair_by=pair_by, alpha=alpha)
@@ -93,7 +93,7 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
 
 
 def _table(ranking: Mapping[str, Any]) -> TextTable:
-    """Return headings, rows and the number of text columns; tasks have columns if there are several."""
+    """Return headings, rows and the number of text columns; with several tasks, each has a column."""
     tasks = list(ranking["examples"]) if len(ranking["examples"]) > 1 else []
     of_tasks = [Column(f"task {task}", task, "score") for task in tasks]
     return text_table([*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]])

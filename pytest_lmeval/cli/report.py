@@ -1,4 +1,4 @@
-"""``lmeval report LEDGER``: write the HTML report of a run from its ledger, or from a board with its examples."""
+"""``lmeval report LEDGER``: write a run's HTML report from its ledger, or from a board with examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lmeval run [ARGUMENT...]``: run pytest with an exit code that no code of the project can turn into 0."""
+"""``lmeval run [ARGUMENT...]``: run pytest with an exit code that a project's code cannot turn into 0."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PLUGIN = "pytest_lmeval.plugin.record.receipt"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command: all are pytest's."""
+    """Pass all arguments on to pytest."""
     parser.usage = "lmeval run [ARGUMENT ...]"
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="of pytest: paths and options")
-    # Arguments that begin with a dash are pytest's, too.
+    # Arguments that begin with a dash belong to pytest, too.
     parser.prefix_chars = "\0"
     parser.set_defaults(run=run, help=parser.format_help)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run pytest in a separate process; return its exit code, or 3 instead of 0 without a whole board."""
+    """Run pytest in a separate process; return its exit code, but 3 in place of 0 if the board is not complete."""
     if options.arguments in (["-h"], ["--help"]):
         print(options.help(), end="")
         return 0
@@ -49,13 +49,13 @@ def run(options: argparse.Namespace) -> int:
 def _pytest(arguments: list[str], receipt: Path) -> int:
     command = [sys.executable, "-m", "pytest", "-p", _PLUGIN, *arguments]
     with subprocess.Popen(command, env={**os.environ, RECEIPT: str(receipt)}) as child:
-        # A cancelled CI job sends SIGTERM: pass it on, and wait until pytest has wound the run up.
+        # CI jobs send SIGTERM when cancelled: pass it on, and wait until pytest has finished the run.
         before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         try:
             while True:
                 try:
                     return child.wait()
-                except KeyboardInterrupt:  # the terminal sends it to pytest, too
+                except KeyboardInterrupt:  # the terminal also sends it to pytest
                     continue
         finally:
             signal.signal(signal.SIGTERM, before)

@@ -1,4 +1,4 @@
-"""Find a project's task files by key, name or path, for commands."""
+"""Find a project's task files by key, name or path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A task file; ``key`` is that of a declarative task, or ''."""
+    """A task file; ``key`` belongs to a declarative task, otherwise it is ''."""
 
     path: Path
     name: str
@@ -44,23 +44,23 @@ class Project:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders of task files: the ini option ``lm_task_paths``, by default ``tasks``."""
+        """The folders with task files: the ini option ``lm_task_paths``, by default ``tasks``."""
         file, options = pytest_options([Path.cwd()])
         given: Any = options.get("lm_task_paths", "tasks")
         names = given if isinstance(given, list) else str(given).split()
         root = file.parent if file is not None else Path.cwd()
         folders = [root / name for name in names]
-        # Relative to the working folder if possible.
+        # Relative to the working folder, if possible.
         return [folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder for folder in folders]
 
     def files(self, paths: Sequence[Path] = ()) -> Iterator[FoundFile]:
-        """Yield the task files in ``paths``, by default in the folders of the project."""
+        """Yield the task files in ``paths``, by default in the project's task folders."""
         wanted = list(paths) or [folder for folder in self.folders if folder.exists()]
         for path, name in find_task_files(wanted, self.registry):
             yield FoundFile(path, name, _key(path))
 
     def find(self, key: str) -> FoundFile:
-        """Return the file of a task by its key, its name or its path; raise UsageError."""
+        """Return the file of a task with this key, name or path; raise UsageError if there is none."""
         path = Path(key)
         if path.suffix in self.registry.formats and path.is_file():
             return next(iter(self.files([path])))
@@ -77,20 +77,20 @@ class Project:
         raise UnknownName("task", key, {name for file in files for name in (file.key, file.name) if name} | {*tasks})
 
     def declarative(self, key: str) -> FoundFile:
-        """Return the file of a declarative task; raise UsageError for one of another kind."""
+        """Return the file of a declarative task; raise UsageError for any other kind."""
         found = self.find(key)
         if not found.key:
             raise UsageError(f"{found.path}: not a declarative task: it has no key; copy or delete the file itself")
         return found
 
     def load(self, file: FoundFile, configs: Sequence[Any] = (), *, is_named: bool = True) -> LoadedFile:
-        """Load a task file, with the values of ``configs``; ``is_named`` as for a run."""
+        """Load a task file with the parameter values of ``configs``; ``is_named`` works as in a run."""
         options = load_options([file.path], configs)
         return load_file(file.path, file.name, self.registry, options=options, is_named=is_named)
 
 
 def read_document(path: Path) -> YamlDocument | None:
-    """Return the mapping in a YAML file, or None if it cannot be read as one."""
+    """Return the mapping in a YAML file, or None if the file does not contain one."""
     from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 
@@ -102,7 +102,7 @@ def read_document(path: Path) -> YamlDocument | None:
 
 
 def written_out(text: str, path: Path) -> str:
-    """Return the YAML of the file at ``path`` with all its includes expanded."""
+    """Return the YAML in ``text``, read from ``path``, with all includes expanded."""
     from pytest_lmeval.formats.yaml.document import Includer
 
     includer = Includer(path)
@@ -117,14 +117,14 @@ def _line(line: str, includer: Includer) -> str:
     head = f"{match['indent']}{match['before']}"
     if match["after"].strip() or not _fits_a_block(data):
         return f"{head}{json.dumps(data)}{match['after']}\n"
-    # Indented one step more than the key, which follows the dash of a list element.
+    # Indent one step more than the key, which follows the dash of a list element.
     depth = len(match["indent"]) + 2 * match["before"].count("- ") + 2
     body = "".join(f"{' ' * depth}{each}\n" if each else "\n" for each in data.removesuffix("\n").split("\n"))
     return f"{head}|\n{body}"
 
 
 def _fits_a_block(text: str) -> bool:
-    """Return True if a literal block reproduces the text."""
+    """Return True if a YAML literal block can reproduce the text."""
     lines = text.split("\n")
     ends_once = text.endswith("\n") and not text.endswith("\n\n")
     plain = all(line.isprintable() or line.replace("\t", "").isprintable() for line in lines)
@@ -136,7 +136,7 @@ def _key(path: Path) -> str:
         return ""
     document = read_document(path)
     if document is None:
-        # An invalid file is found, too: loading it reports the reason.
+        # Find invalid files, too: loading them reports the reason.
         written = _WRITTEN_KEY.search(data)
         return written[1].decode() if written else ""
     key = document.get("key") if "definition" in document else None

@@ -1,4 +1,4 @@
-"""``lmeval test TASK``: run a few examples of a task and show each stage. Nothing is stored."""
+"""``lmeval test TASK``: run a few examples of a task and show each stage; store nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if judging and not options.lm_judge:
         raise UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
     scrubber = scrubber_of([(options.lm_adapter, given), (options.lm_judge or "", judging)], Path.cwd())
-    # A file may have several tasks.
+    # A file may contain several tasks.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks
     settings = RunSettings(batch_size=1, scrubber=scrubber, think_tags=options.lm_think_tags)
     judge = resolve_adapter(options.lm_judge, project.registry, judging, Path.cwd()) if options.lm_judge else None
@@ -86,7 +86,7 @@ def _shown(dry_run: DryRun, task: Any, adapter: str, scrubber: Scrubber) -> bool
         show([_rule("="), f"Example {number}/{len(units)}: {printable(unit.example.id, keep='')}"])
         result, stages = dry_run.example(unit)
         for stage in stages:
-            # Model output is shown unescaped until here.
+            # Keep model output unescaped until it is shown here.
             show(map(scrubber.scrub, _stage(stage)))
         results.append(result)
         failed = failed or result.is_error
@@ -126,7 +126,7 @@ def _rule(char: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stage, and the value to show."""
+    """A stage, and its value to show."""
 
     name: str
     value: Any
@@ -134,7 +134,7 @@ class Shown:
 
 
 class DryRun:
-    """A run of a few examples, one at a time; a context manager that closes the model and the judge."""
+    """Runs a few examples, one at a time; a context manager that closes the model and the judge."""
 
     def __init__(  # all of a run
         self,
@@ -167,7 +167,7 @@ class DryRun:
         self._stack.close()
 
     def example(self, unit: ExampleUnit) -> tuple[ExampleResult, list[Shown]]:
-        """Ask and score an example; return its result, and the stages up to the one that failed, if any."""
+        """Query and score an example; return its result, and all stages up to the first failed one."""
         engine = self._engine
         result = self._run.score(unit, self._answers, render, self._judge, self._sandbox)
         stages = [Shown("Dataset row", unit.task.record(unit.example))]
@@ -180,11 +180,11 @@ class DryRun:
         return result, [*stages, *_scores(result)]
 
     def metrics(self, task: Task, results: Sequence[ExampleResult]) -> Shown:
-        """Return the metrics over ``results``: the task's own, if any, and those of its row."""
+        """Return the metrics of ``results``: the row's, and the task's own, if any."""
         info = info_of(task, selected=len(results))
         found, failures = aggregate([info], results, lambda _: task)
         row = make_row(info, results, aggregates=found.get(task.name, {}))
-        # A metric that only aggregations compute has no value here.
+        # Leave out metrics that only aggregations compute.
         known = {name: value for name, value in row.metrics.items() if value is not None}
         metrics: dict[str, Any] = {"score": row.score, **known}
         if problem := "; ".join(failures) or row.problem:
@@ -194,7 +194,7 @@ class DryRun:
 
 
 class _Witness:
-    """An engine that keeps its last requests and responses; ``responses`` is None without an answer."""
+    """An engine that remembers its last requests and responses; ``responses`` is None without an answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
                 registry,
                 options=limits,
                 is_named=path == given and not _is_data_set(path),
-                # The working folder, or a folder above it, selects nothing in particular.
+                # Naming the working folder, or a folder above it, selects nothing in particular.
                 is_explicit=not Path.cwd().is_relative_to(given.absolute()),
             )
             for path, name in find_task_files([given], registry)
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_harness(folder: Path, format: str) -> int:
-    """Check a folder of lm-evaluation-harness tasks without their data."""
+    """Check a folder of lm-evaluation-harness tasks, but not their data."""
     from pytest_lmeval.formats.harness import static
 
     tasks = static.check_folder(folder)
@@ -118,9 +118,9 @@ def _of_harness(folder: Path, format: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The task files, the Python files with eval functions, other files with the reasons, and folders without a task.
+    """The results of a check: task files, Python files with evals, rejected files, and folders without a task.
 
-    ``config`` are the errors in values for parameters, ``lacking`` the missing packages of tasks, with path and line.
+    ``config`` holds errors in parameter values, ``lacking`` tasks' missing packages, with path and line.
     """
 
     files: Mapping[Path, LoadedFile]
@@ -156,7 +156,7 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
 
 
 def _unchecked(path: Path, function: FoundFunction) -> str:
-    """Return the unchecked parts of an eval function, "" without any."""
+    """Return which parts of an eval function remain unchecked, or ""."""
     if not function.unchecked:
         return ""
     named = " and ".join(function.unchecked)
@@ -164,7 +164,7 @@ def _unchecked(path: Path, function: FoundFunction) -> str:
 
 
 def _of_conftest(files: Mapping[Path, LoadedFile]) -> list[str]:
-    """Return a hint if a name is unknown and a conftest.py may register it for runs of pytest."""
+    """Return a hint if a name is unknown and a conftest.py may register it under pytest."""
     unknown = [path for path, loaded in files.items() if any(map(_is_unknown_name, loaded.errors))]
     found = next((path for each in unknown if (path := registering_conftest(each, Path.cwd()))), None)
     if found is None:
@@ -180,7 +180,7 @@ def _is_unknown_name(error: RecordError) -> bool:
 
 
 def _warning_lines(warnings: Sequence[LintWarning]) -> Iterator[str]:
-    """Yield the lines of ``warnings``: the first few of each rule in a file, and the number of others."""
+    """Yield the first few ``warnings`` of each rule in a file, and the number of the rest."""
     groups: dict[tuple[Path, str], list[LintWarning]] = {}
     for warning in warnings:
         groups.setdefault((warning.path, warning.rule), []).append(warning)
@@ -196,7 +196,7 @@ def _remarks(checked: _Checked) -> list[tuple[Path, int, str]]:
 
 
 def _lacking(files: Mapping[Path, LoadedFile], registry: Registry) -> Iterator[tuple[Path, int, str]]:
-    """Yield the packages that tasks need and that are not installed; a run refuses these tasks."""
+    """Yield the missing packages that tasks need; a run refuses these tasks."""
     for path, loaded in files.items():
         units = [ExampleUnit(task, example) for task in loaded.tasks for example in task.examples]
         for name, needs in needs_of(units, registry).items():

@@ -1,1 +1,1 @@
-"""Score the answers to an example: thresholds, judges, quarantine."""
+"""Score an example's answers: thresholds, judges, quarantine."""

@@ -1,4 +1,4 @@
-"""Score the responses to one example, and make its result."""
+"""Score one example's responses, and build the result."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from pytest_lmeval.types import (
 _NO_QUARANTINE = Quarantine(listed={})
 _PREDICTION, _UNPARSED, _VALUE = map(attrgetter, ("prediction", "unparsed", "value"))
 _IS_CUT_OFF = attrgetter("is_cut_off")
-# ``json.dumps`` would make one for each score.
+# ``json.dumps`` would create an encoder for each score.
 _ENCODER = json.JSONEncoder(allow_nan=False)
 _MIXED = "some of its responses have a score and others have none; set score_field"
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The score an example must reach: overridden by task or metric, the example's own, or the metric's default.
+    """The score that an example must reach: an override by task or metric, its own threshold, or the metric's default.
 
-    ``overrides`` precede ``defaults``, which override, too.
+    ``overrides`` take precedence over ``defaults``, which are also overrides.
     """
 
     registry: Registry
@@ -57,7 +57,7 @@ class Thresholds:
     defaults: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, task: Task, example: Example) -> float:
-        """Return the threshold of ``example``, in [0, 1]."""
+        """Return an example's threshold, in [0, 1]."""
         name = task.metric_name(example)
         for overrides in filter(None, (self.overrides, self.defaults)):
             for override in (task.name, example.metric, name):
@@ -71,9 +71,9 @@ class Thresholds:
 class ScoringRules:
     """Scoring rules shared by all examples of a run.
 
-    If ``gated``, an example under its threshold fails, else it counts as ``below``; one that must pass fails unless
-    ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is how often examples without
-    repeats of their own were asked: their responses form as many groups, whose mean is the score.
+    An example under its threshold fails if ``gated``, and counts as ``below`` otherwise. An example that must pass
+    fails either way, unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is the
+    number of repeats for examples without their own: their responses form that many groups, whose mean is the score.
     """
 
     thresholds: Thresholds
@@ -94,9 +94,9 @@ def evaluate(
     rules: ScoringRules,
     score: Callable[[Example, Sequence[Response], Tools], Score] | None = None,
 ) -> ExampleResult:
-    """Return the result of ``example``; a metric that fails gives the status ``error`` and no score.
+    """Return the result of ``example``; if a metric fails, the status is ``error`` and the score is missing.
 
-    ``question`` is that of :func:`question_of`. ``score`` replaces the task's own method if scoring has begun already.
+    ``question`` comes from :func:`question_of`. ``score`` replaces the task's method if scoring has started early.
     """
     threshold = rules.thresholds.of(task, example)
     score = score or task.score
@@ -122,14 +122,14 @@ def evaluate(
 
 
 def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
-    """Return how many repeats reach the threshold, and the thresholds of their further scores."""
+    """Return how many repeats reach the threshold, and the thresholds of further scores."""
     return sum(is_at_least(each.value, threshold) and not missed(each.metrics, each.thresholds) for each in scores)
 
 
 def failed_result(
     task: Task, example: Example, question: ExampleQuestion, error: LmevalError, rules: ScoringRules
 ) -> ExampleResult:
-    """Return the result of an example that got no response: ``error``, or ``timeout``."""
+    """Return the result of an example without a response: ``error``, or ``timeout``."""
     threshold = rules.thresholds.of(task, example)
     outcome = _example_outcome(example, (), (_status_of(error), None, str(error)), threshold, ())
     answer = _answer((), (), rules, error.exchanges)
@@ -139,7 +139,7 @@ def failed_result(
 
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
-    """Return True if scoring the example runs code that the model wrote."""
+    """Return True if scoring the example runs code written by the model."""
     for name in (task.metric_name(example), *task.further_metrics(example)):
         if (metric := registry.metrics.get(name)) is not None and metric.needs_sandbox:
             return True
@@ -147,9 +147,10 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
 
 
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
-    """Return the content hash of an example and its scoring hash.
+    """Return an example's content hash and its scoring hash.
 
-    The first covers everything but the model that decides the score, the second all of that but the prompt.
+    The content hash covers everything that determines the score except the model; the scoring hash leaves out the
+    prompt, too.
     """
     parts = (example.targets, task.metric_name(example), example.post_process)
     asked = prompt if isinstance(prompt, str) else rendered(prompt)
@@ -165,7 +166,7 @@ def _status_of(error: LmevalError) -> Status:
 def _outcome(
     example: Example, scores: Sequence[Score], threshold: float, rules: ScoringRules
 ) -> tuple[Status, float | None, str]:
-    """Return the status of an example with these scores, its own score, and why it has none."""
+    """Return an example's status, its overall score, and the reason if the score is missing."""
     measured = 0
     for each in scores:
         if each.excluded:
@@ -189,9 +190,9 @@ def _outcome(
 def question_of(
     task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None, item: str = ""
 ) -> ExampleQuestion:
-    """Return the question of an example; ``requests`` are those of one response, if they are known.
+    """Identify an example; ``requests`` are the requests for one response, if known.
 
-    ``item`` is the name of its test item if that does not follow from its id.
+    ``item`` is the name of the test item, "" if it follows from the example's id.
     """
     content, scored = hashes(task, example, prompt)
     asked = task.requests(example, prompt) if requests is None else requests
@@ -223,13 +224,13 @@ def _answer(
     known: tuple[str, ...] = (),
 ) -> ExampleAnswer:
     if not (responses or asked_before):
-        # Eval functions send their own requests.
+        # Eval functions send requests themselves.
         return ExampleAnswer(adapter=rules.adapter, usage=_usage((), scores), adapter_key=rules.adapter_key)
     completions = [response for response in responses if isinstance(response, Completion)]
     exchanges = list(asked_before)
     for completion in completions:
         exchanges += completion.exchanges
-    # Most responses are one request each.
+    # Most responses take one request each.
     single = responses
     if exchanges:
         plain = [one for one in responses if not (isinstance(one, Completion) and one.exchanges)]
@@ -240,7 +241,7 @@ def _answer(
     thoughts = tuple([completion.thoughts for completion in completions])
     outputs = tuple([completion.output for completion in completions])
     return ExampleAnswer(
-        # A right answer is often the target itself: share the string in memory.
+        # A right answer often equals the target: share the string in memory.
         outputs=known if outputs == known else outputs,
         cut_off=any(map(_IS_CUT_OFF, completions)),
         latency_ms=round(sum(times) / len(times), 3) if times else None,
@@ -269,7 +270,7 @@ def _example_outcome(
         status=status,
         score=score,
         threshold=threshold,
-        # The prediction is often the output itself: share the string in memory.
+        # The prediction often equals the output: share the string in memory.
         predictions=outputs if predictions == outputs else predictions,
         unparsed=any(map(_UNPARSED, scores)),
         error=error,
@@ -291,7 +292,7 @@ def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
 
 
 def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
-    """Return the responses of each repeat."""
+    """Group the responses by repeat."""
     size = len(responses) // repeats
     return [responses[number * size : (number + 1) * size] for number in range(repeats)]
 
@@ -310,7 +311,7 @@ def _details(scores: Sequence[Score], outputs: Sequence[str]) -> Mapping[str, An
 def _votes(scores: Sequence[Score], outputs: Sequence[str]) -> dict[str, Any]:
     values = [score.value for score in scores]
     if not (outputs or any(map(_PREDICTION, scores))):
-        # An eval function predicts nothing.
+        # Eval functions have no predictions.
         return {"scores": values, "majority_score": None}
     votes = Counter(map(_PREDICTION, scores))
     (majority, _), *_ = votes.most_common(1)
@@ -341,12 +342,12 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> Mapping[st
     if "cost" in usage and unknown:
         usage[COST_UNKNOWN] = unknown
     if "cost" in usage:
-        usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions would be shown with 20 digits
+        usage["cost"] = round(usage["cost"], 12)  # sums of binary fractions would show 20 digits
     return usage or NOTHING
 
 
 def _with_facts(score: Score, group: Sequence[Response]) -> Score:
-    """Return the score with the facts of the responses: a missing answer, and the confidence in it."""
+    """Add what the responses tell to the score: a missing answer, and the model's confidence."""
     only = group[0] if len(group) == 1 else None
     if isinstance(only, Completion) and (only.confidence is not None or only.logprobs):
         score = _with_confidence(score, only)
@@ -355,15 +356,15 @@ def _with_facts(score: Score, group: Sequence[Response]) -> Score:
 
 
 def _with_confidence(score: Score, completion: Completion) -> Score:
-    """Add the confidence in the only completion to the score's details, unless the metric gave one.
+    """Add the only completion's confidence to the score's details, unless the metric provided one.
 
-    It is the adapter's ``confidence``, else the probability of the text: e to the sum of its ``logprobs``.
+    This is the adapter's ``confidence``, or else the text's probability: e to the sum of ``logprobs``.
     """
     if "confidence" in score.details:
         return score
     confidence, logprobs = completion.confidence, completion.logprobs
     numbers = [each for each in logprobs if isinstance(each, int | float) and math.isfinite(each)]
-    # The logprobs of a reasoning model cover its thoughts, too.
+    # A reasoning model's logprobs also cover its thoughts.
     if confidence is None and not completion.thoughts and 0 < len(numbers) == len(logprobs):
         confidence = math.exp(min(0.0, math.fsum(numbers)))
     return score if confidence is None else replace(score, details={**score.details, "confidence": confidence})

@@ -15,14 +15,14 @@ from pytest_lmeval.records.answers import is_of
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 Known = Mapping[str, Mapping[str, str]]
-"""The judges' replies of the run that is resumed, by :func:`judge_key` and ``adapter_key``."""
+"""The judges' replies in the resumed run, by :func:`judge_key` and ``adapter_key``."""
 
 
 @dataclass(eq=False)
 class NamedJudges:
-    """Judges that tasks name themselves, each with an adapter of its own; ``open_model`` makes it on first use.
+    """Judges named by tasks, each with its own adapter; ``open_model`` creates the adapter on first use.
 
-    It is the judge of a run without one: asking it raises an error that says how to name one.
+    It also replaces the run's judge if there is none: any request then raises an error that explains how to name one.
     """
 
     open_model: Callable[[str], Judge] | None
@@ -31,7 +31,7 @@ class NamedJudges:
     _models: dict[str, Judge] = field(default_factory=dict, init=False, repr=False)
 
     def model(self, spec: str) -> Judge:
-        """Return the judge behind the adapter that ``spec`` names."""
+        """Return the judge with the adapter ``spec``."""
         if self.open_model is None:
             raise ScoringError(f"judge model {spec!r}: a judge that a task named names no others")
         if spec not in self._models:
@@ -39,21 +39,21 @@ class NamedJudges:
         return self._models[spec]
 
     def key(self, request: Generate) -> str:
-        """Return the key of the request to this judge in the details of a result: :func:`judge_key`."""
+        """Return the key under which a result's details store the judge's reply to ``request``: :func:`judge_key`."""
         return judge_key(self.name, request)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Raise ScoringError, as no judge was named."""
+        """Raise ScoringError, because the run has no judge."""
         raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
 
     def send(self, requests: Sequence[Generate]) -> None:
-        """Ask ahead of the time; an answer is kept until it is wanted."""
+        """Send the requests early, and keep the answers for :meth:`ask`."""
 
 
 class Judge(NamedJudges):
-    """A judge that asks its model, ahead of time if it can.
+    """A judge that queries its model, early if possible.
 
-    A request whose reply is ``known`` is not sent. ``adapter_key`` differs between judges of one name.
+    It does not send requests with ``known`` replies. ``adapter_key`` distinguishes judges of the same name.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
@@ -67,19 +67,19 @@ class Judge(NamedJudges):
         self._facts = AdapterFacts.of(engine.adapter)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Return one completion per request; raise the AdapterError of the first that has none."""
+        """Return one completion per request; raise the AdapterError of the first request without one."""
         wanted = {self._asked_as(request): request for request in requests}
         self._send(wanted)
         answers = {key: self._answer(key, wanted) for key in wanted}
         return [answers[self._asked_as(request)] for request in requests]
 
     def send(self, requests: Sequence[Generate]) -> None:
-        """Ask ahead of the time; an answer is kept until it is wanted."""
+        """Send the requests early, and keep the answers for :meth:`ask`."""
         self._send({self._asked_as(request): request for request in requests})
 
     def _asked_as(self, request: Generate) -> str:
         key = self.key(request)
-        # Recorded replies to one request may differ between examples.
+        # Examples may have different recorded replies to the same request.
         return f"{key} {request.task} {request.id}" if self._facts.answers_by_example else key
 
     def _send(self, wanted: Mapping[str, Generate]) -> None:
@@ -95,11 +95,11 @@ class Judge(NamedJudges):
         return answer
 
     def recalled(self, request: Generate) -> str | None:
-        """Return a simulated user's reply to ``request`` in an earlier run, or None."""
+        """Return a simulated user's reply to ``request`` from an earlier run, or None."""
         return self._recalled(f"{self.key(request)} {request.task} {request.id}")
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
-        """Return the entry of a simulated user's reply in the details of a result."""
+        """Return a simulated user's reply in the format of a result's details."""
         from pytest_lmeval.judging.question import usage_of
 
         usage = usage_of(reply)
@@ -107,7 +107,7 @@ class Judge(NamedJudges):
         return {**entry, "usage": usage} if usage else entry
 
     def taken(self, request: Generate) -> Generate:
-        """Return a request without the best-effort options that the adapter does not take."""
+        """Return a request without best-effort options that the adapter rejects."""
         return without_best_effort(request, self._facts.request_options)
 
     def _recalled(self, key: str) -> str | None:
@@ -116,13 +116,13 @@ class Judge(NamedJudges):
 
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
-    """Return the judges' replies in the details of held results."""
+    """Return the judges' replies in the details of results to reuse."""
     from pytest_lmeval.records.recording import judge_entries
 
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for entry in judge_entries(result.details):
-            # The first request to a simulated user is the same for many examples, and the reply is not.
+            # Many examples send the same first request to a simulated user, but get different replies.
             key = f"{entry['key']} {result.task} {result.id}" if "user" in entry else entry["key"]
             known.setdefault(key, {})[str(entry.get("adapter_key", ""))] = entry["output"]
     return known

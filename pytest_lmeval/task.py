@@ -185,8 +185,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def score_metric(self) -> str:
-        """The aggregated metric that becomes the task's score if its examples have none. By default "": no such metric.
-        """
+        """The aggregated metric that becomes the task's score if its examples have none. By default "": no such metric."""
         return ""
 
     @property
@@ -229,8 +228,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         return None
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the judges of ``example``: "" for the run's judge, or specs named by the task. By default none.
-        """
+        """Return the judges of ``example``: "" for the run's judge, or specs named by the task. By default none."""
         return ()
 
     def further_metrics(self, example: Example) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Send the requests of eval functions to an engine, each as a step of its example."""
+"""Send eval functions' requests to an engine, each as a step of its example."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _LOOK_S = 0.25
 _GATHER_S = 0.005
 Prompt = str | Sequence[Message | Mapping[str, Any]]
 Note = Callable[[str, str, Exchange], None]
-"""Called with the task and id of an example, and a request with its answer."""
+"""Called with an example's task and id, and a request with its answer."""
 Outcome = Answer | BaseException
 _Result = TypeVar("_Result")
 _OF_TOOLS = ("name", "description", "parameters")
 
 
 class _Seat(threading.Event):
-    """A thread that waits for the outcome of its request."""
+    """A thread that waits for its request's outcome."""
 
     outcome: Outcome | None = None
 
 
 class Asker:
-    """Asks a model for examples, within the run's limits: for coroutines in ``loop``, and for threads.
+    """Sends examples' requests, within the run's limits, for coroutines in ``loop`` and for threads.
 
     An answer in ``known`` is used once per request; ``note`` is called with every other answer, in the asking thread.
-    Requests of one turn of the loop are sent in one message, as are those of threads that arrive while another thread
-    sends. Requests for a batch adapter are gathered for 5 ms or until the batch is full, unless no other example can
-    ask.
+    Requests from one turn of the loop form one message; so do requests from threads that arrive while another thread
+    sends. Requests for a batch adapter are collected for 5 ms or until the batch is full, unless no other example can
+    send any.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Asker:
         self._loop = loop
         self._known = known
         self._note = note
-        # Guards the next three.
+        # The lock guards the next three.
         self._lock = threading.Lock()
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
@@ -66,29 +66,29 @@ class Asker:
         self.facts = AdapterFacts.of(engine.adapter)
 
     def passes(self, model: str) -> bool:
-        """Return True if the model that a client names is asked, rather than the adapter's own."""
-        # A recording may hold answers of several models, and finds them by the request.
+        """Return True if requests go to the model that a client names, not to the adapter's own model."""
+        # A recording may hold answers of several models, and looks them up by request.
         facts = self.facts
         return bool(model) and (facts.model_by_request or model in (facts.recorded_models or ()))
 
     def answering(self, model: str) -> str:
-        """Return the name of the model that answers a request for ``model``, "" if it names none."""
+        """Return the name of the model that answers a request for ``model``, which may be ""."""
         recorded = self.facts.recorded_models
         is_there = recorded is None or model in recorded
         return model if model and is_there else self.name
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
-        """Return the answer to a request; raise AdapterError without one, BudgetSpent if the limit forbids it.
+        """Return the answer to a request; raise AdapterError without one, BudgetSpent if the limit forbids the request.
 
-        Options that the adapter does not accept are an error, unless ``sent`` replaces the request: see :meth:`taken`.
-        May be awaited in any event loop.
+        Options that the adapter rejects are an error, unless ``sent`` replaces the request: see :meth:`taken`. Works in
+        any event loop.
         """
         if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)
         return await asyncio.wrap_future(self._loop.submit(self._ask(request, sent)))
 
     def taken(self, request: Generate) -> tuple[Generate, set[str]]:
-        """Return a request as far as the adapter accepts it, and the names of what it does not."""
+        """Return a request without options that the adapter rejects, and the names of these options."""
         if ANY_OPTION in self.facts.request_options:
             return request, set()
         options = {name: value for name, value in request.options.items() if name in self.facts.request_options}
@@ -97,7 +97,7 @@ class Asker:
         return replace(request, options=options, tools=tools), left_out | (request.options.keys() - options.keys())
 
     def ask_blocking(self, request: Generate) -> Completion:
-        """Do as :meth:`ask` and wait, in any thread but the loop's."""
+        """Like :meth:`ask`, but block until the answer arrives; for any thread except the loop's."""
         known, request, sent = self._prepared(request)
         if known is not None:
             return known
@@ -118,15 +118,15 @@ class Asker:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         if (first := self._gather(future, sent)) is not None:
-            # Wait at least one turn: every message to another thread or process costs more than a request.
+            # Wait at least one turn: every message to another thread or process costs more than one request.
             loop.call_later(0 if self.engine.streams else _GATHER_S, self._send, first)
         return self._finished(request, await future)
 
     def _prepared(
         self, request: Generate, sent: Generate | None = None
     ) -> tuple[Completion | None, Generate, Generate]:
-        """Return a known answer, the request as its answer is stored, and the request to send."""
-        # Threads of an example share these.
+        """Return a known answer, the request under which to store the answer, and the request to send."""
+        # An example's threads share these.
         with self._lock:
             example = (request.task, request.id)
             if self.engine.caches:
@@ -142,7 +142,7 @@ class Asker:
         return None, request, request if sent is None else sent
 
     def _with_options_taken(self, request: Generate) -> Generate:
-        """Drop the optional options that the adapter does not accept; raise AdapterError for others."""
+        """Drop best-effort options that the adapter rejects; raise AdapterError for other rejected options."""
         own = self.facts.request_options
         sent = without_best_effort(request, own)
         if refused := sent.options.keys() - own:
@@ -151,7 +151,7 @@ class Asker:
         return sent
 
     def _finished(self, request: Generate, outcome: Outcome | None) -> Completion:
-        """Record an answer and return it; raise any other outcome."""
+        """Record and return an answer; raise any other outcome."""
         if isinstance(outcome, BaseException):
             raise outcome
         assert isinstance(outcome, Completion)
@@ -166,10 +166,10 @@ class Asker:
             self.engine.look_after()
 
     def _gather(self, waiting: asyncio.Future[Outcome] | _Seat, request: Generate) -> Job | None:
-        """Queue a request, send a full batch; return the job if the caller must send it in time."""
+        """Queue a request, and send a full batch; return the job if the caller must send it in time."""
         with self._lock:
             is_first = not self._gathered
-            # The waiting threads find its answers.
+            # Waiting threads look for answers here.
             if is_first or self.engine.streams:
                 job = Job([request], {waiting: slice(0, 1)})
                 self._gathered.append(job)
@@ -182,20 +182,20 @@ class Asker:
         return job if is_first and not is_full else None
 
     def _send(self, first: Job | None = None) -> None:
-        """Send the queued requests; with ``first`` only if that is still their first job."""
+        """Send the queued requests; with ``first``, only if it is still their first job."""
         with self._lock:
             if not self._gathered or first not in (None, self._gathered[0]):
                 return
             gathered, self._gathered = self._gathered, []
         try:
             self.engine.ask(gathered, self._arrive)
-        except Exception as error:  # several callers share them: each must get the error
+        except Exception as error:  # several callers share the requests: each must get the error
             for job in gathered:
                 job.failure = error
                 self._arrive(job)
 
     def _send_all(self) -> None:
-        """Send the queued requests, and those that other threads add meanwhile."""
+        """Send the queued requests, and any that other threads add meanwhile."""
         while self._gathered and self._sending.acquire(blocking=False):
             try:
                 self._send()
@@ -203,7 +203,7 @@ class Asker:
                 self._sending.release()
 
     def _send_in_time(self, first: Job, seat: _Seat) -> None:
-        """Send the queued requests after giving other examples, if any, time to ask."""
+        """Send the queued requests after giving other examples, if any, time to add theirs."""
         try:
             state = CURRENT.get()
             if state is None or not state.is_alone:
@@ -212,24 +212,24 @@ class Asker:
             self._send(first)
 
     def _arrive(self, job: Job) -> None:
-        # Runs in a thread of the engine.
+        # The engine calls this in one of its threads.
         with self._lock:
             waiting: dict[Any, slice] = job.spans
             job.spans = {}
         outcomes = (job.answers or ()) if job.failure is None else [job.failure] * len(waiting)
-        # An ended run has fewer outcomes.
+        # After the run's end, outcomes may be missing.
         for one, outcome in zip(waiting, outcomes, strict=False):
             if isinstance(one, _Seat):
                 one.outcome = outcome
                 one.set()
             else:
                 self._arrived.append((one, outcome))
-        # One message wakes the loop for all outcomes until it turns.
+        # Wake the loop once for all outcomes that arrive before its next turn.
         if self._arrived and not self._is_woken:
             self._is_woken = True
             try:
                 self._loop.events.call_soon_threadsafe(self._hand_out)
-            except RuntimeError:  # the run is over and its loop closed
+            except RuntimeError:  # the run is over and its loop is closed
                 self._arrived.clear()
 
     def _hand_out(self) -> None:
@@ -241,11 +241,11 @@ class Asker:
 
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]
-"""Work that yields an asker and a request, and receives the answer; ``lm`` awaits it or blocks."""
+"""Work that yields an asker and a request, and receives the answer; ``lm`` awaits it or blocks on it."""
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
-    """Ask the request of a step, and record its outcome in the step."""
+    """Send the request of a step, and record the outcome in the step."""
     try:
         answer = yield asker, request
     except BaseException as error:
@@ -255,7 +255,7 @@ def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -
 
 
 def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
-    """Return a prompt for a request; raise UsageError if it is neither text nor messages."""
+    """Return a prompt in the format of requests; raise UsageError if it is neither text nor messages."""
     if isinstance(prompt, str):
         return str(prompt)
     if not isinstance(prompt, Sequence) or not prompt:
@@ -284,7 +284,7 @@ def _call(given: object) -> ToolCall:
 
 
 def tools_of(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    """Return checked tools; raise UsageError for an invalid tool, or a choice that names no tool."""
+    """Validate tools; raise UsageError for an invalid tool, or a choice that names none of them."""
     # Imported here: most requests have no tools.
     from pytest_lmeval.formats.tools import check_choice
     from pytest_lmeval.formats.tools import tools_of as read

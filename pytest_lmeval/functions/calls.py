@@ -1,8 +1,8 @@
-"""Find out which tools an example called, how often, in which order, and in how many steps.
+"""Check which tools an example called, how often, in which order, and in how many steps.
 
-Most functions take ``lm.trace`` and return a :class:`Finding`, which is true or false and says why. A call is a tool
-call in the model's answer to a request, or a step of the kind ``tool``: its name is the tool's, its input the
-arguments. A step that executes a call of the model is one call with it.
+Most functions take ``lm.trace`` and return a :class:`Finding`, which is true or false and explains why. A call is
+either a tool call in the model's answer, or a step of the kind ``tool``, named after the tool, with the arguments as
+input. If a step executes a call of the model, both count as one call.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pytest_lmeval.types import Completion
 _REQUEST, _CALL = "request", "tool"
 _MODES = ("strict", "unordered", "subset", "superset")
 _WIDEST = 60
-# An assert shows at most 240 characters of a value, without the middle.
+# An assert shows at most 240 characters of a value, and omits the middle.
 _LONGEST = 230
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Finding:
-    """A result with a truth value and, as its text, the reason."""
+    """A truth value whose text is the reason."""
 
     holds: bool
     why: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 def asked_in(step: Step) -> Iterator[Call]:
-    """Yield the calls in the model's answer to a request; nothing for another step."""
+    """Yield the calls in the model's answer if the step is a request."""
     if step.kind == _REQUEST and isinstance(step.output, str):
         for call in Completion.of_output(step.output).tool_calls:
             yield Call.of(call)
@@ -54,9 +54,10 @@ def asked_in(step: Step) -> Iterator[Call]:
 def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -> Finding:
     """Check ``lm.calls`` against ``expected``: pairs ``(name, arguments)``, or a name for any arguments.
 
-    ``strict``: these, in this order. ``unordered``: these, in any order. ``subset``: no others, but some may be
-    missing. ``superset``: all of them, and maybe others. Arguments are compared as JSON. Raises UsageError for another
-    mode, for a value that is no call, and for ``superset`` of nothing, which every trajectory is.
+    ``strict``: exactly these, in this order. ``unordered``: exactly these, in any order. ``subset``: no others, but
+    some may be missing. ``superset``: all of these, possibly with others. Arguments are compared as JSON. Raises
+    UsageError for another mode, for a value that is not a call, and for ``superset`` without calls, which any
+    trajectory would match.
     """
     if mode not in _MODES:
         raise UsageError(f"match: mode: {not_one_of(mode, _MODES)}")
@@ -79,9 +80,9 @@ def called(
 ) -> Finding:
     """Check whether the tool ``name`` was called: at least once, or exactly ``times`` times.
 
-    With ``arguments``, only calls with these values count; they may have further arguments. Raises UsageError for a
-    name that is no text, ``times`` below 0, arguments that are no JSON object, and if the result depends on whether a
-    step executes a call of the model with other arguments.
+    With ``arguments``, only calls with these values count; further arguments are allowed. Raises UsageError if the name
+    is not a text, ``times`` is below 0, or the arguments are not a JSON object, and if the result depends on whether a
+    step executes a call that the model made with other arguments.
     """
     _check_names([name])
     wanted = None if arguments is None else _wanted(arguments)
@@ -112,10 +113,10 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
-    """Check that the tools ``names`` were called in this order, with any others between them.
+    """Check that the tools ``names`` were called in this order, possibly with others in between.
 
-    A repeated name needs several calls. Raises UsageError without a name, and if the result depends on whether a step
-    executes a call of the model with other arguments.
+    To require several calls of a tool, repeat its name. Raises UsageError without a name, and if the result depends on
+    whether a step executes a call that the model made with other arguments.
     """
     _check_names(names)
 
@@ -131,7 +132,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
-    """Check that there are at most ``limit`` steps, or steps of a kind, such as ``request`` or ``tool``.
+    """Check that there are at most ``limit`` steps, of any kind or of one, such as ``request`` or ``tool``.
 
     Raises UsageError for a limit below 0.
     """
@@ -153,7 +154,7 @@ def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
 
 
 def _shown_arguments(value: object) -> str:
-    """Return the arguments of a call as reasons show them; cut long ones."""
+    """Return a call's arguments for display in reasons; cut long ones."""
     given = value if isinstance(value, str) else "" if value is None else json.dumps(as_json(value)[0])
     if isinstance(value, Mapping):
         given = given[1:-1]
@@ -173,7 +174,7 @@ def _sequence(wanted: str, given: Any) -> list[Any]:
 
 def _call(wanted: str, given: Any) -> Call:
     if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str) and given[0]:
-        # Like those of steps: tuples become lists.
+        # As in steps, tuples become lists.
         arguments = as_json(given[1])[0]
         if arguments is None or isinstance(arguments, str | dict):
             return Call((given[0], arguments))
@@ -191,7 +192,7 @@ def _out_of_order(made: Sequence[Call], wanted: Sequence[Call]) -> str:
 
 def _unpaired(made: Sequence[Call], wanted: Sequence[Call], mode: str) -> str:
     left, missing = [*made], []
-    # Match bare names last, with the calls that remain.
+    # Match bare names last, with the remaining calls.
     for each in sorted(wanted, key=lambda call: call[1] is None):
         found = next((number for number, call in enumerate(left) if _fits(call, each)), None)
         if found is None:
@@ -211,10 +212,10 @@ def _shown(calls: Sequence[Call]) -> str:
 
 
 class _Calls:
-    """The calls in a trace, counting a call of the model and the step that executes it once.
+    """The calls in a trace; a call of the model and the step that executes it count once.
 
-    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a
-    later step with other arguments. ``as_one`` counts each pair as one call, ``apart`` as two.
+    They are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a later
+    step with other arguments. ``as_one`` counts each such pair as one call, ``apart`` as two.
     """
 
     def __init__(self, trace: Iterable[Step]) -> None:
@@ -225,7 +226,7 @@ class _Calls:
         for number, (call, is_asked) in enumerate(found):
             if is_asked:
                 self._asked.setdefault(call.name, []).append(number)
-        # Maps a step to the call it executes.
+        # Maps a step to the call that it executes.
         self._pairs: dict[int, int] = {}
         self._pair(_is_same)
         # The application may have added arguments, or recorded none.
@@ -249,14 +250,14 @@ class _Calls:
     def _each_once(self, pairs: Mapping[int, int]) -> list[Call]:
         carried_out = set(pairs.values())
         kept = [(number, call) for number, call in enumerate(self._calls) if number not in carried_out]
-        # A step without arguments has those of the call it executes.
+        # A step without arguments takes those of the call that it executes.
         return [
             self._calls[pairs[number]] if number in pairs and call.values is None else call for number, call in kept
         ]
 
 
 def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
-    """Yield the calls of a step, and whether the model asked for them or the application made them."""
+    """Yield a step's calls, each with True if the model requested it, False if the application made it."""
     if step.kind == _CALL:
         # An empty text means unknown arguments.
         yield Call((step.name, None if step.input == "" else step.input)), False
@@ -295,7 +296,7 @@ def _check_names(names: Sequence[object]) -> None:
 
 
 def _wanted(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    # Like those of steps: tuples become lists.
+    # As in steps, tuples become lists.
     wanted = as_json(dict(arguments))[0] if isinstance(arguments, Mapping) else None
     if not isinstance(wanted, Mapping):
         raise UsageError(f"called: arguments: expected names and JSON values, got {arguments!r:.80}")

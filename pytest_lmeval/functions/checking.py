@@ -1,4 +1,4 @@
-"""Check eval functions without running their files: their data, and that task names are unique."""
+"""Check eval functions without running their files: their data, and the uniqueness of task names."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNKNOWN = object()
 
 @dataclass(frozen=True, slots=True)
 class FoundFunction:
-    """An eval function in a file's text.
+    """An eval function found in a file's text.
 
-    ``rows`` is the number of rows of its data, None without data. ``unchecked`` names arguments that are no literals,
-    so that only running the file gives their values.
+    ``rows`` is the number of rows in its data, None without data. ``unchecked`` names the arguments that are not
+    literals, whose values only running the file would reveal.
     """
 
     task: str
@@ -38,23 +38,23 @@ class FoundFunction:
     unchecked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``validate --format json`` prints it, with the key of version 0.1."""
+        """Return the function as ``validate --format json`` prints it, with the key from version 0.1."""
         fields = asdict(self)
         return {**fields, "untold": fields.pop("unchecked")}
 
 
 @dataclass(slots=True)
 class CheckedFile:
-    """The eval functions of a Python file, and their faults."""
+    """The eval functions in a Python file, and their faults."""
 
     functions: list[FoundFunction] = field(default_factory=list)
     errors: list[RecordError] = field(default_factory=list)
 
 
 def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path]:
-    """Return the Python files that use ``eval_task``: those in ``paths``, and test files below folders.
+    """Return the Python files that use ``eval_task``: files in ``paths``, and test files in folders.
 
-    ``patterns`` are those of the names of test files. A ``task_*.py`` is always a task file.
+    ``patterns`` match the names of test files. A ``task_*.py`` is always a task file.
     """
     found = []
     for path in paths:
@@ -65,9 +65,9 @@ def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path
 
 
 def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
-    """Return the checked files that have an eval function or a fault.
+    """Check files; return those with an eval function or a fault.
 
-    If two functions share a task name, in one file or in two, the second is at fault.
+    If two functions share a task name, in one or two files, blame the second.
     """
     checked = {path: check_file(path) for path in paths}
     first: dict[str, str] = {}
@@ -81,7 +81,7 @@ def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
 
 
 def check_file(path: Path) -> CheckedFile:
-    """Return the eval functions of a Python file and their faults, without running it."""
+    """Return a Python file's eval functions and their faults, without running the file."""
     checked = CheckedFile()
     try:
         tree = ast.parse(path.read_bytes())
@@ -127,7 +127,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function, without those of nested functions and classes."""
+    """Yield the nodes of a function, excluding nested functions and classes."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             yield child

@@ -1,4 +1,4 @@
-"""Define ``@eval_task``, which makes a test function a task, and read the rows of its examples."""
+"""Define ``@eval_task``, which turns a test function into a task, and read the rows of its examples."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pytest_lmeval.text import portable_path
 
 Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[str, Any]]]
 Row = dict[str, Any]
-"""A row of the data of an eval function; each call gets a copy."""
+"""A row of an eval function's data; each call gets a copy."""
 Numbers = float | Mapping[str, float]
-"""A number for the decisive score, or a number for each score by name."""
+"""A number for the decisive score, or one per score by name."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
 _LISTS = (".json", ".yaml", ".yml")
@@ -39,10 +39,10 @@ NO_YIELD = "remove the yield, and move the code after it into a fixture or try/f
 
 @dataclass(frozen=True, slots=True)
 class EvalFunction:
-    """The arguments of ``eval_task``, and the function it marks.
+    """The arguments of ``eval_task``, and the decorated function.
 
-    If ``is_async``, the function, or the one it wraps, is ``async def`` and gets the ``lm`` whose methods are awaited.
-    ``scores`` are the ``threshold`` and ``min_score`` of scores given by name.
+    If ``is_async``, the function (or the one it wraps) is ``async def``, and the methods of its ``lm`` must be awaited.
+    ``scores`` are the ``threshold`` and ``min_score`` of named scores.
     """
 
     name: str
@@ -65,7 +65,7 @@ def is_async(function: Any) -> bool:
 
 
 def has_yield(function: Any) -> bool:
-    """Return True if a function, or the one it wraps, has a ``yield``, so that calling it runs nothing."""
+    """Return True if a function, or the one it wraps, contains ``yield``, so that calling it runs nothing."""
     unwrapped = inspect.unwrap(function)
     return inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped)
 
@@ -84,22 +84,23 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[_Function], _Function]:
-    """Make a test function the eval ``name``: a task whose examples are the rows of ``data``.
+    """Turn a test function into the eval ``name``: a task whose examples are the rows of ``data``.
 
-    ``name`` defaults to the function's name without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
-    yaml file beside the test file, rows, which are read once, or a function that returns rows; each becomes the
-    argument ``row``. Without it the function is one example, or those of ``pytest.mark.parametrize``. ``score`` names
-    the decisive score, by default the first one recorded. ``threshold`` is the score an example must reach, in [0, 1],
-    by default 1; ``min_score`` is the score the task must reach. Both are numbers for the decisive score, or mappings
-    from names of scores to numbers: an example must then record each of these scores, and passes if it reaches its
-    threshold in each. ``timeout`` is in seconds, from the call of the function. ``threads`` runs a ``def`` function
-    beside others, in threads; it defaults to the ini key ``lm_threads``. ``tags`` select examples, by ``-m`` too.
-    ``metadata`` applies to each example, such as ``must_pass`` or ``cluster``.
+    ``name`` defaults to the function's name without ``test_``. ``data`` may be the path of a csv, jsonl, parquet, json
+    or yaml file beside the test file, an iterable of rows, which is read once, or a function that returns rows. Each
+    row becomes the argument ``row``. Without ``data``, the function is a single example, or has the examples of
+    ``pytest.mark.parametrize``. ``score`` names the decisive score, by default the first one recorded. ``threshold`` is
+    the score that an example must reach, in [0, 1], by default 1; ``min_score`` is the score that the task must reach.
+    Both are numbers for the decisive score, or map names of scores to numbers: an example must then record all of these
+    scores, and passes if each reaches its threshold. ``timeout`` is in seconds, from the call of the function.
+    ``threads`` runs a ``def`` function concurrently with others, in threads; it defaults to the ini key ``lm_threads``.
+    ``tags`` select examples, also with ``-m``. ``metadata`` applies to each example, such as ``must_pass`` or
+    ``cluster``.
 
-    ``repeats`` is the number of runs of each example, instead of ``--lm-repeats``. With ``passes``, an example passes
-    if so many of its repeats do; its score is still their mean.
+    ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
+    passes if at least that many of its repeats do; its score is still their mean.
 
-    Raises UsageError for a value out of range, and if it marks anything but a function.
+    Raises UsageError for a value out of range, or if it decorates anything but a function.
     """
     if name is None:
         given = {key: value for key, value in locals().items() if key != "name"}
@@ -124,7 +125,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     def mark(function: _Function) -> _Function:
         _check_function(name, function, has_data=data is not None, threads=threads)
 
-        # A plain function even for an async one, so that plugins for async tests leave it alone.
+        # Use a plain function even for an async one, so that plugins for async tests ignore it.
         @wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
             return function(*arguments, **named)
@@ -151,7 +152,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
 
 
 def task_name(function: str) -> str:
-    """Return the default task name of a function: its name without ``test_``."""
+    """Return the default task name of a function: the function's name without ``test_``."""
     return function.removeprefix("test_") or function
 
 
@@ -169,12 +170,12 @@ class ReadOnce:
         return rows
 
     def __call__(self) -> Sequence[Any]:
-        """Return the rows, like a function given as data."""
+        """Return the rows, like a function passed as data."""
         return self.rows
 
 
 def declared(function: object) -> EvalFunction | None:
-    """Return the ``eval_task`` mark of ``function``, None without one."""
+    """Return the ``eval_task`` mark of ``function``, or None."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, EvalFunction) else None
 
@@ -208,9 +209,9 @@ def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | Non
 def _by_name(
     task: str, decisive: str | None, threshold: Any, min_score: Any
 ) -> tuple[Any, Any, Mapping[str, Mapping[str, float]]]:
-    """Split numbers and mappings into numbers of the decisive score and numbers by score.
+    """Split numbers and mappings into numbers for the decisive score and numbers by score.
 
-    ``decisive`` names the decisive score, if known. Raise UsageError for an empty mapping, and for an invalid name.
+    ``decisive`` names the decisive score, if known. Raise UsageError for an empty mapping or an invalid name.
     """
     given = {"threshold": threshold, "min_score": min_score}
     scores: dict[str, dict[str, float]] = {}
@@ -256,7 +257,7 @@ def _check_function(name: str, function: Any, *, has_data: bool, threads: bool |
 
 
 class DataRows(NamedTuple):
-    """Rows with the ids of their examples, the path of their file (or ""), and a SHA-256 of them."""
+    """Rows with the ids of their examples, their file's path (or ""), and a SHA-256."""
 
     rows: Sequence[Mapping[str, Any]]
     ids: Sequence[str]
@@ -265,20 +266,20 @@ class DataRows(NamedTuple):
 
     @property
     def numbered(self) -> bool:
-        """True if no row has an id of its own."""
+        """True if no row has its own id."""
         return all(row.get("id") is None for row in self.rows)
 
     def at(self, places: Sequence[int]) -> DataRows:
-        """Return only the rows at ``places``."""
+        """Keep only the rows at ``places``."""
         rows, ids = [self.rows[place] for place in places], [self.ids[place] for place in places]
         return DataRows(rows, ids, self.path, self.sha256)
 
 
 def rows_of(task: EvalFunction, folder: Path) -> DataRows:
-    """Return the rows of ``task``; ``folder`` is that of the test file.
+    """Return the rows of ``task``; ``folder`` contains the test file.
 
-    A row's id is its ``id``, a text or a whole number; if no row has one, its number, from 1. Raises BadTaskFile, with
-    the place, for missing, unreadable or empty data, for rows that are no mappings, and for ids that are not unique.
+    A row's id is its ``id``, a text or a whole number; if no row has one, the row's number, from 1. Raises BadTaskFile,
+    with the place, for missing, unreadable or empty data, for rows that are not mappings, and for duplicate ids.
     """
     where = f"eval_task({task.name!r})"
     given = task.data
@@ -311,14 +312,14 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 
 
 def row_text(row: Any) -> str:
-    """Return a row as identifying text: JSON with sorted keys; values without JSON by their ``repr``."""
+    """Return a text that identifies a row: JSON with sorted keys, and ``repr`` for values without JSON."""
     return _ROW_ENCODER.encode(row)
 
 
 def json_values(kinds: set[str]) -> Callable[[Any], str]:
-    """Return a function that encodes the JSON values of a row, identically in every process.
+    """Return a function that encodes a row's JSON values identically in every process.
 
-    Other values are encoded as the name of their type, which is added to ``kinds``.
+    It encodes any other value as the name of its type, which it adds to ``kinds``.
     """
 
     def by_type(value: object) -> object:
@@ -331,13 +332,13 @@ def json_values(kinds: set[str]) -> Callable[[Any], str]:
 
 
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
-    """Return a copy of a row or parameter for one call: of dicts, lists and tuples.
+    """Copy a row or parameter for one call: dicts, lists and tuples.
 
-    ``note_shared`` is called with any other mutable value: all calls share it.
+    ``note_shared`` is called with any other mutable value, which all calls share.
     """
     kind = type(value)
     if kind is dict:
-        # Most values are text or numbers, and a call for each would dominate the time.
+        # Most values are texts or numbers, and a call for each would dominate the time.
         return {name: each if type(each) in _FIXED else fresh(each, note_shared) for name, each in value.items()}
     if kind is list or kind is tuple:
         return kind([each if type(each) in _FIXED else fresh(each, note_shared) for each in value])
@@ -351,11 +352,11 @@ def _is_fixed(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    # The address of an object identifies nothing.
+    # An object's address identifies nothing.
     return _ADDRESS.sub("", repr(value))
 
 
-# ``json.dumps`` would make an encoder for each row.
+# ``json.dumps`` would create an encoder for each row.
 _ROW_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=_shown)
 
 

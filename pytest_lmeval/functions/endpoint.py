@@ -1,6 +1,6 @@
-"""Serve the model to clients that an application makes itself, on this machine.
+"""Serve the model on this machine to clients that an application creates.
 
-Each example has its own token, in the path or as the bearer key, so a request's example is never guessed.
+Each example has its own token, in the path or as the bearer key, so a request's example is never a guess.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HOW = (
 
 
 class _Example(NamedTuple):
-    """A running example, its clients and its stored conversations."""
+    """A running example, its clients, and its stored conversations."""
 
     state: ExampleState
     answers: Clients
@@ -50,7 +50,7 @@ class _Example(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """An ended example, and whether the environment had its token."""
+    """An ended example, and whether its token was in the environment."""
 
     name: str
     id: str
@@ -59,7 +59,7 @@ class _Ended(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """The example whose token the environment has: whether it used it, and the owner of a kept client it used."""
+    """The example whose token is in the environment; whether it used the token, and the owner of a leftover client."""
 
     token: str
     is_used: bool = False
@@ -69,9 +69,9 @@ class _Turn:
 class Endpoint:
     """The endpoint of one process, started on first use.
 
-    A request belongs to the example of its token. If that has ended, and the environment had its token, the application
-    keeps a client: the request then belongs to the example at its turn, unless that has used its own token. ``paths``
-    are forwarded to the adapter's server.
+    A request belongs to the example of its token. If that example has ended, and its token was in the environment, the
+    application has kept a client. The request then belongs to the current example, unless that has used its own token.
+    ``paths`` are forwarded to the adapter's server.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
@@ -87,7 +87,7 @@ class Endpoint:
         self.server: Any = None
 
     def close(self) -> None:
-        """Stop answering; call it while the loop runs."""
+        """Stop answering; call this while the loop runs."""
         if self.server is not None:
             # A request that another client keeps open ends with the loop.
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
@@ -96,7 +96,8 @@ class Endpoint:
     def register(self, state: ExampleState, answers: Clients, *, has_turn: bool = False) -> str:
         """Return a new token for an example whose requests ``answers`` handles.
 
-        If it ``has_turn``, the environment has its token, and requests of kept clients belong to it until it ends.
+        If ``has_turn``, the environment holds this token, and requests of leftover clients belong to the example until
+        it ends.
         """
         token = secrets.token_urlsafe(24)
         self._examples[token] = _Example(state, answers, {})
@@ -117,7 +118,7 @@ class Endpoint:
 
     @property
     def strays(self) -> list[str]:
-        """Messages about requests of no running example, which got no answer."""
+        """Messages about requests that belonged to no running example and got no answer."""
         late, lines = self._late.copy(), []
         if late:
             names = ", ".join(list(late)[:_MOST_NAMES]) + (", ..." if len(late) > _MOST_NAMES else "")
@@ -132,21 +133,21 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Host and port; "" before first use."""
+        """Host and port; "" before the first use."""
         return f"127.0.0.1:{self._port}" if self._port else ""
 
     @property
     def root(self) -> str:
-        """The address without a token; requests to it need one as their bearer key."""
+        """The address without a token; requests to it need a token as their bearer key."""
         if not self._port:
-            # Bind now, accept once the loop turns: the loop itself may wait for the lock.
+            # Bind now, but accept only once the loop turns: the loop itself may wait for the lock.
             with self._starting:
                 self._port = self._port or _bind(self, self._loop.events)
         return f"http://127.0.0.1:{self._port}"
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer an HTTP request."""
-        # Imported with the first request: these modules need aiohttp's types.
+        # Imported on the first request: these modules need aiohttp's types.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
         from pytest_lmeval.functions.clients.forwarding import read_forwarded
         from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
@@ -196,7 +197,7 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Return the refusal of a request that came beside those of a kept client; make its example an error."""
+    """Return the rejection of a request that arrived alongside those of a leftover client; make its example an error."""
     why = (
         f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
         "unknown which of them asks for it; make one client for each example, or keep one for all"
@@ -220,7 +221,7 @@ async def _serve(endpoint: Endpoint, listener: Any) -> web.AppRunner:
     application = web.Application(client_max_size=_LARGEST_BODY)
     application.router.add_route("*", "/e/{token}/{rest:.*}", endpoint.handle)
     application.router.add_route("*", "/{rest:.*}", endpoint.handle)
-    # A client that hangs up cancels its request.
+    # A client that disconnects cancels its request.
     runner = web.AppRunner(application, access_log=None, handle_signals=False, handler_cancellation=True)
     await runner.setup()
     await web.SockSite(runner, listener).start()
@@ -248,7 +249,7 @@ async def _answered(request: web.Request, interface: Interface, example: _Exampl
 
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise RequestRefused, with a status, if the body cannot be read."""
+    """Raise RequestRefused, with a status, if the body is unreadable."""
     from aiohttp import web
 
     try:
@@ -271,19 +272,19 @@ def _expected(paths: ForwardPaths, path: str) -> str:
 
 
 def _token_of(request: web.Request) -> str:
-    """Return the token in the path, the bearer key or the key of Anthropic's clients."""
+    """Return the token in the path, the bearer key, or the key of Anthropic's clients."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     bearer = key.strip() if scheme.lower() == "bearer" else ""
     return str(request.match_info.get("token") or bearer or request.headers.get("x-api-key", ""))
 
 
 def _path_of(request: web.Request) -> str:
-    """Return the path that a client asked for below the base URL, as sent, without token and query.
+    """Return the path that a client requested below the base URL, as sent, without token and query.
 
-    Anything but a path, such as a whole URL, is returned unchanged.
+    Anything that is not a path, such as a whole URL, is returned unchanged.
     """
     path = request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
-    # Once for the base URL, once for clients that add it themselves.
+    # Once for the base URL, once for clients that add the prefix themselves.
     for _ in range(2):
         path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
     return path

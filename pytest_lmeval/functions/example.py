@@ -1,4 +1,4 @@
-"""Record a running example of an eval function: its scores, its steps and its errors."""
+"""Record a running eval example: its scores, steps and errors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from pytest_lmeval.text import OURS, portable_path
 from pytest_lmeval.types import Completion, Generate, Message
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
-"""The example of the running code, including its tasks and ``asyncio.to_thread``."""
+"""The example of the running code, including its tasks and ``asyncio.to_thread`` calls."""
 LARGEST = 1 << 20
 """The longest value of a step, in characters."""
 
 
 class Watcher(Protocol):
-    """Called when an example begins and ends."""
+    """Called when an example begins and when it ends."""
 
     @property
     def running(self) -> Collection[ExampleState]:
@@ -48,17 +48,17 @@ class Watcher(Protocol):
 class ExampleState:
     """The record of one call of an eval function: one repeat of an example.
 
-    ``scores`` are in the order in which they were recorded, ``reasons`` are the reasons of scores, by name. ``failure``
-    is the first error that the application cannot undo: a request without an answer, an invalid score. ``output`` is
-    the application's answer, in JSON values, None without one. ``may_fail`` counts the open blocks within which
-    requests may fail. After its end, ``left`` describes work it began and did not finish, and ``unfinished`` are
-    requests then unanswered; ``unanswered`` is the fault if it ends now, while a simulated user waits for a reply.
-    ``tasks`` are its tasks of the loop that may hold an exception, ``lost`` is the first exception of a task or thread
-    that its function did not see. ``printed`` is its output, as (``stdout``, ``stderr`` or ``log``, text), if it ran
-    beside others (``is_beside``). ``broken`` is the failure of a part, a subtest, after which it continued.
-    ``is_taken`` is set once its result is made. ``thread`` identifies its thread. ``on_late`` is called if something
-    uses the example after its end, ``watcher`` when it begins and ends. ``given_ids`` maps the ids of tool calls, as
-    the application knows them, to those of the model's server.
+    ``scores`` are in the order of recording, and ``reasons`` explain scores by name. ``failure`` is the first error
+    that the application cannot undo: a request without an answer, or an invalid score. ``output`` is the application's
+    answer as JSON values, None without one. ``may_fail`` counts the open blocks that allow requests to fail. After the
+    end, ``left`` describes unfinished work, and ``unfinished`` are the requests without an answer. ``unanswered`` is
+    the fault to report if the example ends while a simulated user waits for a reply. ``tasks`` are its tasks in the
+    loop that may hold an exception; ``lost`` is the first exception of a task or thread that the function did not see.
+    If the example ran concurrently (``is_beside``), ``printed`` is its output as pairs of (``stdout``, ``stderr`` or
+    ``log``, text). ``broken`` is the failure of a part, a subtest, after which the function continued. ``is_taken`` is
+    set once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if anything uses the
+    example after its end, ``watcher`` when it begins and ends. ``given_ids`` maps the ids of tool calls, as the
+    application knows them, to the model server's ids.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class ExampleState:
             self._watcher.began(self)
 
     def end(self) -> None:
-        """End the example; record unfinished work, except requests that the application cancelled."""
+        """End the example; record unfinished work, except requests cancelled by the application."""
         if not self.has_ended:
             stop(self)
         if self._unawaited or self.unfinished or self.unanswered:
@@ -116,17 +116,17 @@ class ExampleState:
 
     @property
     def is_alone(self) -> bool:
-        """True if it runs at its turn, in the calling thread, and no other example runs."""
+        """True if the example is pytest's current item, runs in the calling thread, and no other example runs."""
         others = self._watcher is not None and len(self._watcher.running) > 1
         return not (self.is_beside or others) and self.thread == threading.get_ident()
 
     @property
     def now_ms(self) -> float:
-        """The milliseconds since the example's start."""
+        """Milliseconds since the example's start."""
         return (time.perf_counter() - self._started) * 1000
 
     def check_is_running(self, what: str) -> None:
-        """Raise UsageError if the example has ended: a task or thread that outlives it changes no result."""
+        """Raise UsageError if the example has ended: a task or thread that outlives it must not change results."""
         if self.has_ended:
             message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
             self.fail(ScoringError(f"{message}: await the task, or join the thread, that it is in"))
@@ -134,7 +134,7 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
-        """Record a score; raise ScoringError for an invalid value, or a second value under its name."""
+        """Record a score; raise ScoringError for an invalid value, or a second value under the same name."""
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
             self.refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
@@ -159,19 +159,19 @@ class ExampleState:
         self.notes[str(name)] = self._small(value, f"lm.note({name!r:.60})")
 
     def record_output(self, value: object) -> None:
-        """Record the application's answer; the last one counts."""
+        """Record the application's answer; a later call replaces it."""
         self.check_is_running("lm.output(...)")
         self.output = self._small(value, "lm.output(...)")
 
     def record_returned(self, returned: object) -> None:
-        """Record the function's return value as its output; raise ScoringError if it cannot be one."""
+        """Record the function's return value as its output; raise ScoringError for an unsuitable one."""
         if isinstance(returned, str | Mapping | Sequence):
             self.record_output(returned)
             return
         raise ScoringError(f"the function returned {_shown(returned)}")
 
     def record_call(self, what: str) -> object:
-        """Record the call of ``what``, which does nothing until awaited; :meth:`mark_awaited` marks it as awaited."""
+        """Record a call of ``what``, which does nothing until awaited; see :meth:`mark_awaited`."""
         frame, made = _caller(), object()
         self._unawaited[made] = what, frame.f_code.co_filename, frame.f_lineno
         return made
@@ -191,18 +191,18 @@ class ExampleState:
         return step
 
     def insert(self, step: Step) -> None:
-        """Insert a step in the order of start times."""
+        """Insert a step, sorted by start time."""
         insort(self.steps, step, key=lambda each: each.start_ms)
 
     def break_off(self, reason: str, *, is_failure: bool) -> None:
-        """Record that a part of the example failed, or could not be scored, while the rest continues."""
+        """Record that a part of the example failed or could not be scored, although the rest continues."""
         if is_failure:
             self.broken = self.broken or reason
         else:
             self.fail(ScoringError(reason))
 
     def fail(self, error: LmevalError) -> None:
-        """Make the example an error, which the application cannot undo."""
+        """Make the example an error that the application cannot undo."""
         if self.failure is None:
             self.failure = error
 
@@ -217,7 +217,7 @@ class ExampleState:
         return self.unanswered
 
     def refuse(self, message: str) -> NoReturn:
-        """Make the example an error; raise it as ScoringError with the caller's place."""
+        """Make the example an error; raise it as ScoringError with the caller's position."""
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
         raise error
@@ -232,9 +232,9 @@ class ExampleState:
 
 
 def stop(state: ExampleState) -> list[Step]:
-    """Stop recording; return the unanswered requests.
+    """Stop recording; return the requests without an answer.
 
-    The application may just have cancelled them, which its clients and tasks report a moment later.
+    The application may have just cancelled them; its clients and tasks report that a moment later.
     """
     state.has_ended = True
     state.unfinished = [step for step in state.steps if step.is_open]
@@ -244,7 +244,7 @@ def stop(state: ExampleState) -> list[Step]:
 def open_request(
     state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
 ) -> tuple[Generate, Step]:
-    """Return a request of an example with these fields of :class:`Generate`, and its new step."""
+    """Create a request of an example from these fields of :class:`Generate`; return it with its new step."""
     request = Generate(prompt, state.task, state.id, state.repeat, **options)
     step = open_step(state, "request", adapter, request)
     if state.given_ids and not isinstance(prompt, str):
@@ -253,7 +253,7 @@ def open_request(
 
 
 def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Record the answer to a step's request, and return it with the run's own ids of calls."""
+    """Record the answer to a step's request, and return the answer with this run's own call ids."""
     if answer.tool_calls:
         answer = _with_own_ids(state, step, answer)
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
@@ -266,9 +266,9 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
 
 
 def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Return an answer whose calls have ids derived from the request, since answers are found again by it.
+    """Replace an answer's call ids with ids derived from the request, because later lookups use the request.
 
-    Each id is unique in an example, and identical from the model, a ledger or the cache.
+    Each id is unique in its example, and identical whether the answer comes from the model, a ledger or the cache.
     """
     asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
     calls = []
@@ -285,13 +285,13 @@ def _equal_before(state: ExampleState, step: Step) -> int:
 
 
 def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
-    """Return a message with the server's own ids of its calls, which may carry meaning."""
+    """Return a message with the server's own call ids, which may be meaningful."""
     calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
     return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 
 
 def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
-    """Record that a step's request failed; unless allowed or cancelled, the example is an error."""
+    """Record that a step's request failed; unless allowed or cancelled, this makes the example an error."""
     step.ms = state.now_ms - step.start_ms
     step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
     step.error = "" if step.cancelled else str(error) or type(error).__name__
@@ -300,7 +300,7 @@ def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
 
 
 def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> Step:
-    """Return a new step for a request of an example."""
+    """Create a step for an example's request."""
     shown = request.prompt if isinstance(request.prompt, str) else [each.to_json() for each in request.prompt]
     key, may_fail = request_hash([request]), state.may_fail > 0
     step = Step(kind, name, cut(shown), start_ms=state.now_ms, key=key, may_fail=may_fail)
@@ -309,7 +309,7 @@ def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> S
 
 
 def as_json(value: object) -> tuple[Any, int]:
-    """Return a JSON copy of ``value``, its ``repr`` if it has none, and its size in characters."""
+    """Return a JSON copy of ``value`` (or its ``repr`` if that is impossible), and its size in characters."""
     if value is None or isinstance(value, bool):
         return value, 4
     if isinstance(value, str):
@@ -323,7 +323,7 @@ def as_json(value: object) -> tuple[Any, int]:
 
 
 def cut(value: Any) -> Any:
-    """Return a step's ``value`` with texts of more than 1 MiB cut off: it is shown, not used again."""
+    """Cut texts of more than 1 MiB in a step's ``value``, which is only for display."""
     if isinstance(value, str):
         return value if len(value) <= LARGEST else f"{value[:LARGEST]} [{len(value) - LARGEST:,} more characters]"
     if isinstance(value, list):
@@ -347,14 +347,14 @@ def _caller() -> FrameType:
 def _number(value: Any) -> float:
     try:
         return float(value) if hasattr(value, "__float__") else math.nan
-    except Exception:  # something like a number may have none: an array, a signaling number
+    except Exception:  # number-like values may have none: an array, a signaling number
         return math.nan
 
 
 def _shown(returned: object) -> str:
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
-            returned.close()  # or Python warns elsewhere
+            returned.close()  # otherwise Python warns elsewhere
         return "an awaitable, so nothing in it ran: make the function async def, or await it there"
     if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
         return "a generator, so nothing in it ran: remove the yield"

@@ -1,4 +1,4 @@
-"""Ask a judge for ``lm.judge`` and ``lm.grade``, and convert its replies."""
+"""Query a judge for ``lm.judge`` and ``lm.grade``, and convert its replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_lmeval.types import Generate, Message
 
 @dataclass(frozen=True, slots=True)
 class _Opinion:
-    """A judge's verdict with its reason; using it as a condition is an error, as it is never false."""
+    """A judge's verdict and its reason; raises an error when used as a condition, because it would always be true."""
 
     def __bool__(self) -> bool:
         __tracebackhide__ = True
@@ -31,7 +31,7 @@ class _Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Grade(_Opinion):
-    """A judge's grade of a text by a rubric, in [0, 1], and its reason."""
+    """A judge's grade of a text by a rubric, in [0, 1], and the reason."""
 
     score: float
     reason: str
@@ -39,14 +39,14 @@ class Grade(_Opinion):
 
 @dataclass(frozen=True, slots=True)
 class Judgment(_Opinion):
-    """A judge's label of a text, and its reason."""
+    """A judge's label for a text, and the reason."""
 
     label: str
     reason: str
 
 
 class Label(str):
-    """A judge's label of a text; using it as a condition is an error: "no" is as true as "yes"."""
+    """A judge's label for a text; raises an error when used as a condition: "no" is as true as "yes"."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class Label(str):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question of ``method`` of ``lm``; ``of`` makes it from a function that makes requests.
+    """A question for a judge, from ``method`` of ``lm``; ``of`` creates it from a function that builds requests.
 
     ``result`` converts the verdict for the caller, ``shown`` for the step.
     """
@@ -69,7 +69,7 @@ class Inquiry:
 
 
 def labelling(question: str, text: str, labels: Sequence[str], *, reason: bool) -> Inquiry:
-    """Return the inquiry for one of ``labels``; raise ScoringError if they are not distinct."""
+    """Return the inquiry for one of ``labels``; raise ScoringError if the labels are not distinct."""
     if isinstance(labels, str) or len(labels) < 2 or len(set(labels)) < len(labels):
         raise ScoringError(f"lm.judge: labels: expected two different texts or more, got {labels!r:.80}")
     verdict = one_of_with_reason(labels) if reason else one_of(labels)
@@ -81,7 +81,7 @@ def labelling(question: str, text: str, labels: Sequence[str], *, reason: bool) 
 
 
 def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: Any) -> Inquiry:
-    """Return the inquiry for a level of a rubric; raise ScoringError for an unusable rubric."""
+    """Return the inquiry for a level on a rubric; raise ScoringError for an unusable rubric."""
     try:
         by = Rubric.of(rubric, levels, prefix="")
     except RecordRefused as refused:
@@ -96,7 +96,7 @@ def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: An
 
 
 def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], Inquiry]) -> Asking[Any]:
-    """Ask a judge for an example; a missing verdict makes the example an error, even if caught."""
+    """Query a judge for an example; a missing verdict makes the example an error, even if the exception is caught."""
     try:
         inquiry = inquire()
         if judge is None:
@@ -116,7 +116,7 @@ def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], I
 def dialogue(
     state: ExampleState, kind: str, method: str, asker: Asker, question: judged.Question
 ) -> Asking[tuple[Any, str, list[Step]]]:
-    """Ask a question, again if the reply is unreadable; return verdict, fault (if there is no verdict) and steps."""
+    """Ask a question, and repeat it if the reply is unreadable; return verdict, fault (if no verdict) and steps."""
     talk, steps = judged.dialogue(question), list[Step]()
     try:
         messages = next(talk)

@@ -1,4 +1,4 @@
-"""Provide ``lm``, by which an eval function asks the model and records scores."""
+"""Provide ``lm``, which lets an eval function query the model and record scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.metrics.parts.call import Call
 
 _YES_NO = ("yes", "no")
-# These name the account of a client's requests, which the endpoint does not have.
+# These name the account of a client's requests, which the endpoint lacks.
 _OF_ACCOUNTS = ("OPENAI_ORG_ID", "OPENAI_PROJECT")
 _VARIABLES = ("OPENAI_BASE_URL", "OPENAI_API_KEY", *_OF_ACCOUNTS)
 _Given = ParamSpec("_Given")
@@ -35,7 +35,7 @@ _Client = TypeVar("_Client")
 
 @dataclass(eq=False)
 class Services:
-    """The askers of one model's examples: the model, its judge and its simulated user.
+    """The askers for one model's examples: the model, its judge and its simulated user.
 
     ``endpoint`` returns the endpoint for applications' own clients.
     """
@@ -47,7 +47,7 @@ class Services:
 
     @cached_property
     def clients(self) -> Clients:
-        """Answers requests of applications' own clients; most runs have none."""
+        """The handler for requests of applications' own clients, created on first use."""
         from pytest_lmeval.functions.clients.answering import Clients
 
         return Clients(self.model, self.endpoint())
@@ -67,7 +67,7 @@ class LmBase:
         return "<lm>" if state is None else f"<lm of {state.task}: {state.id}>"
 
     def enter(self, state: ExampleState) -> None:
-        """Start recording for ``state``, the next repeat of the example."""
+        """Start recording to ``state``, the next repeat of the example."""
         self.state = state
         self._forget_token()
         if self.on_enter is not None:
@@ -80,7 +80,7 @@ class LmBase:
         self._forget_token()
 
     def score(self, name: str, value: Any, why: str = "") -> None:
-        """Record the score ``name``: a bool, or a number from 0 to 1; reports show ``why``.
+        """Record the score ``name``: a bool, or a number from 0 to 1; reports show the reason ``why``.
 
         The score named by ``score=`` decides, else the first one. Raises ScoringError, and makes the example an error,
         for an invalid score, and for another value under a name that has one.
@@ -88,14 +88,14 @@ class LmBase:
         self._running.score(name, value, why)
 
     def note(self, name: str, value: Any) -> None:
-        """Keep ``value``, any JSON, with the example's result for readers."""
+        """Store ``value``, any JSON, with the example's result for readers."""
         self._running.note(name, value)
 
     def output(self, value: Any) -> None:
-        """Keep the application's answer with the example's result: JSON, else its ``repr``, at most 1 MiB.
+        """Store the application's answer with the example's result: JSON, else its ``repr``, at most 1 MiB.
 
-        It is kept even if the function fails later; the last call counts. A text, mapping or sequence that the function
-        returns is kept in the same way.
+        The answer remains even if the function fails later; a later call replaces it. A text, mapping or sequence that
+        the function returns is stored in the same way.
         """
         self._running.record_output(value)
 
@@ -105,7 +105,7 @@ class LmBase:
 
     @contextmanager
     def span(self, name: str, kind: str = "span") -> Iterator[Step]:
-        """Add a step that lasts as long as the ``with`` block, which may set its ``output``."""
+        """Add a step for the duration of the ``with`` block, which may set its ``output``."""
         state = self._running
         step = state.step(kind, name, None, None)
         try:
@@ -119,12 +119,12 @@ class LmBase:
 
     @property
     def trace(self) -> tuple[Step, ...]:
-        """The steps of the example so far, in order of their start."""
+        """The example's steps so far, ordered by start time."""
         return tuple(self._running.steps)
 
     @property
     def calls(self) -> list[Call]:
-        """The tool calls the model asked for so far, in order, as pairs of name and arguments."""
+        """The tool calls that the model has requested so far, in order, as pairs of name and arguments."""
         from pytest_lmeval.functions.calls import asked_in
 
         return [call for step in self.trace for call in asked_in(step)]
@@ -137,7 +137,7 @@ class LmBase:
 
     @contextmanager
     def may_fail(self) -> Iterator[None]:
-        """Allow requests that begin within the block to fail; the example is still scored."""
+        """Allow requests that begin within the block to fail; the example still gets a score."""
         state = self._running
         state.may_fail += 1
         try:
@@ -147,24 +147,24 @@ class LmBase:
 
     @property
     def base_url(self) -> str:
-        """The base URL of an endpoint for clients that answers for this example, until it ends."""
+        """The base URL of an endpoint for clients, which answers for this example until it ends."""
         return self._services.clients.endpoint.url(self.token)
 
     @property
     def token(self) -> str:
-        """The key of this example at the endpoint, for a client shared by all examples."""
+        """The example's key for the endpoint, for a client shared by all examples."""
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
             clients = self._services.clients
-            # The environment belongs to one example at a time, the one at its turn.
+            # The environment belongs to one example at a time: pytest's current item.
             self._token = clients.endpoint.register(state, clients, has_turn=self.on_enter is not None)
         return self._token
 
     def client(self, shared: _Client) -> _Client:
-        """Return a copy of a client for this example: of OpenAI's, Anthropic's or a similar one.
+        """Return a copy of a client for this example: OpenAI's, Anthropic's or a similar one.
 
-        Raise TypeError if it has no ``with_options(base_url=...)``.
+        Raise TypeError if the client has no ``with_options(base_url=...)``.
         """
         __tracebackhide__ = True
         make = getattr(shared, "with_options", None)
@@ -176,7 +176,7 @@ class LmBase:
 
     @property
     def _services(self) -> Services:
-        # A function without the argument ``lm`` has none, and does not get here.
+        # A function without the argument ``lm`` never gets here.
         assert self._shared is not None
         return self._shared
 
@@ -194,7 +194,7 @@ class LmBase:
 
 @contextmanager
 def pointed(lm: LmBase) -> Iterator[None]:
-    """Point OpenAI's clients to the examples of ``lm`` by environment variables, each repeat to its own address."""
+    """Point OpenAI's clients to the examples of ``lm`` through environment variables, with one address per repeat."""
     before = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     lm.on_enter = _point
     if lm.state is not None:
@@ -217,7 +217,7 @@ def _point(lm: LmBase) -> None:
 def _awaited(
     work: Callable[Concatenate[Lm, _Given], Asking[_Result]],
 ) -> Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]]:
-    """Return a method that awaits the answers to the requests of ``work``."""
+    """Return a method that awaits the answers to the requests in ``work``."""
 
     @wraps(work)
     def method(lm: Lm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, _Result]:
@@ -241,7 +241,7 @@ def _waited(
 
 
 class Lm(LmBase):
-    """The fixture ``lm`` of an ``async def`` function."""
+    """The ``lm`` fixture of an ``async def`` function."""
 
     @_awaited
     def ask(  # noqa: PLR0913  # keyword-only, the fields of a request
@@ -258,11 +258,11 @@ class Lm(LmBase):
     ) -> Asking[Completion]:
         """Return the answer of the model under test to a text, or to messages with ``role`` and ``content``.
 
-        The request uses the run's retries and limits, and becomes a step. Without an answer, AdapterError is raised and
-        the example is an error even if that is caught, unless the request ``may_fail`` or begins within ``with
+        The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError;
+        even if caught, that makes the example an error, unless the request has ``may_fail`` or begins within ``with
         lm.may_fail():``. ``temperature`` and ``model`` override the adapter's own, if it accepts them. ``tools`` are
-        functions the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the
-        answer's ``tool_calls`` are its calls.
+        functions that the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the
+        answer's ``tool_calls`` are the calls.
         """
         state = self._running
         state.check_is_running("lm.ask")
@@ -303,10 +303,11 @@ class Lm(LmBase):
 
     @_awaited
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False) -> Asking[Any]:
-        """Return the label that the judge (``--lm-judge``) gives to ``text``; ask again if a reply has none.
+        """Return the label that the judge (``--lm-judge``) assigns to ``text``; repeat the question after an invalid reply.
 
-        With ``reason``, the judge first gives its reason; returns a :class:`Judgment` with ``label`` and ``reason``.
-        Raises ScoringError, and makes the example an error, without a judge and if no reply has a label.
+        With ``reason``, the judge gives its reason first, and the result is a :class:`Judgment` with ``label`` and
+        ``reason``. Without a judge, or if no reply has a label, this raises ScoringError and makes the example an
+        error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 
@@ -325,9 +326,10 @@ class Lm(LmBase):
     ) -> Asking[Grade]:
         """Return the grade that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
 
-        ``levels`` are two or more increasing numbers in [0, 1], each with its meaning; by default 0 and 1.
-        ``reference`` is a correct answer for comparison, ``human_label`` a person's grade of the text. A reply without
-        a level is asked for once more; without one in that either, raises ScoringError and makes the example an error.
+        ``levels`` are two or more increasing numbers in [0, 1], each with its meaning; the default is 0 and 1.
+        ``reference`` is a correct answer for comparison, ``human_label`` a person's grade of the text. If a reply has
+        no level, the judge is asked once more; after a second such reply, this raises ScoringError and makes the
+        example an error.
         """
         from pytest_lmeval.functions.judging import consulting, grading
 
@@ -335,11 +337,11 @@ class Lm(LmBase):
         return consulting(self._running, self._services.judge, inquire)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
-        """Return a user simulated by the model of ``--lm-user``, by default the judge's.
+        """Return a user simulated by the model of ``--lm-user``, which defaults to the judge.
 
         ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
-        ``max_turns`` messages. The user sees only the replies. An unreadable reply of its model is asked for once more.
-        Raises ScoringError, and makes the example an error, after that, and if the loop body does not reply.
+        ``max_turns`` messages. The user only sees the replies. An unreadable reply of the simulating model is requested
+        once more. A second one, or a loop body without a reply, raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
@@ -363,7 +365,7 @@ class Lm(LmBase):
 
 
 class BlockingLm(LmBase):
-    """The fixture ``lm`` of a ``def`` function, whose methods block."""
+    """The ``lm`` fixture of a ``def`` function, whose methods block."""
 
     ask = _waited(Lm.ask)
     judge = _waited(Lm.judge)

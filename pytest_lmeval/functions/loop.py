@@ -1,6 +1,7 @@
-"""Run eval functions in an event loop, in a thread of its own, and keep their output apart.
+"""Run eval functions in an event loop, in its own thread, and keep their output apart.
 
-An application that blocks this loop stalls no request. Output of concurrent examples stays with its example.
+An application that blocks this loop stalls no requests, as those have another loop. Each concurrent example gets its
+own output.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _Result = TypeVar("_Result")
 class Loop:
     """An event loop in a daemon thread, started on first use.
 
-    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is its thread once started,
+    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is the loop's thread once it runs;
     ``is_closing`` means that the run is over.
     """
 
@@ -55,22 +56,22 @@ class Loop:
             return self._loop
 
     def route_prints(self) -> None:
-        """Route prints to examples from now on, if the loop may run any."""
+        """Route prints to examples from now on, if the loop might run any."""
         if self._loop is not None:
             self._before_steps()
 
     def submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
-        """Run ``work`` in the loop, from any other thread."""
+        """Run ``work`` in the loop; call this from any other thread."""
         return asyncio.run_coroutine_threadsafe(work, self.events)
 
     def silent_s(self) -> float:
-        """Return the seconds since the loop last turned, which it does not while a coroutine blocks it."""
+        """Return the seconds since the loop's last turn; they grow while a coroutine blocks the loop."""
         return time.monotonic() - self._beat_at if self._loop is not None else 0.0
 
     def busy_at(self) -> str:
-        """Return the place of the loop's thread: ``file:line in function`` of the innermost code not installed.
+        """Return what the loop's thread is doing: ``file:line in function`` of its innermost code that is not installed.
 
-        Empty if this package itself is at work, which no function can fix.
+        Return "" while this package itself is running, which no eval function can fix.
         """
         frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
         while frame is not None and frame.f_code is not Loop._run.__code__:
@@ -88,7 +89,7 @@ class Loop:
         return asyncio.current_task(self._loop) if self._loop is not None else None
 
     def close(self) -> None:
-        """Cancel all tasks and end the thread; abandon a thread that hangs, or has a task that ignores it."""
+        """Cancel all tasks and end the thread; abandon it if it hangs, or if a task ignores the cancellation."""
         self.is_closing = True
         if self._loop is None or self.thread is None:
             return
@@ -104,7 +105,7 @@ class Loop:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
-                # Raised in a task that an example started; the other examples continue.
+                # A task that an example started raised this; other examples continue.
                 continue
         try:
             self._end(loop)
@@ -119,8 +120,8 @@ class Loop:
         if left:
             _, deaf = loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_S / 2))
         if deaf:
-            # Releasing such a task raises GeneratorExit in it, which it may ignore forever, in any thread. The frame of
-            # this daemon thread never releases it.
+            # Releasing such a task raises GeneratorExit in it, in any thread, and the task may ignore that forever. The
+            # frame of this daemon thread never releases it.
             self._has_ended.set()
             threading.Event().wait()
         loop.run_until_complete(loop.shutdown_asyncgens())
@@ -133,7 +134,7 @@ class Loop:
 
 
 class _Selector(selectors.DefaultSelector):
-    """Calls a function once per turn of the loop, between the wait for events and the callbacks."""
+    """Calls a function once per loop turn, between the wait for events and the callbacks."""
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
         super().__init__()
@@ -146,18 +147,18 @@ class _Selector(selectors.DefaultSelector):
 
 
 def current_beside() -> ExampleState | None:
-    """Return the example of the calling code if it runs beside others, else None."""
+    """Return the example of the calling code if it runs concurrently, else None."""
     state = CURRENT.get()
     return state if state is not None and state.is_beside else None
 
 
 def route_prints() -> None:
-    """Route prints to examples, also through streams that pytest has set since."""
+    """Route prints to examples, including prints through streams that pytest has set since."""
     sys.stdout, sys.stderr = routed(sys.stdout, "stdout"), routed(sys.stderr, "stderr")
 
 
 def routed(stream: Any, name: str) -> Any:
-    """Return a stream that routes prints of examples; ``name`` is ``stdout`` or ``stderr``."""
+    """Return a stream that routes examples' prints; ``name`` is ``stdout`` or ``stderr``."""
     return stream if isinstance(stream, _Routed) else _Routed(stream, name)
 
 
@@ -170,7 +171,7 @@ def unroute_prints() -> None:
 
 
 class LogKeeper(logging.Handler):
-    """Keeps the log records of examples that run beside others."""
+    """Collects the log records of concurrent examples."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,7 +184,7 @@ class LogKeeper(logging.Handler):
 
 
 def is_of_this_thread(record: logging.LogRecord) -> bool:
-    """Return True if a record belongs to the test at its turn: a filter for other handlers."""
+    """Return True if a record belongs to pytest's current item; other handlers use this as a filter."""
     return current_beside() is None
 
 
@@ -200,7 +201,7 @@ def _keep(state: ExampleState, name: str, text: str) -> None:
 
 
 class _Routed(io.TextIOBase):
-    """A stream that keeps output with its example, and passes on everything else."""
+    """A stream that collects an example's output, and passes on everything else."""
 
     def __init__(self, stream: Any, name: str) -> None:
         self.stream = stream

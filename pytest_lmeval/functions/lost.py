@@ -1,4 +1,4 @@
-"""Report exceptions of an example's tasks and threads that its function did not see."""
+"""Report exceptions in an example's tasks and threads that its function did not see."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def watch_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def look_at_tasks(state: ExampleState) -> None:
-    """Record the exceptions of an ended example's tasks that nothing has retrieved."""
-    # Tasks created just now take their first step.
+    """Record unretrieved exceptions in an ended example's tasks."""
+    # Let tasks that were just created take their first step.
     await asyncio.sleep(0)
     for task in tuple(state.tasks):
         if task.done() and _is_unseen(task) and (error := task.exception()) is not None:
@@ -36,17 +36,17 @@ async def look_at_tasks(state: ExampleState) -> None:
 
 
 def example_of(task: asyncio.Task[Any] | None) -> ExampleState | None:
-    """Return the example that created a task, None without one."""
+    """Return the example that created a task, or None."""
     return task.example if isinstance(task, _Begun) else None
 
 
 def record_lost(state: ExampleState, lost: str) -> None:
-    """Record an exception that the function of an example did not see; the first one counts."""
+    """Record an exception that an example's function did not see; only the first one counts."""
     state.lost = state.lost or lost
 
 
 def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
-    """Record what threads raise while examples run; return a function that ends this."""
+    """Record what threads raise while examples run; return a function that stops recording."""
     before = threading.excepthook
 
     def note(raised: threading.ExceptHookArgs) -> None:
@@ -55,7 +55,7 @@ def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
             name = raised.thread.name if raised.thread is not None else "?"
             lost = f"thread {name} ended with {describe(raised.exc_value)}"
             if len(examples) > 1:
-                # A thread does not know which example started it: none of them can pass.
+                # A thread does not know which example started it, so none of them can pass.
                 lost = f"{lost}, while {len(examples)} examples ran; with --lm-concurrency=1 its example is known"
             for state in examples:
                 record_lost(state, f"{lost}: have the function join it and re-raise its exception")
@@ -70,7 +70,7 @@ def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line, with its place in the project's code."""
+    """Describe an exception in one line, with its place in the project's code."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     shown = error_text(error)[:_LONGEST_REASON]
@@ -92,7 +92,7 @@ def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> async
 
 
 def _forget_seen(task: asyncio.Task[Any]) -> None:
-    """Drop a task that is done, unless it has an exception that nothing has retrieved."""
+    """Drop a finished task, unless it has an unretrieved exception."""
     if isinstance(task, _Begun) and not _is_unseen(task):
         task.example.tasks.discard(task)
 
@@ -100,14 +100,14 @@ def _forget_seen(task: asyncio.Task[Any]) -> None:
 def _is_unseen(task: asyncio.Task[Any]) -> bool:
     """Return True if a task has an exception that nothing has retrieved.
 
-    asyncio keeps that in a private member, by which it reports such a task itself. A loop whose tasks lack it reports
-    none either.
+    asyncio stores this in a private attribute, and uses it to report such tasks itself. A loop whose tasks lack the
+    attribute reports none either.
     """
     return bool(getattr(task, "_log_traceback", False))
 
 
 def _note_late(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Record the exception of a task that outlived its example; Python reports it when it frees the task."""
+    """Record the exception of a task that outlived its example; Python reports it when the task is freed."""
     task, error = context.get("future"), context.get("exception")
     if isinstance(task, _Begun) and error is not None:
         state, lost = task.example, _of_task(error)

@@ -1,4 +1,4 @@
-"""Read a JSON or YAML file that is a list of rows."""
+"""Read a list of rows from a JSON or YAML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.errors import RecordRefused
 
 
 def read_list(path: Path) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError if it is unreadable."""
+    """Return the rows in the file at ``path``, and its bytes; raise BadRows, or OSError if it is unreadable."""
     (data,) = read_files([path])
     rows = (_json if path.suffix == ".json" else _yaml)(path, data)
     if not isinstance(rows, list):

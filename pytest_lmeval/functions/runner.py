@@ -1,4 +1,4 @@
-"""Run examples: many at a time in the loop, in threads, or in the calling thread."""
+"""Run examples concurrently in the loop, in threads, or one by one in the calling thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CANCELLED = "cancelled before it began: another example's code cancels all task
 _IDLE_S = 1.0
 _SETTLES_S, _LOOK_S = 0.5, 0.005
 _LAST_WORDS_S = 1.0
-"""The seconds for cleanup after a timeout."""
+"""The time for cleanup after a timeout, in seconds."""
 _Work = Callable[[], Any]
 _Queue = queue.SimpleQueue[Callable[[], _Work]]
 
@@ -43,9 +43,9 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """A started example: ``call`` runs its function once, ``states`` has one entry per repeat.
+    """A started example: ``call`` runs its function once, and ``states`` has one entry per repeat.
 
-    ``in_thread`` runs ``call`` in a thread. If ``at_turn``, the example begins at its turn, and pytest captures its
+    ``in_thread`` runs ``call`` in a thread. If ``at_turn``, the example did not start early, and pytest captures its
     prints. ``done`` is set when ``outcomes`` is complete.
     """
 
@@ -62,9 +62,9 @@ class Running:
 
 
 class Runner:
-    """Runs examples of one process, ``concurrency`` at a time: in the loop, or in threads if they block.
+    """Runs one process's examples, ``concurrency`` at a time: in the loop, or in threads if their functions block.
 
-    A thread runs one function after another; there are as many threads as functions ran at once.
+    Each thread runs one function after another, so there are only as many threads as functions ran concurrently.
     """
 
     def __init__(self, loop: Loop, concurrency: int) -> None:
@@ -74,12 +74,12 @@ class Runner:
         self._idle: list[_Queue] = []
 
     def begin(self, examples: Sequence[Running]) -> None:
-        """Start examples in the loop, in this order; wake the loop once for all."""
+        """Start examples in the loop, in this order, waking the loop only once."""
         if examples:
             self._loop.events.call_soon_threadsafe(self._start, examples)
 
     def cancel(self, examples: Sequence[Running], patience_s: float) -> list[Running]:
-        """Cancel examples and wait for them; return those that did not end in time."""
+        """Cancel examples and wait for them; return any that did not end in time."""
         for example in examples:
             example.is_cancelled = True
         self._loop.events.call_soon_threadsafe(self._cancel, examples)
@@ -117,7 +117,7 @@ class Runner:
             if not example.is_cancelled:
                 self._free -= 1
                 example.task = loop.create_task(self._run(example))
-                # A task cancelled before its first step runs no code that could report it.
+                # A task that is cancelled before its first step runs no code that could report the cancellation.
                 example.task.add_done_callback(partial(self._end, example))
 
     def _cancel(self, examples: Sequence[Running]) -> None:
@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; if it was cancelled, but not by the run, it is an error."""
+        """Mark an example as ended; if it was cancelled by anything but the run, make it an error."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()
@@ -138,7 +138,7 @@ class Runner:
     async def _run(self, example: Running) -> None:
         for state in example.states:
             example.lm.enter(state)
-            # Set in the context of its own task: nothing to reset.
+            # Set in the context of the example's own task, so there is nothing to reset.
             CURRENT.set(state)
             state.begin(beside=not example.at_turn)
             started = time.perf_counter()
@@ -158,7 +158,7 @@ class Runner:
                 break
 
     async def _error_in_time(self, example: Running, state: ExampleState) -> BaseException | None:
-        """Run the function once; return its exception, None if it is still running after its time and grace period."""
+        """Run the function once; return its exception, or None if it is still running after timeout and cleanup."""
         work = asyncio.get_running_loop().create_task(self._error_of(example, state))
         try:
             if not (await asyncio.wait([work], timeout=example.timeout))[0]:
@@ -179,7 +179,7 @@ class Runner:
                 _check_that_it_ran(state)
             if returned is not None:
                 state.record_returned(returned)
-        except BaseException as error:  # SystemExit in a task would end the loop, and all examples with it
+        except BaseException as error:  # in a task, SystemExit would end the loop and all examples with it
             return error
         return None
 
@@ -214,30 +214,30 @@ class Runner:
         return returned
 
     def _serve(self, queued: _Queue) -> None:
-        """Run functions one after another; end after a second without any."""
+        """Run functions one after another; end the thread after an idle second."""
         while True:
             try:
                 tell = queued.get(timeout=_IDLE_S)()
             except queue.Empty:
-                with suppress(ValueError):  # it was taken just now
+                with suppress(ValueError):  # another thread just took it
                     self._idle.remove(queued)
                     return
             else:
                 self._idle.append(queued)
-                with suppress(RuntimeError):  # the run is over, and its loop closed
+                with suppress(RuntimeError):  # the run is over, and its loop is closed
                     tell()
-                del tell  # and all that the function left
+                del tell  # and everything that the function left behind
 
 
 async def _settled(unfinished: Sequence[Step]) -> None:
-    """Wait for a moment while cancelled requests are still open."""
+    """Wait briefly while cancelled requests are still open."""
     until = time.perf_counter() + _SETTLES_S
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:
         await asyncio.sleep(_LOOK_S)
 
 
 def settle(state: ExampleState) -> None:
-    """Wait for a moment while cancelled requests are still open, in a thread without a loop."""
+    """Wait briefly while cancelled requests are still open, in a thread without a loop."""
     until = time.perf_counter() + _SETTLES_S
     unfinished = stop(state)
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:
@@ -245,7 +245,7 @@ def settle(state: ExampleState) -> None:
 
 
 def _check_that_it_ran(state: ExampleState) -> None:
-    """Raise ScoringError if an async function returned no awaitable and nothing shows that it ran."""
+    """Raise ScoringError if an async function returned nothing to await and nothing proves that it ran."""
     if not state.scores and not state.steps and state.output is None:
         raise ScoringError(
             "the function is async def, but its call returned no awaitable, so nothing in it ran: its decorator must "

@@ -1,4 +1,4 @@
-"""Analyse the code of eval functions: hash it, find what it calls, and tell whether it can score."""
+"""Analyse eval functions' code: hash it, find the functions it calls, and detect whether it can score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Folders of tests; all else but test files is the application.
+# Folders of tests; anything else, except test files, belongs to the application.
 _FOLDERS = frozenset({"tests", "test", "testing", "evals"})
 _CHECKS = ("assert", "expect", "check", "verify", "should", "fail", "raises")
 _LOCAL = ".<locals>"
@@ -21,23 +21,23 @@ _NOTHING: Mapping[str, Node] = MappingProxyType({})
 
 
 def may_hold_evals(data: bytes) -> bool:
-    """Tell by the text of a Python file whether it may define eval functions."""
+    """Return True if a Python file's text suggests that it defines eval functions."""
     return b"eval_task" in data
 
 
 class FunctionHashes:
-    """Hashes the functions of a file."""
+    """Hashes the functions in a file."""
 
     def __init__(self, data: bytes) -> None:
         self._nodes = _parsed(data)
-        # A quick check: few files have such a call.
+        # Check this first: few files contain such a call.
         self.may_talk = b".user(" in data
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
-        """Return 16 hexadecimal digits over a function's code and its decisive score, "" if it is not in the file.
+        """Return 16 hexadecimal digits for a function's code and decisive score; "" if the file does not contain it.
 
-        ``name`` is its qualified name; ``called`` are the test functions it calls, by theirs. Its own name, blanks,
-        comments, docstrings and decorators do not count.
+        ``name`` is its qualified name; ``called`` are the test functions it calls, by qualified name. The function's
+        own name, blanks, comments, docstrings and decorators do not affect the hash.
         """
         node = self._nodes.get(name)
         if node is None:
@@ -47,7 +47,7 @@ class FunctionHashes:
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     def node(self, name: str) -> Node | None:
-        """Return the tree of a function by its qualified name; None if it is not in the file."""
+        """Return a function's tree by its qualified name; None if the file does not contain it."""
         return self._nodes.get(name)
 
 
@@ -77,7 +77,7 @@ def _shown(node: Node) -> list[str]:
 
 
 def _shape(value: object) -> str:
-    """Return a syntax tree as text, identical in all versions of Python: empty fields are left out."""
+    """Return a syntax tree as text without empty fields, which is identical in all versions of Python."""
     if isinstance(value, ast.AST):
         fields = [f"{name}={_shape(each)}" for name, each in ast.iter_fields(value) if each is not None and each != []]
         return f"{type(value).__name__}({', '.join(fields)})"
@@ -85,7 +85,7 @@ def _shape(value: object) -> str:
 
 
 def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate of paths: a test file below ``root``, by folder or by ``patterns``."""
+    """Return a predicate that is true for paths of test files below ``root``, by folder or by ``patterns``."""
 
     def is_one(name: str) -> bool:
         path = Path(name)
@@ -100,7 +100,7 @@ def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
 class TestSources:
     """The syntax trees of a project's test files, each read once.
 
-    ``is_ours`` is a predicate of paths for test files; code of the application is not followed.
+    ``is_ours`` is a predicate that is true for paths of test files; the analysis does not follow application code.
     """
 
     __test__ = False
@@ -110,7 +110,7 @@ class TestSources:
         self._files: dict[str, Mapping[str, Node]] = {}
 
     def nodes_of(self, found: object) -> list[tuple[str, Node]]:
-        """Return the functions of a function or class with their qualified names; none if unreadable."""
+        """Return the functions in a function or class by qualified name; none if the source is unreadable."""
         kind = inspect.unwrap(found) if callable(found) and not isinstance(found, type) else found
         code = getattr(kind, "__code__", None)
         path = code.co_filename if code is not None else _path_of_class(kind)
@@ -134,7 +134,7 @@ class TestSources:
 def reached(function: Any, sources: TestSources) -> dict[str, Node]:
     """Return the functions that ``function`` calls, directly or not, by qualified name, without itself.
 
-    Calls are resolved among the current names of its module, and in its class for ``self``.
+    Names resolve to the current objects in its module, and in its class for ``self``.
     """
     found: dict[str, Node] = {}
     waiting = [*_wrappers(function)]
@@ -160,13 +160,14 @@ def read_code(
 ) -> tuple[str, bool]:
     """Return the hash of a function's code, and whether it can neither assert nor score anything.
 
-    ``decides`` are the decisive score and the threshold, ``known`` the functions of its file and of the project's
-    tests. ``fixtures`` returns the fixtures of its arguments, whose values it may call, and which may check.
+    ``decides`` are the decisive score and the threshold; ``known`` are the functions in its file and in the project's
+    tests. ``fixtures`` returns the fixtures among its arguments: the function may call their values, and fixtures may
+    contain checks.
     """
     hashes, sources = known
     called = reached(function, sources)
     sha256, own = hashes.of(name, *decides, called), hashes.node(name)
-    # Unreadable source may check.
+    # Unreadable source may contain checks.
     if own is None or any(map(may_check, [own, *called.values()])):
         return sha256, False
     used = roots(own)
@@ -177,7 +178,7 @@ def read_code(
 
 
 def may_check(node: Node) -> bool:
-    """Return True if a function's tree has a check of a result, or passes ``lm`` on."""
+    """Return True if a function's tree checks a result, or passes ``lm`` on."""
     return any(_checks(each) for each in ast.walk(node))
 
 
@@ -188,7 +189,7 @@ def talks(node: Node | None) -> bool:
 
 
 def roots(node: Node) -> set[str]:
-    """Return the first names of calls in a function: ``shop`` of ``shop.answer(row)``."""
+    """Return the first names in a function's calls: ``shop`` for ``shop.answer(row)``."""
     found = set()
     for each in ast.walk(node):
         called = each.func if isinstance(each, ast.Call) else None
@@ -216,7 +217,7 @@ def _is_check(node: Node) -> bool:
 
 
 def _wrappers(function: Any) -> Iterator[Any]:
-    """Yield a function and all that it wraps: decorators run, too."""
+    """Yield a function and everything that it wraps, because decorators run, too."""
     while function is not None:
         yield function
         function = getattr(function, "__wrapped__", None)
@@ -240,7 +241,7 @@ def _names_of(function: Any) -> Mapping[str, Any]:
 
 
 def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
-    """Return the object that the expression of a call names; None if only running it would tell."""
+    """Return the object that a call's expression names; None if only running the code would tell."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Attribute):

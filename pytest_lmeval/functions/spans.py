@@ -1,6 +1,6 @@
-"""Record OpenTelemetry spans of a running example as its steps.
+"""Record the OpenTelemetry spans of a running example as steps.
 
-Of OpenTelemetry, only modules that the project has imported are used.
+This module uses only OpenTelemetry modules that the project has already imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HERE = ("127.0.0.1", "localhost")
 _Key = tuple[int, int]
 _OPERATION = "gen_ai.operation.name"
 _TOOL = "gen_ai.tool.name"
-# Not "request", which is the run's own model: a resumed run takes answers from it.
+# Not "request", which means the run's own model: a resumed run reuses answers of that kind.
 _MODEL = "model"
 _KINDS = {
     "chat": _MODEL,
@@ -38,7 +38,7 @@ _KINDS = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
 }
-# The first one present counts; later ones are of older versions.
+# The first attribute present wins; later ones come from older versions.
 _NAMES = {
     _MODEL: ("gen_ai.request.model", "gen_ai.response.model"),
     "tool": (_TOOL,),
@@ -62,9 +62,9 @@ _USAGE = {
 
 @dataclass(slots=True)
 class _Open:
-    """A span of a running example; it may have ended before its children begin.
+    """A span of a running example; it may end before its children begin.
 
-    If ``is_counted``, a step within has its tokens.
+    If ``is_counted``, a step inside has its tokens.
     """
 
     state: ExampleState
@@ -75,11 +75,11 @@ class _Open:
 
 
 class Spans:
-    """The spans of one process, each assigned to the example in which it began.
+    """One process's spans, each assigned to the example in which it began.
 
-    That is the example of the running code, else of the parent span. Other spans that begin while examples run are
-    counted as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without one. ``running``
-    are examples already running.
+    This is the example of the running code, or else of the parent span. Other spans that begin while examples run count
+    as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without one. ``running`` are
+    examples that are already running.
     """
 
     def __init__(self, own_address: Callable[[], str], running: Iterable[ExampleState] = ()) -> None:
@@ -99,7 +99,7 @@ class Spans:
         return self._keys.keys()
 
     def began(self, state: ExampleState) -> None:
-        """Record that an example has begun; listen if a tracer provider is set."""
+        """Record that an example has begun; listen to spans if a tracer provider is set."""
         self._look()
         with self._lock:
             self._keys[state] = []
@@ -117,7 +117,7 @@ class Spans:
 
     @property
     def notes(self) -> list[str]:
-        """Messages for the end of the run about spans that are no steps."""
+        """Messages for the end of the run about spans that did not become steps."""
         found = []
         if self._strays:
             strays, names = _counted(sum(self._strays.values()), "span"), ", ".join(list(self._strays)[:3])
@@ -137,7 +137,7 @@ class Spans:
         return found
 
     def on_start(self, span: Any) -> None:
-        """Find the example of a span, in the thread that starts it."""
+        """Find a span's example, in the thread that starts the span."""
         thread = threading.current_thread().name
         if self._is_closed or (thread.startswith(_OURS) and not thread.startswith(_FUNCTIONS)):
             # The request itself is a step already.
@@ -155,7 +155,7 @@ class Spans:
                 self._strays[span.name] = self._strays.get(span.name, 0) + 1
 
     def on_end(self, span: Any) -> None:
-        """Make a span a step of its example."""
+        """Convert a span to a step of its example."""
         known = self._spans.get(_key(span.get_span_context()))
         if known is None or known.state.has_ended:
             return
@@ -165,7 +165,7 @@ class Spans:
         known.state.insert(step)
 
     def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
-        """Drop the tokens of a step that another has: a span below it, or a request of the run."""
+        """Drop a step's tokens if another counts them: a nested span, or a request of the run."""
         if not step.usage:
             return
         if known.is_counted or self._is_ours(known.state, step, attributes):
@@ -180,7 +180,7 @@ class Spans:
         host, port = attributes.get("server.address"), attributes.get("server.port")
         if port is not None:
             return host in _HERE and self._own_address().endswith(f":{port}")
-        # A client of lm.base_url, seen by an instrumentation that names no server.
+        # A client of lm.base_url, reported by an instrumentation that names no server.
         end = step.start_ms + (step.ms or 0.0)
         return any(
             each.kind in ("request", "http")
@@ -196,7 +196,7 @@ class Spans:
             return
         try:
             provider = api.get_tracer_provider()
-        except AttributeError:  # another thread is importing it
+        except AttributeError:  # another thread is importing the module
             return
         if provider is self._provider or not hasattr(provider, "add_span_processor"):
             return
@@ -209,10 +209,10 @@ class Spans:
 
 
 def _step_of(span: Any, start_ms: float) -> Step:
-    """Return a span as a step, by the GenAI semantic conventions; it began ``start_ms`` after its example.
+    """Convert a span to a step, by the GenAI semantic conventions; it began ``start_ms`` after its example.
 
-    Its messages, arguments and results are its input and output; without them its attributes are the input. Values of
-    more than 1 MiB are cut off.
+    Messages, arguments and results become input and output; without any, the attributes become the input. Values of
+    more than 1 MiB are cut.
     """
     attributes = dict(span.attributes or {})
     kind = "tool" if _TOOL in attributes else _KINDS.get(str(attributes.get(_OPERATION)), "span")
@@ -225,7 +225,7 @@ def _step_of(span: Any, start_ms: float) -> Step:
         _small(_read(output)),
         start_ms,
         max(0, (span.end_time or 0) - (span.start_time or 0)) / 1e6,
-        # An agent's usage is the sum of the models below it.
+        # An agent's usage is the sum over the models below it.
         usage=_usage(attributes) if kind == _MODEL else {},
         error=cut(_error(span, attributes)),
     )
@@ -251,7 +251,7 @@ def _usage(attributes: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _read(value: Any) -> Any:
-    """Return the value of an attribute, parsed if it is JSON, as attributes have no structure."""
+    """Return an attribute's value; parse JSON, as attributes have no structure."""
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= LARGEST:
         try:
             value = json.loads(value)

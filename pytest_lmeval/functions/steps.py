@@ -1,4 +1,4 @@
-"""The steps of an eval function, in order: requests, tool calls and others."""
+"""The steps of an eval function: requests, tool calls and others."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _WIDEST = 160
 class Step:
     """One step of an example.
 
-    ``kind`` is ``request``, ``judge``, ``span``, or a kind of the application, such as ``tool``. ``input`` and
-    ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is its duration, None while it
-    lasts. ``key`` is the hash of a request. ``usage`` has the known ``prompt_tokens``, ``completion_tokens`` and
-    ``cost``; ``thoughts`` are what a reasoning model wrote before its answer. ``error`` is the reason for a missing
-    output. A ``cached`` answer comes from another run and cost nothing now. A request that the application
-    ``cancelled`` has no answer and no error; nor is the failure of one that ``may_fail`` an error of the example. For a
-    request of an application's own client, ``client`` has the ``model`` it asked for, the names of its ``dropped``
-    fields, and as ``kept`` the example that the client was kept from; for ``lm.ask``, the ``model`` if it named one.
-    ``served_by`` is the server's own name for the model. ``adapter_key`` identifies a judge among those of its name,
-    ``verdict`` is its verdict, with its ``reason``.
+    ``kind`` is ``request``, ``judge``, ``span``, or defined by the application, such as ``tool``. ``input`` and
+    ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is the duration, None until the
+    step ends. ``key`` is the hash of a request. ``usage`` has the known ``prompt_tokens``, ``completion_tokens`` and
+    ``cost``. ``thoughts`` are a reasoning model's text before its answer. ``error`` explains a missing output. A
+    ``cached`` answer comes from another run and costs nothing now. A request that the application ``cancelled`` has no
+    answer and no error. If a request ``may_fail``, its failure is not an error of the example. For a request of an
+    application's own client, ``client`` has the requested ``model``, the names of the ``dropped`` fields, and as
+    ``kept`` the example that the client was left over from; for ``lm.ask``, it has the ``model`` if one was named.
+    ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name; ``verdict``
+    is a judge's verdict, with its ``reason``.
     """
 
     kind: str
@@ -52,11 +52,11 @@ class Step:
 
     @property
     def is_open(self) -> bool:
-        """True if it is a request without an answer yet."""
+        """True for a request that has no answer yet."""
         return bool(self.key) and self.ms is None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the step as the ledger has it, without empty fields."""
+        """Return the step in ledger format, without empty fields."""
         own = {"input": self.input, "output": self.output, "ms": None if self.ms is None else round(self.ms, 1)}
         others = {
             "name": self.name,
@@ -72,18 +72,18 @@ class Step:
             "adapter_key": self.adapter_key,
             "verdict": dict(self.verdict),
         }
-        # 0, False and "" are outputs; only None means that there is no output.
+        # 0, False and "" are outputs; only None means no output.
         known = {name: value for name, value in own.items() if value is not None}
         return {"kind": self.kind, **known, **{name: value for name, value in others.items() if value}}
 
 
 def usage_of(answer: Completion) -> dict[str, float]:
-    """Return the known usage of an answer."""
+    """Return an answer's known usage."""
     return {name: amount for name in _COUNTS if (amount := getattr(answer, name)) is not None}
 
 
 def total_usage(steps: Iterable[Step]) -> dict[str, float]:
-    """Return the usage of all steps; ignore amounts of the application that are invalid."""
+    """Return the usage of all steps; ignore invalid amounts set by the application."""
     total: dict[str, float] = {}
     unknown = 0
     for step in steps:
@@ -96,13 +96,13 @@ def total_usage(steps: Iterable[Step]) -> dict[str, float]:
 
 
 def sound_usage(usage: Any) -> dict[str, float]:
-    """Return the valid amounts of a step's usage, which the application may have changed."""
+    """Return the valid amounts of a step's usage, which the application may have modified."""
     given = usage.items() if isinstance(usage, Mapping) else ()
     return {str(name): amount for name, amount in given if is_number(amount) and amount >= 0}
 
 
 def last_steps(details: Mapping[str, Any]) -> list[str]:
-    """Return a line for each of the last steps of the last repeat, for a failure."""
+    """Describe the last steps of the last repeat, for a failure: one line per step."""
     *_, steps = steps_of(details)
     left = len(steps) - _SHOWN
     lines = [f"({left} more before)"] if left > 0 else []

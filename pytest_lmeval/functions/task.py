@@ -1,4 +1,4 @@
-"""The task of an eval function, and the results of its examples."""
+"""The task of an eval function, and its examples' results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or rec
 
 @dataclass(eq=False)
 class FunctionTask(Task):
-    """A task whose examples are calls of test functions, which ask and score themselves.
+    """A task whose examples are calls of test functions, which query models and score on their own.
 
-    ``decisive`` names the decisive score, "" for the first one. ``code`` maps names of functions to hashes of their
-    normalised syntax trees; ``idle`` names those that can neither assert nor score anything. ``scores`` are the scores
-    with a ``threshold`` or a ``min_score`` by name, which each example has to record.
+    ``decisive`` names the decisive score; "" means the first one. ``code`` maps function names to hashes of their
+    normalised syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` are the
+    scores with a ``threshold`` or a ``min_score`` by name, which each example must record.
     """
 
     name: str
@@ -49,15 +49,15 @@ class FunctionTask(Task):
 
     @property
     def dataset(self) -> Mapping[str, Any]:
-        """The file of its rows, if any."""
+        """The file with the rows, if any."""
         return self.source
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return no requests: the function asks."""
+        """Return no requests: the function sends its own."""
         return ()
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Raise ScoringError: the function scores."""
+        """Raise ScoringError: the function scores itself."""
         raise ScoringError("an eval function scores its examples itself, under pytest")
 
     def threshold(self, example: Example) -> float:
@@ -65,7 +65,7 @@ class FunctionTask(Task):
         return self.threshold_of
 
     def metric_name(self, example: Example) -> str:
-        """Return the metric of all eval functions."""
+        """Return the metric that all eval functions share."""
         return METRIC
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
@@ -77,15 +77,15 @@ class FunctionTask(Task):
 class FailureRule:
     """Decides which exceptions fail an example: an assertion below ``root``, or in an ``assert*`` function.
 
-    The latter belongs to a library and was called by the project, such as one of ``numpy.testing``. ``failing`` are
-    exceptions that declare a test as failed.
+    Such a function may belong to a library, for example ``numpy.testing``, if the project called it. ``failing`` are
+    exceptions that mark a test as failed.
     """
 
     root: Path
     failing: tuple[type[BaseException], ...] = ()
 
     def is_failure(self, error: BaseException) -> bool:
-        """Return True if an exception is a failed assertion of the project, not an error."""
+        """Return True if an exception is a failed assertion of the project rather than an error."""
         if isinstance(error, BaseExceptionGroup):
             return all(self.is_failure(each) for each in error.exceptions)
         if isinstance(error, self.failing):
@@ -105,7 +105,7 @@ class FailureRule:
 
 
 class EvalUnit(Protocol):
-    """An example of a task, and the name of its function."""
+    """An example of a task, and its function's name."""
 
     task: FunctionTask
     example: Example
@@ -115,9 +115,9 @@ class EvalUnit(Protocol):
 def result_of(
     unit: EvalUnit, outcomes: Sequence[Outcome], rule: FailureRule, rules: ScoringRules, item: str = ""
 ) -> ExampleResult:
-    """Return the result of an example from the outcomes of its repeats.
+    """Build an example's result from the outcomes of its repeats.
 
-    ``item`` is the name of its test item unless it follows from its id.
+    ``item`` is the name of the test item, "" if it follows from the example's id.
     """
     task, example, function = unit.task, unit.example, unit.function_name
     if task.scores:
@@ -132,7 +132,7 @@ def result_of(
         result = evaluate(task, example, question, (), rules, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
-        # Checked like those of a score: the application may have changed steps.
+        # Check them like a score's: the application may have changed steps.
         kept = [as_json(_details(outcome.state))[0] for outcome in outcomes]
         kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
@@ -146,7 +146,7 @@ def result_of(
     waits, cached = _waits(steps)
     return replace(
         result,
-        # A response would have these.
+        # A response would carry these.
         outputs=(),
         predictions=(),
         thoughts=(),
@@ -160,7 +160,7 @@ def result_of(
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:
-    """Return the times of the model's answers, and the number of cached ones."""
+    """Return the durations of the model's answers, and the number of cached answers."""
     waits, cached = [], 0
     for step in steps:
         if step.cached:
@@ -205,7 +205,7 @@ def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
 
 def _with_threshold(task: FunctionTask, outcomes: Sequence[Outcome]) -> FunctionTask:
     recorded = (name for outcome in outcomes for name in outcome.state.scores)
-    # If nothing was recorded, the first named score is taken.
+    # If nothing was recorded, use the first named score.
     decided_by = task.decisive or next(recorded, next(iter(task.scores)))
     return replace(task, threshold_of=task.scores.get(decided_by, {}).get("threshold", task.threshold_of))
 

@@ -1,4 +1,4 @@
-"""Provide ``lm.user``: a model plays a user who talks with the application."""
+"""Provide ``lm.user``: a model simulates a user who talks to the application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_REPLY = "the loop body did not call user.reply(...) for the user's message"
 
 
 class _SimulatedUser:
-    """A simulated user; ``ended`` is ``done`` or ``max_turns`` after the end of the conversation."""
+    """A simulated user; ``ended`` is ``done`` or ``max_turns`` once the conversation is over."""
 
     def __init__(self, lm: LmBase, persona: Persona) -> None:
         self.ended = ""
@@ -38,7 +38,7 @@ class _SimulatedUser:
             self._state.refuse(f"lm.user: {NO_USER}")
 
     def reply(self, text: str) -> None:
-        """Send the application's reply to the user's message, once per message."""
+        """Send the application's reply to the user's message; call once per message."""
         self._state.check_is_running("user.reply(...)")
         if not isinstance(text, str):
             self._state.refuse(f"user.reply: expected the application's answer as text, got {text!r:.80}")
@@ -82,7 +82,7 @@ class _SimulatedUser:
 
 
 class User(_SimulatedUser):
-    """The user of an ``async def`` function: ``async for said in user``."""
+    """The simulated user of an ``async def`` function: ``async for said in user``."""
 
     _lm: Lm
 
@@ -100,7 +100,7 @@ class User(_SimulatedUser):
 
 
 class BlockingUser(_SimulatedUser):
-    """The user of a ``def`` function: ``for said in user``."""
+    """The simulated user of a ``def`` function: ``for said in user``."""
 
     _lm: BlockingLm
 

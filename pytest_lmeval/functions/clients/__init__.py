@@ -1,1 +1,1 @@
-"""Read and answer requests of applications' own clients, by interface."""
+"""Parse and answer requests from applications' own clients, by interface."""

@@ -1,4 +1,4 @@
-"""Ask the model under test, or its server, what clients ask."""
+"""Forward clients' requests to the model under test, or to its server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """Answers requests at the endpoint, with the model that ``asker`` asks.
+    """Answers requests at the endpoint with the model behind ``asker``.
 
     Raise UsageError if the model's own requests would arrive at this endpoint, in an endless loop.
     """
@@ -41,15 +41,15 @@ class Clients:
             )
 
     def of_kept_client(self, owner: str) -> Clients:
-        """Return a copy for requests of a client kept from the example ``owner``."""
+        """Return a copy for a client that is left over from the example ``owner``."""
         found = copy(self)
         found._kept = {"kept": f"kept client of {owner}"}
         return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; raise LmevalError without one, which makes the example an error.
+        """Return the answer; raise LmevalError if there is none, which makes the example an error.
 
-        Fields that the adapter does not accept are dropped and recorded in the step.
+        Drop fields that the adapter rejects, and record them in the step.
         """
         state.check_is_running("a request to lm.base_url")
         asker, fields, name = self._asker, asked.fields, self._asker.name
@@ -81,7 +81,7 @@ class Clients:
         request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
         step = open_step(state, "http", what, request)
         model = model_in(asked.content)
-        # A recording has no server, and its name is not the model's.
+        # A recording has no server, and its name differs from the model's.
         is_other = model not in ("", self._asker.name) and bool(member(self._asker.engine.adapter, "base_url"))
         is_other = is_other and not self._asker.facts.model_by_request
         step.client = {**({"model": model} if is_other else {}), **self._kept}
@@ -104,7 +104,7 @@ class Clients:
         return close_answered(state, step, answer)
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
-        """Record a refused request, with its method and path, as an error of the example."""
+        """Record a rejected request, with its method and path, as an error of the example."""
         step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0, client=self._kept)
         state.steps.append(step)
         close_failed(state, step, error)

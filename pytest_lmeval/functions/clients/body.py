@@ -1,4 +1,4 @@
-"""The request of a client, in any interface, and the paths that are forwarded to the adapter's server."""
+"""A client's request, independent of the interface, and the paths that are forwarded to the adapter's server."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _SEGMENT = r"(?!\.{1,2}(/|$))[A-Za-z0-9_.:~-]+"
 _GIVEN = re.compile(rf"(?:({'|'.join(_METHODS)}) +)?/?((?:\*|{_SEGMENT})(?:/(?:\*|{_SEGMENT}))*)")
 _PIECES = 8
 Talks = dict[str, tuple[Message, ...]]
-"""The conversations of one example that later requests may continue, by the id of the last reply."""
+"""The conversations of an example that later requests may continue, by the id of the last reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A request of a client: messages, further ``fields`` of :class:`Generate`, and the form of the answer.
+    """A client's request: messages, further ``fields`` of :class:`Generate`, and the format of the answer.
 
-    ``model`` is the model it names; ``dropped`` names the fields that no request to an adapter has. ``given`` is the
-    body, for replies that repeat its fields. ``talk`` is the conversation a later request may continue after the
-    answer, None if it may not.
+    ``model`` is the model that it names; ``dropped`` names the fields that requests to adapters lack. ``given`` is the
+    body, for replies that repeat its fields. ``talk`` is the conversation that a later request may continue, or None if
+    continuing is impossible.
     """
 
     messages: tuple[Message, ...]
@@ -39,10 +39,10 @@ class ClientRequest:
 
 
 class ForwardPaths:
-    """The forwarded methods and paths; ``given`` are those of ini ``lm_forward_paths``.
+    """The methods and paths to forward; ``given`` come from the ini option ``lm_forward_paths``.
 
-    A path is ``METHOD PATH``, or PATH alone for POST; ``*`` matches one part between slashes. Raise UsageError for an
-    invalid path.
+    An entry is ``METHOD PATH``, or only PATH for POST; ``*`` matches one path segment. Raise UsageError for an invalid
+    entry.
     """
 
     def __init__(self, given: Iterable[str] = ()) -> None:
@@ -50,20 +50,20 @@ class ForwardPaths:
         self._patterns = [re.compile(re.escape(each).replace(r"\*", _SEGMENT)) for each in self.known]
 
     def has(self, method: str, path: str) -> bool:
-        """Return True if a request is forwarded; a path with an escape or ``..`` never is."""
+        """Return True if the request is to be forwarded; a path with an escape or ``..`` never is."""
         return any(pattern.fullmatch(f"{method} {path}") for pattern in self._patterns)
 
 
 def refused(status: int, message: str) -> RequestRefused:
-    """Return the error of a refused request."""
-    # Keep it short: a table of failures shows the beginning.
+    """Return an error for a rejected request."""
+    # Keep it short: tables of failures only show the beginning.
     error = RequestRefused(f"lm.base_url: {message}")
     error.status, error.said = status, {"message": message}
     return error
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield a text in a few pieces."""
+    """Split a text into a few pieces."""
     size = max(1, -(-len(text) // _PIECES))
     for start in range(0, len(text), size):
         yield text[start : start + size]

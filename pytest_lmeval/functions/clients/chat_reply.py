@@ -14,22 +14,22 @@ from pytest_lmeval.functions.clients.body import ClientRequest, pieces
 from pytest_lmeval.types import Completion, Message
 
 _REFUSAL = "refusal"
-# The error types of clients, by status; others are invalid_request_error, or server_error from 500 on.
+# Clients' error types by status; the rest are invalid_request_error, or server_error from 500 on.
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal as far as it is known, or another error with its own status."""
+    """Return a server's refusal as far as it is known; for other errors, a reply with their own status."""
     return refusal({"error": fault_of(error, _KINDS, "server_error")}, error)
 
 
 def refusal(document: dict[str, Any], error: Exception) -> web.Response:
-    """Return the reply with an error; the engine has already retried what is worth it."""
+    """Return the reply for an error that is not worth a retry: the engine has already retried."""
     return web.json_response(document, status=status_of(error), headers={"x-should-retry": "false"})
 
 
 def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict[str, Any]:
-    """Return the error object of interfaces; ``kinds`` gives its type by status if the server named none."""
+    """Return the error object of an interface; ``kinds`` gives the type by status if the server named none."""
     given, status = error.said if isinstance(error, AdapterError) else {}, status_of(error)
     return {
         "message": given.get("message") or str(error) or type(error).__name__,
@@ -40,14 +40,14 @@ def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict
 
 
 def status_of(error: Exception) -> int:
-    """Return the status a client gets for an error."""
+    """Return the status that a client gets for an error."""
     if isinstance(error, AdapterError):
         return error.status or (504 if isinstance(error, AdapterTimeout) else 502)
     return 402 if isinstance(error, BudgetSpent) else 500
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the chat completion of an answer."""
+    """Return an answer as a chat completion."""
     message = {**Message("assistant", answer.text, answer.tool_calls).to_json(), "refusal": None}
     if answer.finish_reason == _REFUSAL:
         message |= {"content": None, "refusal": answer.text}
@@ -64,7 +64,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
 
 
 def events_of(whole: dict[str, Any], asked: ClientRequest) -> Iterator[dict[str, Any]]:
-    """Yield the events of a chat completion."""
+    """Yield a chat completion as events."""
     head = {name: whole[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     (choice,) = whole["choices"]
     ends = [(delta, None) for delta in _deltas(choice["message"])] + [({}, choice["finish_reason"])]

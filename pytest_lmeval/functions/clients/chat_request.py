@@ -11,7 +11,7 @@ from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
 from pytest_lmeval.types import Message, ToolCall
 
-# Fields of a message that servers send and no model receives; thoughts are never sent back.
+# Fields of messages that servers send and models never receive; thoughts are never sent back.
 _NEVER_SENT = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
 _Gone = Annotated[None, models.expects("nothing: use tools instead of functions")]
 

@@ -14,7 +14,7 @@ from pytest_lmeval.types import Completion
 if TYPE_CHECKING:
     from aiohttp import web
 
-# Headers of a single connection or of the sender, or that the sender makes anew.
+# Headers that belong to one connection or to the sender, or that the sender recreates.
 _DROPPED = frozenset(
     {"authorization", "proxy-authorization", "proxy-authenticate", "cookie", "set-cookie", "x-api-key", "api-key"}
     | {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
@@ -25,7 +25,7 @@ _LONGEST_TARGET = 8000
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """A request to the server: path and query below its address, and the body as it came."""
+    """A request to the server: path and query relative to its address, and the unchanged body."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class Forwarded:
 
 
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
-    """Read a request to the server; raise ValueError if it cannot be forwarded."""
+    """Read a request for the server; raise ValueError if it cannot be forwarded."""
     query = request.raw_path.partition("?")[2]
     target = f"{path}?{query}" if query else path
     if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
@@ -44,7 +44,7 @@ async def read_forwarded(request: web.Request, path: str) -> Forwarded:
 
 
 def _headers(request: web.Request) -> dict[str, str]:
-    """Return the headers to forward: no keys, cookies or headers of the connection."""
+    """Return the headers to forward: no keys, no cookies, no headers of the connection."""
     of_connection = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
     return {
         name: value
@@ -56,7 +56,7 @@ def _headers(request: web.Request) -> dict[str, str]:
 
 
 def reply_to(answer: Completion) -> web.Response:
-    """Return the server's reply; raise AdapterError if the answer, as in a recording, is not from a server."""
+    """Return the server's reply; raise AdapterError if the answer does not come from a server, as in a recording."""
     from aiohttp import web
 
     try:

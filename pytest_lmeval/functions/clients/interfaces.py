@@ -22,16 +22,16 @@ from pytest_lmeval.functions.clients.body import ClientRequest, Talks
 from pytest_lmeval.types import Completion, Message
 
 KNOWN = ("/chat/completions", "/responses")
-"""Paths of interfaces for any adapter; POST asks."""
+"""Interface paths for any adapter; POST sends a request."""
 MESSAGES = "/messages"
 """The path of Anthropic's interface, for adapters with ``takes_messages``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Reads the body of a request, and writes an answer, its events or an error in one interface.
+    """Parses request bodies, and writes answers, events and errors, for one interface.
 
-    ``last`` follows all events.
+    ``last`` is sent after all events.
     """
 
     read: Callable[[bytes], ClientRequest]
@@ -41,7 +41,7 @@ class Interface:
     last: bytes = b""
 
     async def reply(self, request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-        """Send an answer in one piece, or as events with its text in a few pieces."""
+        """Send an answer in one piece, or as events with the text in a few pieces."""
         whole = self.document(answer, asked)
         if not asked.streams:
             return web.json_response(whole)
@@ -66,7 +66,7 @@ _CHAT = Interface(
 
 
 def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | None:
-    """Return the interface of a request, None if unknown; ``talks`` are those of its example."""
+    """Return the interface of a request, None if unknown; ``talks`` are the example's conversations."""
     if request.method != "POST":
         return None
     if path == MESSAGES:
@@ -75,14 +75,14 @@ def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | N
     if path == "/responses":
         read = partial(responses_request.read_request, talks=talks)
         return Interface(read, partial(_response, talks), responses_reply.events_of, chat_reply.error_reply)
-    # Some servers have it below a path of their own.
+    # Some servers prefix the path with their own.
     if path.endswith("/chat/completions"):
         return _CHAT
     return None
 
 
 def _response(talks: Talks, answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the response for an answer, and keep the conversation for a request that continues it."""
+    """Return the response for an answer, and store the conversation for a request that continues it."""
     whole = responses_reply.document(answer, asked)
     if asked.talk is not None:
         talks[whole["id"]] = (*asked.talk, Message("assistant", answer.text, answer.tool_calls))

@@ -1,4 +1,4 @@
-"""Write an answer or an error as Anthropic's Messages interface does."""
+"""Write an answer or an error in the format of Anthropic's Messages interface."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _KINDS = {
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal as far as it is known, or another error with its own status."""
+    """Return a server's refusal as far as it is known; for other errors, a reply with their own status."""
     fault = fault_of(error, _KINDS, "api_error")
     return refusal({"type": "error", "error": {name: fault[name] for name in ("type", "message")}}, error)
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the message of an answer."""
+    """Return an answer as a message."""
     reason = "tool_use" if answer.tool_calls else _REASONS.get(answer.finish_reason, answer.finish_reason)
     return {
         "id": f"msg_{secrets.token_hex(12)}",
@@ -52,7 +52,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
 
 
 def events_of(message: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, Any]]:
-    """Yield the events of a message."""
+    """Yield a message as events."""
     usage = {**message["usage"], "output_tokens": 0}
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None, "usage": usage}}
     for index, block in enumerate(message["content"]):
@@ -77,7 +77,7 @@ def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]
 
 def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
     if answer.thoughts:
-        # The server's signature is unknown; thoughts that a client sends back are dropped.
+        # The server's signature is unknown; thoughts sent back by a client are dropped.
         yield {"type": "thinking", "thinking": answer.thoughts, "signature": ""}
     if answer.text:
         yield {"type": "text", "text": answer.text, "citations": None}
@@ -86,5 +86,5 @@ def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
 
 
 def _input(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call as an object, which the interface demands."""
+    """Return a call's arguments as an object, which the interface requires."""
     return {"INVALID_JSON": call.arguments} if call.values is None else call.values

@@ -1,4 +1,4 @@
-"""Parse the body of a request of Anthropic's Messages interface."""
+"""Parse the request body of Anthropic's Messages interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.functions.clients.models import BodyPart, Limit, Loose, Optio
 from pytest_lmeval.types import Message, ToolCall
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-# Fields of blocks and tools that no adapter receives, with their names in the report.
+# Fields of blocks and tools that adapters never receive, with their names in the report.
 _DROPPED = {"cache_control": "cache_control", "citations": "citations", "is_error": "tool_result.is_error"}
 _Blocks = models.or_text(lambda text: {"type": "text", "text": text})
 
@@ -46,7 +46,7 @@ class _UserMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolResult, Field(discriminator="type")]], _Blocks]
 
     def messages(self) -> Iterator[Message]:
-        """Yield a message per block: neighbours become one turn when they are sent."""
+        """Yield a message per block; sending merges neighbours into one turn."""
         for block in self.content:
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)
@@ -91,9 +91,9 @@ class _MessagesBody(models.Body):
 
 
 def read_request(body: bytes, beta: str = "") -> ClientRequest:
-    """Parse ``body``; ``beta`` is the header for beta parts of the interface.
+    """Parse ``body``; ``beta`` is the header that enables beta features of the interface.
 
-    Raise ValueError, with the field and what was expected, if it is invalid.
+    Raise ValueError for an invalid body, with the field and the expected value.
     """
     asked, given, options = models.read(_MessagesBody, body)
     system = [Message("system", block.text) for block in asked.system if block.text]
@@ -101,7 +101,7 @@ def read_request(body: bytes, beta: str = "") -> ClientRequest:
     tools = tuple(map(_tool, given.get("tools") or ()))
     choice = asked.tool_choice
     dropped = {*_dropped(asked), *([f"anthropic-beta: {beta}"] if beta else ())}
-    # The server would expect the thoughts before the calls just answered.
+    # The server would expect the thoughts before the calls that were just answered.
     if options.get("thinking", {}).get("type") == "enabled" and messages[-1:] and messages[-1].role == "tool":
         del options["thinking"]
         dropped.add("thinking")

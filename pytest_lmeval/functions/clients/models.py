@@ -1,4 +1,4 @@
-"""Pydantic models shared by the bodies of all interfaces, with one line about an invalid value."""
+"""Pydantic models shared by all interfaces' request bodies, with one-line errors for invalid values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 
 
 def expects(what: str) -> WrapValidator:
-    """Return a validator that reports, for any wrong value, that ``what`` was expected."""
+    """Return a validator that reports ``what`` as expected for any wrong value."""
 
     def checked(value: Any, check: Any) -> Any:
         try:
@@ -38,7 +38,7 @@ def expects(what: str) -> WrapValidator:
 
 
 def or_text(part: Callable[[str], Any]) -> BeforeValidator:
-    """Return a validator that makes a text a list with the ``part`` for it."""
+    """Return a validator that turns a text into a list with one ``part``."""
 
     def listed(given: Any) -> Any:
         if not isinstance(given, str | list):
@@ -49,7 +49,7 @@ def or_text(part: Callable[[str], Any]) -> BeforeValidator:
 
 
 def text_of(*kinds: str) -> BeforeValidator:
-    """Return a validator that joins a list of parts of these ``kinds`` into one text."""
+    """Return a validator that joins the text parts of these ``kinds``."""
 
     def joined(content: Any) -> Any:
         if not isinstance(content, list):
@@ -71,7 +71,7 @@ def _filled(values: list[_Value]) -> list[_Value]:
 Option = Annotated[_Value | None, _OPTION]
 """A field that is checked, and forwarded unchanged."""
 Loose = Annotated[_Value | None, BeforeValidator(lambda value: value or None)]
-"""A field that may be empty in any way."""
+"""A field for which any empty value is allowed."""
 Some = Annotated[list[_Value], AfterValidator(_filled)]
 Text = Annotated[str, expects("text content")]
 Flag = Annotated[bool, expects("true or false")]
@@ -83,7 +83,7 @@ OWN_TOOL = expects("a tool of the application: a server's own tools are not supp
 
 
 class BodyPart(BaseModel):
-    """An object in a body; null counts as absent, and undeclared fields go to ``model_extra``."""
+    """An object in a body; null counts as missing, and undeclared fields go to ``model_extra``."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -94,18 +94,18 @@ class BodyPart(BaseModel):
 
     @property
     def extras(self) -> set[str]:
-        """The names of undeclared fields that are not empty."""
+        """The names of non-empty undeclared fields."""
         return {name for name, value in (self.model_extra or {}).items() if value}
 
 
 class NamedTool(BodyPart):
-    """A choice of one tool."""
+    """The choice of one particular tool."""
 
     name: str
 
 
 class Body(BodyPart):
-    """The fields common to all interfaces."""
+    """The fields that all interfaces share."""
 
     model: str = ""
     stream: Flag = False
@@ -117,9 +117,9 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def read(kind: type[_Body], body: bytes) -> tuple[_Body, dict[str, Any], dict[str, Any]]:
-    """Return a body, its raw fields, and those of them that are options.
+    """Parse a body; return it with its raw fields, and with those of them that are options.
 
-    Raise ValueError, with the field and what was expected, if it is invalid.
+    Raise ValueError for an invalid body, with the field and the expected value.
     """
     fields = _parsed(body)
     try:
@@ -144,7 +144,7 @@ def present(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chosen(choice: str | NamedTool, tools: Sequence[Mapping[str, Any]]) -> str:
-    """Return a choice as a word, or the name of one of ``tools``; raise ValueError for another name."""
+    """Return a choice as a word, or as the name of one of ``tools``; raise ValueError for another name."""
     if isinstance(choice, str):
         return choice
     if any(tool["name"] == choice.name for tool in tools):

@@ -1,4 +1,4 @@
-"""Write an answer as OpenAI's Responses interface does, in one piece or as events."""
+"""Write an answer in the format of OpenAI's Responses interface, in one piece or as events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return the response of an answer, under a new id that a later request may name."""
+    """Return an answer as a response, under a new id for later requests to refer to."""
     given = asked.given
     is_cut = answer.finish_reason == "length"
     return {
@@ -50,7 +50,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
 
 
 def events_of(done: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, Any]]:
-    """Yield the events of a response, numbered."""
+    """Yield a response as numbered events."""
     yield from ({**event, "sequence_number": number} for number, event in enumerate(_events_of(done)))
 
 
@@ -88,7 +88,7 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
 
 
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:
-    """Yield thoughts, text and calls of an answer as output items; an empty answer is an empty text."""
+    """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text."""
     if answer.thoughts:
         thought = {"type": "reasoning_text", "text": answer.thoughts}
         yield {"id": _new("rs"), "type": "reasoning", "summary": [], "content": [thought], "status": "completed"}

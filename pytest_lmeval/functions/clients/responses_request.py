@@ -1,4 +1,4 @@
-"""Parse the body of a request of OpenAI's Responses interface."""
+"""Parse the request body of OpenAI's Responses interface."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _ResponsesBody(models.Body):
     background: Annotated[Literal[False], models.expects("false: background responses are not supported")] = False
     conversation: Annotated[None, models.expects("nothing: stored conversations are not supported")] = None
     prompt: Annotated[None, models.expects("nothing: stored prompts are not supported")] = None
-    # Settings of the server's own storage: some servers reject these in a chat completion.
+    # Settings for the server's own storage: some servers reject them in a chat completion.
     store: Flag = True
     metadata: Any = None
     truncation: Any = "disabled"
@@ -100,7 +100,7 @@ class _ResponsesBody(models.Body):
 def read_request(body: bytes, talks: Talks) -> ClientRequest:
     """Parse ``body``, which may continue one of ``talks``.
 
-    Raise ValueError, with the field and what was expected, if it is invalid.
+    Raise ValueError for an invalid body, with the field and the expected value.
     """
     asked, given, options = models.read(_ResponsesBody, body)
     previous = asked.previous_response_id
@@ -129,7 +129,7 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
 
 
 def _messages(items: list[_Item]) -> tuple[Message, ...]:
-    """Return the input items as messages, joining an answer with the calls that follow it."""
+    """Convert the input items to messages; merge an answer with the calls that follow it."""
     found: list[Message] = []
     for message in filter(None, map(_message, items)):
         last = found[-1] if found and found[-1].role == "assistant" else None
@@ -141,7 +141,7 @@ def _messages(items: list[_Item]) -> tuple[Message, ...]:
 
 
 def _message(item: _Item) -> Message | None:
-    """Return an item as a message, None for thoughts, which are never sent back."""
+    """Convert an item to a message, or to None for thoughts, which are never sent back."""
     if isinstance(item, _MessageItem):
         return Message(item.role, item.content)
     if isinstance(item, _CallItem):

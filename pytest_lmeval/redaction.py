@@ -39,7 +39,7 @@ Written = TypeVar("Written")
 
 
 def is_secret_name(name: str) -> bool:
-    """Return True if the name of a value marks it as secret; all code that hides or rejects secrets uses this function."""
+    """Return True if the name of a value marks it as secret; the only rule for hiding and rejecting secrets."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or name.lower() in _HARMLESS_NAMES:
         return False

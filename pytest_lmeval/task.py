@@ -185,7 +185,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def score_metric(self) -> str:
-        """The aggregated metric that becomes the task's score if its examples have none. By default "": no such metric."""
+        """The aggregated metric that becomes the task's score if its examples have none. By default "": none."""
         return ""
 
     @property

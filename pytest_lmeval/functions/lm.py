@@ -82,8 +82,8 @@ class LmBase:
     def score(self, name: str, value: Any, why: str = "") -> None:
         """Record the score ``name``: a bool, or a number from 0 to 1; reports show the reason ``why``.
 
-        The score named by ``score=`` decides, else the first one. Raises ScoringError, and makes the example an error,
-        for an invalid score, and for another value under a name that has one.
+        The score named by ``score=`` decides, by default the first one. An invalid score, or a second value under the
+        same name, raises ScoringError and makes the example an error.
         """
         self._running.score(name, value, why)
 
@@ -303,7 +303,7 @@ class Lm(LmBase):
 
     @_awaited
     def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False) -> Asking[Any]:
-        """Return the label that the judge (``--lm-judge``) assigns to ``text``; repeat the question after an invalid reply.
+        """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask again if a reply has none.
 
         With ``reason``, the judge gives its reason first, and the result is a :class:`Judgment` with ``label`` and
         ``reason``. Without a judge, or if no reply has a label, this raises ScoringError and makes the example an

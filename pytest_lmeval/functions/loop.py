@@ -69,7 +69,7 @@ class Loop:
         return time.monotonic() - self._beat_at if self._loop is not None else 0.0
 
     def busy_at(self) -> str:
-        """Return what the loop's thread is doing: ``file:line in function`` of its innermost code that is not installed.
+        """Return what the loop's thread is doing: ``file:line in function`` of the innermost code not installed.
 
         Return "" while this package itself is running, which no eval function can fix.
         """

@@ -19,7 +19,7 @@ def request_hash(requests: Sequence[Request]) -> str:
 
 
 def numbered(requests: Sequence[Request]) -> list[Request]:
-    """Number equal requests of the same repeat."""
+    """Return the requests, with equal ones of the same repeat numbered."""
     seen: Counter[tuple[int, str]] = Counter()
     return [with_ordinal(request, seen) if isinstance(request, Generate) else request for request in requests]
 

@@ -1,4 +1,4 @@
-"""Ask an adapter of any kind one batch of requests; turn every fault into an error of its requests."""
+"""Send an adapter of any kind one batch of requests; turn every failure into an error of its requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_lmeval.text import OURS, error_text, raised_in
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request, Response
 
 Answer = Response | AdapterError | BudgetSpent
-# Finish reasons of an answer that failed on the way; its text is incomplete.
+# Finish reasons of an interrupted answer, whose text is incomplete.
 _BROKEN_OFF = frozenset({"error", "abort"})
 
 
@@ -28,9 +28,9 @@ def ask(
     passthrough: tuple[type[BaseException], ...] = (),
     think_tags: tuple[str, str] | None = THINK_TAGS,
 ) -> list[Answer]:
-    """Return one answer per request, in order; an unusable one is an AdapterError.
+    """Return one answer per request, in order; an unusable answer becomes an AdapterError.
 
-    ``passthrough`` are exceptions that stop the run, not the batch. ``think_tags`` enclose the thoughts at the
+    ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` enclose the thoughts at the
     beginning of a text; None leaves texts unchanged.
     """
     answers: dict[int, Answer] = {}
@@ -64,9 +64,9 @@ def _ask_kind(
 
 
 def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
-    """Return the error of the requests for which the adapter raised an exception.
+    """Return the error of requests for which the adapter raised an exception.
 
-    Exceptions that stop the run are raised again; SystemExit from a client library does not stop it.
+    Exceptions that stop the run are raised again; a SystemExit from a client library does not stop it.
     """
     if isinstance(error, (KeyboardInterrupt, GeneratorExit, *passthrough)):
         raise error
@@ -80,7 +80,7 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     place = raised_in(error, skips=lambda path: path.startswith(OURS))
     where = f" ({place})" if place else ""
     found = kind(f"adapter {adapter_name(adapter)} raised {error_text(error)}{where}{_hint(error)}")
-    # The attribute of exceptions of OpenAI's and similar clients.
+    # An attribute of exceptions in clients such as OpenAI's.
     status = getattr(error, "status_code", None)
     found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
     return found
@@ -117,13 +117,13 @@ def _check_returned(returned: Any, batch: Sequence[Request], adapter: Any, each_
 def _no_list(returned: object, requests: int) -> str:
     hint = ""
     if inspect.iscoroutine(returned):
-        returned.close()  # or Python warns that it was never awaited
+        returned.close()  # otherwise Python warns that it was never awaited
         hint = "; an async adapter has `async def complete(self, request)`"
     return f"{type(returned).__name__} for {requests} request(s); expected a list{hint}"
 
 
 def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:
-    """Return ``answer`` with a latency if it is a response to ``request``, else an error that describes it."""
+    """Return ``answer`` with a latency if it is a response to ``request``, else an error that explains the problem."""
     if isinstance(answer, AdapterError):
         return answer
     kind = LogProb if isinstance(request, LogLikelihood) else Completion
@@ -145,15 +145,15 @@ def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float)
 
 def _kind_of(answer: Any) -> str:
     name = type(answer).__name__
-    # A class of another package may have the same name.
+    # Another package may have a class of the same name.
     is_another = name in ("Completion", "LogProb") and not isinstance(answer, Completion | LogProb)
     return f"{type(answer).__module__}.{name}" if is_another else name
 
 
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
-    """Return a completion with the thoughts at the beginning of its text moved to ``thoughts``.
+    """Move the thoughts at the beginning of a completion's text to ``thoughts``.
 
-    Every answer passes through here: of models, of judges and from recordings.
+    Every answer passes through here: from models, judges and recordings.
     """
     if not isinstance(answer, Completion):
         return answer
@@ -161,13 +161,13 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
         return replace(answer, text="")
     if tags is None:
         return answer
-    # The server has already separated the thoughts: the text is the answer.
+    # The server has already separated the thoughts, so the text is the answer.
     opened = not answer.thoughts and _opens_thoughts(request, tags[0])
-    # Fast path: nearly every text has neither tag.
+    # Fast path: almost no text contains a tag.
     if not opened and tags[1] not in answer.text and tags[0] not in answer.text:
         return answer
     found = split_thoughts(answer.text, tags, opened=opened)
-    # The log-probabilities cover the thoughts, too.
+    # The log-probabilities also cover the thoughts.
     return (
         answer
         if found is None
@@ -176,7 +176,7 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
 
 
 def _both(reported: str, found: str) -> str:
-    """Join the thoughts of the field and of the text, which some servers repeat."""
+    """Join the thoughts from the field and from the text; some servers repeat them."""
     parts = [reported, found] if reported.strip() != found.strip() else [reported]
     return "\n".join([part for part in parts if part.strip()]) or found
 
@@ -189,7 +189,7 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
-    """Return ``answer`` with the number of attempts; an error's message has it, too."""
+    """Return ``answer`` with the number of attempts, which an error also states in its message."""
     if isinstance(answer, Completion | LogProb):
         return answer if attempts == 1 else replace(answer, retries=attempts - 1)
     if isinstance(answer, AdapterDown | BudgetSpent):
@@ -203,7 +203,7 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
 
 def _hint(error: BaseException) -> str:
     taken = error.obj if isinstance(error, AttributeError) else None
-    # A TypeError has only the name of the type, in its text.
+    # A TypeError only names the type in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
     if named or isinstance(taken, Generate | LogLikelihood):
         return "; it receives a request; the text is request.text"

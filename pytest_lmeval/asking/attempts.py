@@ -1,4 +1,4 @@
-"""Ask an async adapter one request: attempts with a time limit, waits between them, the outcome."""
+"""Send one request to an async adapter: attempts with a time limit, waits in between, and the outcome."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A request in a slot: ``task`` works on it; if it is late, another task takes over.
+    """A request in a slot: ``task`` works on it; if that is late, another task takes over.
 
-    ``sent`` is its part of the budget, None without a budget.
+    ``sent`` is the request's part of the budget, None without a budget.
     """
 
     job: Job
@@ -39,15 +39,15 @@ class Asked:
 
     @property
     def request(self) -> Request:
-        """The request to ask."""
+        """The request to send."""
         return self.job.requests[self.number]
 
 
 class Attempts:
-    """Asks requests, each in a task of its own; one timer watches all attempts.
+    """Sends requests, each in its own task; a single timer watches all attempts.
 
     ``on_late`` is called with a request whose attempt timed out, and the answer of that attempt: its task is cancelled,
-    but may not end. Use it in one event loop.
+    but might not end. Use all of this in one event loop.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class Attempts:
         self._awaits_logprobs = facts.awaits_logprobs
         self._rates = RateLimit(facts, policy.share, partial(self._sleep, what=OWN))
         self._limit_s = policy.timeout_s
-        if tell(adapter, "time_limit_s", policy.timeout_s):  # the adapter knows when a request begins
+        if tell(adapter, "time_limit_s", policy.timeout_s):  # the adapter can tell when a request starts
             self._limit_s = math.inf
         else:
             tell(adapter, "cancelled_after_s", policy.timeout_s)
-        # All have the same time limit, so the first to begin is the first to be late.
+        # All attempts have the same time limit, so the first to start is the first to be late.
         self._ends: dict[Asked, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def answer(self, asked: Asked, before: Answer | None) -> Answer:
-        """Return the answer to a request; ``before`` is that of its previous attempt, if any."""
+        """Return the answer to a request; ``before`` is the answer of the previous attempt, if any."""
         if self._outage.ended is not None:
             return self._outage.ended
         if isinstance(asked.request, LogLikelihood) and not self._awaits_logprobs:
@@ -84,12 +84,12 @@ class Attempts:
         return self._noted(asked, await self._ask(asked, before))
 
     def cancelled(self, asked: Asked) -> Answer:
-        """Return the answer to a request whose task the adapter cancelled."""
+        """Return the answer to a request whose task was cancelled by the adapter."""
         self._ends.pop(asked, None)
         return self._noted(asked, unusable(self._adapter, asyncio.CancelledError()))
 
     def job_of(self, task: asyncio.Task[Any] | None) -> Job | None:
-        """Return the job whose attempt ``task`` runs; None for other tasks."""
+        """Return the job that ``task`` is working on, or None."""
         return next((asked.job for asked in list(self._ends) if asked.task is task), None)
 
     def _noted(self, asked: Asked, answer: Answer) -> Answer:
@@ -121,7 +121,7 @@ class Attempts:
         self._watch(asked)
         returned, error = await outcome(self._adapter, request)
         if asked.task is not task:
-            raise asyncio.CancelledError  # it ignored its cancellation
+            raise asyncio.CancelledError  # the task ignored its cancellation
         del self._ends[asked]
         if error is not None:
             return unusable(self._adapter, error, self._policy.passthrough)
@@ -153,7 +153,7 @@ def _too_late(limit_s: float) -> AdapterTimeout:
 
 
 async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> Answer:
-    # A daemon thread of its own: the default executor would keep the process alive.
+    # A separate daemon thread: the default executor would keep the process alive.
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
 
@@ -163,7 +163,7 @@ async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> An
 
     def call() -> None:
         answer = ask(adapter, [request])[0]
-        with contextlib.suppress(RuntimeError):  # the run is over, and its loop closed
+        with contextlib.suppress(RuntimeError):  # the run is over, and its loop is closed
             loop.call_soon_threadsafe(settle, answer)
 
     threading.Thread(target=call, daemon=True).start()
@@ -174,7 +174,7 @@ async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> An
 
 
 async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
-    """Return what an async adapter returned for a request, and what it raised."""
+    """Return what an async adapter returned for a request, and the exception it raised."""
     answer: Any = None
     try:
         if isinstance(request, LogLikelihood):
@@ -183,7 +183,7 @@ async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | 
         return await answer, None
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # SystemExit in a task would end the loop, and all that is in flight with it
+    except BaseException as error:  # in a task, SystemExit would end the loop and everything in flight
         return None, _not_async(adapter, answer, error)
 
 

@@ -1,4 +1,4 @@
-"""Ask batch adapters: one thread sends one batch after another, ahead of the scoring."""
+"""Query batch adapters: one thread sends one batch after another, ahead of scoring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
 
 class BatchTransport:
-    """Asks a batch adapter in a thread of its own: the next batch is generated while the last one is scored."""
+    """Queries a batch adapter in a thread: the adapter generates the next batch while the last one is scored."""
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
         self._adapter = adapter
@@ -32,7 +32,7 @@ class BatchTransport:
         self._budget = budget
         self._sent: Sent | None = None
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        # Created at the first error.
+        # Created on the first error.
         self._outage: Outage | None = None
         self._works = False
         self._wait: Wait | None = None
@@ -52,7 +52,7 @@ class BatchTransport:
             self._queue.put(job)
 
     def is_stuck(self) -> bool:
-        """Return True if the current call has exceeded its time."""
+        """Return True if the current call is overdue."""
         since = self._calling_since
         return since is not None and time.monotonic() - since > self._policy.timeout_s * self._calling_for
 
@@ -62,9 +62,9 @@ class BatchTransport:
         return self._wait
 
     def abandon(self) -> list[Job]:
-        """Answer the stuck call's job with timeouts and abandon the call; return the jobs not begun."""
+        """Answer the stuck call's job with timeouts, and abandon the call; return the jobs that have not begun."""
         self._stopped = True
-        # Read the job first: the call may return at any moment, and the thread take the next.
+        # Read the job first: at any moment, the call may return and the thread take the next job.
         current = self._current
         self._drop_sent()
         waiting = self._drain()
@@ -74,13 +74,13 @@ class BatchTransport:
         return waiting
 
     def close(self) -> None:
-        """End the thread after its current call, without waiting for it."""
+        """End the thread after its current call, but do not wait for it."""
         self._stopped = True
         self._drain()
         self._queue.put(None)
 
     def _drop_sent(self) -> None:
-        """Count the stuck call as in flight no more: its outcome stays unknown."""
+        """Stop counting the stuck call as in flight, although its outcome stays unknown."""
         if self._sent is not None:
             self._sent.settle()
 
@@ -101,15 +101,15 @@ class BatchTransport:
             self._current = job
             try:
                 answers = self._answers(job.requests)
-            except BaseException as error:  # meant to stop the run: it must reach the thread that runs the items
+            except BaseException as error:  # meant to stop the run, so it must reach the thread that runs the items
                 self._inbox.fail(job, error)
             else:
                 self._inbox.deliver(job, answers)
             self._current = None
 
     def _answers(self, requests: Sequence[Request]) -> list[Answer]:
-        # Log-likelihoods of a batch's examples go together: the options of an example share their beginning, which an
-        # adapter may read once.
+        # Keep the log-likelihoods of a batch's examples together: an example's options share their beginning, which an
+        # adapter may read only once.
         size = self._policy.batch_size if any(isinstance(one, Generate) for one in requests) else len(requests)
         answers: list[Answer] = []
         for first in range(0, len(requests), max(1, size)):
@@ -119,7 +119,7 @@ class BatchTransport:
         return answers
 
     def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
-        """Ask ``requests`` once the budget has room for ``room`` requests; return nothing if the run ends before."""
+        """Send ``requests`` once the budget allows ``room`` requests; return nothing if the run ends first."""
         if self._budget is None:
             return self._ask_together(requests)
         woken = threading.Event()
@@ -164,7 +164,7 @@ class BatchTransport:
         return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
 
     def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
-        """Return the final answers, asking each request alone whose call raised."""
+        """Return the final answers; resend each request alone if its call raised."""
         spoilt = [number for number, answer in enumerate(answers) if is_of_several(answer)]
         others = [number for number in range(len(answers)) if number not in spoilt]
         noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
@@ -187,7 +187,7 @@ class BatchTransport:
         outage = self._outage
         if len({str(answer) if isinstance(answer, AdapterError) else id(answer) for answer in answers}) != 1:
             return [outage.note(answer) for answer in answers]
-        # A call with unusable answers is one error, however many requests it had.
+        # A call with unusable answers counts as one error, regardless of the number of its requests.
         return [outage.note(answers[0])] * len(answers)
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
@@ -200,10 +200,10 @@ class BatchTransport:
 
 
 def is_of_several(answer: Answer) -> bool:
-    """Return True if ``answer`` is the error of a call for several requests, which one of them may have caused.
+    """Return True if ``answer`` is the error of a call with several requests, any of which may have caused it.
 
-    These are asked again one by one, so that errors do not depend on how examples fell into batches. Timeouts are not:
-    each would wait once more.
+    Such requests are sent again one by one, so that errors do not depend on the grouping into batches. After a timeout
+    they are not, because each would wait once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

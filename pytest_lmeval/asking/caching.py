@@ -1,4 +1,4 @@
-"""Reuse the answers of an adapter from earlier runs."""
+"""Reuse an adapter's answers from earlier runs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MODES = ("use", "read-only", "refresh", "sampled")
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """The folder of the cache, and one of MODES.
+    """The folder of the cache, and the mode, one of MODES.
 
-    ``use`` and ``sampled`` answer from the cache and keep new answers; only ``sampled`` does so at a temperature other
-    than 0, for each example and repeat separately. ``read-only`` asks no model. ``refresh`` asks, and keeps the
-    answers.
+    ``use`` and ``sampled`` read cached answers and store new ones; at a temperature other than 0, only ``sampled`` does
+    so, separately for each example and repeat. ``read-only`` never queries a model. ``refresh`` always does, and stores
+    the answers.
     """
 
     folder: Path
@@ -35,9 +35,9 @@ class CacheSettings:
 
 
 class Cache:
-    """The cache of one process of a run; counts what it saved. Thread-safe.
+    """The answer cache of one process in a run; counts its savings. Thread-safe.
 
-    ``reading`` describes how texts are read: think tags. ``scrubber`` removes secrets from kept answers.
+    ``reading`` describes how texts are read: the think tags. ``scrubber`` removes secrets before storing.
     """
 
     def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
@@ -61,19 +61,19 @@ class Cache:
         return CachedAnswers(self, adapter, identity) if identity.is_sure or self.settings.mode == "read-only" else None
 
     def take(self, kept: Kept) -> None:
-        """Count a used answer."""
+        """Count a cache hit."""
         with self._counting:
             self.hits += 1
             self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
             self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
 
     def miss(self) -> None:
-        """Count a missing answer."""
+        """Count a cache miss."""
         with self._counting:
             self.misses += 1
 
     def facts(self) -> dict[str, object]:
-        """Return the cache's entry of the manifest, with numbers of this process."""
+        """Return the cache's entry in the manifest, with this process's counts."""
         facts: dict[str, object] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
         others = {
@@ -86,9 +86,9 @@ class Cache:
 
 
 class CachedAnswers:
-    """Finds and keeps the answers of one adapter, by its identity and the request.
+    """Finds and stores one adapter's answers by the adapter's identity and the request.
 
-    Without a sure identity, which only ``read-only`` allows, every request is an error.
+    Without a certain identity, which only ``read-only`` allows, every request becomes an error.
     """
 
     def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:
@@ -100,7 +100,7 @@ class CachedAnswers:
         self._temperature = options_of(adapter).get("temperature", 0)
 
     def find(self, request: Request) -> Answer | None:
-        """Return a cached answer, an AdapterError if the mode forbids asking, or None to ask."""
+        """Return a cached answer, None if it must be requested, or an AdapterError if the mode forbids that."""
         if self._mode == "refresh" or (self._mode == "use" and self._is_sampled(request)):
             return None
         if not self._is_sure:
@@ -108,12 +108,12 @@ class CachedAnswers:
             return AdapterError(
                 f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
             )
-        # Either mode may have kept a read-only answer.
+        # In read-only mode, an answer may come from either storing mode.
         modes = ("sampled", "use") if self._mode == "read-only" else (self._mode,)
         kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
         if kept is not None:
             self._cache.take(kept)
-            # It costs nothing now; its token counts stay.
+            # It is free now, but its token counts remain.
             return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
         self._cache.miss()
         if self._mode == "read-only":
@@ -121,7 +121,7 @@ class CachedAnswers:
         return None
 
     def keep(self, request: Request, answer: Answer) -> None:
-        """Keep a new answer, unless it is an error or must not be reused."""
+        """Store a new answer, unless it is an error or must not be reused."""
         if isinstance(answer, LmevalError) or (self._mode != "sampled" and self._is_sampled(request)):
             return
         kept = self._cache.scrubber.scrub_answer(answer)
@@ -129,7 +129,7 @@ class CachedAnswers:
 
     def _kept(self, request: Request, mode: str) -> Kept | None:
         found = self._cache.store.get(self._key(request, mode))
-        # The file may hold anything: check what it returns.
+        # A file may contain anything, so check the result.
         is_answer = found is not None and isinstance(found.answer, Completion) == isinstance(request, Generate)
         return found if is_answer else None
 
@@ -138,7 +138,7 @@ class CachedAnswers:
         repeat, nth = getattr(request, "repeat", 0), getattr(request, "nth", 0)
         digest.update(f"{type(request).__name__} {repeat} {nth} {request_hash([request])}".encode("ascii"))
         if mode == "sampled":
-            # A sample for one example must not serve another with the same request.
+            # A sample for one example must not serve another example with the same request.
             digest.update(f"\0{request.task}\0{request.id}".encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 

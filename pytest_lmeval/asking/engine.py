@@ -1,4 +1,4 @@
-"""Answer one example at a time, from requests sent in advance."""
+"""Answer one example at a time, from requests that were sent in advance."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.rounds import Conversation, Rounds
 
 RequestsOf = Callable[[Any], Sequence[Request]]
-"""Return the requests of a key."""
+"""Returns the requests of a key."""
 Ahead = Callable[[], Hashable | None]
-"""Return the next key that will be needed; None if it is unknown at present."""
+"""Returns the next key that will be needed, or None if unknown so far."""
 _LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Optional callbacks of a run, by the keys that an engine asks for.
+    """Optional callbacks of a run, by engine keys.
 
-    ``recall`` returns known answers to the requests of a key, None unless it has all. ``converse`` returns the
-    conversation that a request of a key begins, None if it begins none. ``while_waiting`` is called with the engine at
-    intervals while :meth:`Engine.respond` waits. ``start`` returns a helper process that was started early, or a new
-    one; without it the engine starts one on demand.
+    ``recall`` returns known answers to the requests of a key, or None unless all are known. ``converse`` returns the
+    conversation that a request of a key begins, or None. ``while_waiting`` is called with the engine at intervals while
+    :meth:`Engine.respond` waits. ``start`` returns a helper process, started early or just now; without it, the engine
+    starts one on demand.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
@@ -51,7 +51,7 @@ _NO_HOOKS = Hooks()
 
 
 class Arrived(NamedTuple):
-    """The answers to all requests of a key not yet handed out; ``is_new``: all were asked for just now, once."""
+    """The answers to all requests of a key, not yet delivered; ``is_new``: all were just requested, once."""
 
     key: Any
     requests: Sequence[Request]
@@ -60,15 +60,15 @@ class Arrived(NamedTuple):
 
 
 class Engine:
-    """Asks the adapter ahead of the examples, which are scored one by one.
+    """Queries the adapter ahead of the examples, which are scored one by one.
 
-    ``plan`` declares which keys belong together and their order. From the first ``respond`` on, the engine keeps a
+    ``plan`` declares which keys belong together, and their order. From the first ``respond`` on, the engine keeps a
     window of requests in flight: for a batch adapter the batch after the current one, for one with a ``request_window``
-    the window after the current one, for an async adapter four times its concurrency. The engine holds no more than the
-    window: ``jobs``, by key, are sent and not yet handed out. It gathers ``together`` requests before it sends them.
-    ``stopped`` says why it should ask no more. The response to a request that begins a conversation arrives after the
-    last of its requests. Engines of one run share its ``budget``; without one, the policy's limit makes one. Answers
-    known to ``hooks.recall`` or ``cache`` are not asked for.
+    the window after the current one, for an async adapter four times its concurrency. The engine never holds more than
+    this window: ``jobs``, by key, are sent but not yet delivered. It collects ``together`` requests before sending
+    them. ``stopped`` is the reason to send no more, if any. The response to a request that begins a conversation
+    arrives after the conversation's last answer. Engines of one run share its ``budget``; without one, each creates its
+    own from the policy's limit. Answers known to ``hooks.recall`` or ``cache`` are not requested.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Engine:
         self.together = self._window if self.streams else policy.batch_size
         if not self.streams and facts.request_window is not None:
             self.together = facts.request_window
-            # The next window is prepared while one is asked, but not for a few requests.
+            # While one window is in flight, prepare the next, but not for only a few requests.
             self._window, self._refill = max(self._window, 2 * self.together), max(1, self.together // 4)
         self._inbox = Inbox()
         new_transport = partial(_transport, adapter, facts, policy, self._inbox, hooks.start, budget)
@@ -112,16 +112,16 @@ class Engine:
         self._rounds: Rounds | None = None
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
-        """Declare which keys to ask together, and how to learn the next key; ask other keys alone."""
+        """Declare which keys to send together, and how to find the next key; send other keys alone."""
         self._planned = {key: (key,) if self.streams else batch for batch in batches for key in batch}
         self._ahead = ahead
 
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
         """Return the responses to the requests of ``key``; raise the first AdapterError among them.
 
-        Raise BudgetSpent if asking could exceed the run's cost limit, AdapterDown if no request will be answered any
-        more; from then on ``stopped`` is set. ``requests_of`` is called in this thread for every key that is sent; if
-        it raises, only that key fails.
+        Raise BudgetSpent if sending could exceed the run's cost limit, AdapterDown if no request will get an answer any
+        more; both set ``stopped``. This thread calls ``requests_of`` for every key that it sends; an exception fails
+        only that key.
         """
         jobs = [] if key in self.jobs else [self._job(key, requests_of)]
         self._fill_window(requests_of, jobs)
@@ -137,10 +137,10 @@ class Engine:
         return responses
 
     def ask(self, jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
-        """Ask ``jobs`` in one message, outside the plan and the window; thread-safe.
+        """Send ``jobs`` in one message, outside the plan and the window; thread-safe.
 
-        ``on_answer`` is called once per job in a thread of the transport, and must not block. Call :meth:`look_after`
-        at intervals while waiting for an answer.
+        A thread of the transport calls ``on_answer`` once per job; it must not block. Call :meth:`look_after` at
+        intervals while waiting for an answer.
         """
 
         def noting(job: Job) -> None:
@@ -152,11 +152,11 @@ class Engine:
         self._sender.send(jobs)
 
     def look_after(self) -> None:
-        """Replace the transport if it hangs, answering the requests it is stuck in with AdapterTimeout."""
+        """Replace the transport if it hangs, and answer its stuck requests with AdapterTimeout."""
         self._sender.look_after()
 
     def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
-        """Ask ``keys`` early, as many as fit into the window."""
+        """Send ``keys`` early, as many as fit into the window."""
         new = [key for key in keys if key not in self.jobs][: max(0, self._window - len(self.jobs))]
         jobs = []
         for start in range(0, len(new), self._largest_unit):
@@ -167,7 +167,7 @@ class Engine:
             self._send(jobs)
 
     def arrived(self) -> Iterator[Arrived]:
-        """Yield fully answered keys not yet handed out; thread-safe."""
+        """Yield keys whose answers are complete but not yet delivered; thread-safe."""
         for key, job in self.jobs.copy().items():
             span = job.spans[key]
             answers = () if job.answers is None or job.failure is not None else job.answers[span]
@@ -181,18 +181,18 @@ class Engine:
         self.jobs.pop(key, None)
 
     def close(self) -> None:
-        """Stop asking; drop the requests in flight."""
+        """Stop sending, and drop the requests in flight."""
         if self._rounds is not None:
             self._rounds.close()
         self._sender.close()
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests in flight, for a rate limit or a retry, if all of them wait."""
+        """The wait for a rate limit or a retry, if all requests in flight are waiting."""
         return self._sender.wait
 
     def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:
-        # A limit reached ahead of its turn stops nothing yet: earlier examples have their answers.
+        # A limit that was reached early stops nothing yet: earlier examples have their answers.
         for answer in answers:
             if isinstance(answer, ends):
                 self.stopped = self.stopped or str(answer)
@@ -215,7 +215,7 @@ class Engine:
             except Exception as error:
                 wrong = AdapterError(f"rendering raised {type(error).__name__}: {error}")
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(wrong,))
-            except BaseException as error:  # such as a skip of this member, raised at its turn
+            except BaseException as error:  # such as a skip of this example, raised when it runs
                 failed[member] = Job(spans={member: slice(0, 1)}, answers=(), failure=error)
         self.jobs.update(dict.fromkeys(job.spans, job))
         self.jobs.update(failed)
@@ -226,7 +226,7 @@ class Engine:
         return job
 
     def _fill_window(self, requests_of: RequestsOf, jobs: list[Job]) -> None:
-        # Many at a time: every message to another thread or process costs a switch.
+        # Send many at a time: every message to another thread or process costs a switch.
         has_room = len(self.jobs) <= self._window - self._refill
         while has_room and len(self.jobs) < self._window:
             if len(jobs) * self._largest_unit >= self.together:
@@ -288,7 +288,7 @@ def _transport(
         from pytest_lmeval.asking.windows import WindowTransport
 
         return WindowTransport(adapter, policy, inbox, facts.request_window, budget)
-    # The cost of other requests decides what to send next, and only this process knows it.
+    # The cost of other requests determines what to send next, and only this process knows it.
     if budget is None and policy.concurrency >= WORTH_A_PROCESS and facts.hostable:
         from pytest_lmeval.asking.hosting import HelperProcess, HostedTransport
 

@@ -1,4 +1,4 @@
-"""Run the helper process of :mod:`.hosting`: jobs arrive on stdin, answers leave on a pipe, both pickled."""
+"""Run the helper process of :mod:`.hosting`: jobs arrive on stdin, answers leave through a pipe, both pickled."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Serve until stdin ends because the parent is gone or closed it."""
-    # The adapter imports them again and reports any fault.
+    """Serve until stdin ends because the parent is gone or has closed it."""
+    # The adapter imports them again and then reports any fault.
     with contextlib.suppress(Exception):
         for module in _next():
             importlib.import_module(module)
-    # The parent may have extended its path meanwhile.
+    # The parent may have extended its path since.
     sys.path[:] = _next()
     outbox = _Outbox(int(sys.argv[1]))
     adapter, policy = _next()
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _next() -> Any:
-    """Return the parent's next message; end the process when stdin ends."""
+    """Return the parent's next message; end the process at the end of stdin."""
     stdin = cast("BufferedReader", sys.stdin.buffer)
     if not stdin.peek(1):
         os._exit(0)
@@ -51,9 +51,9 @@ def _next() -> Any:
 
 
 class _Outbox(Inbox):
-    """Sends answers collected over two milliseconds, so that the parent wakes once for many.
+    """Sends answers every two milliseconds, so that the parent wakes once for many.
 
-    An empty message at intervals shows the parent that the loop is alive.
+    Empty messages at intervals show the parent that the loop is alive.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -67,7 +67,7 @@ class _Outbox(Inbox):
         threading.Thread(target=self._flush_forever, args=(transport,), daemon=True).start()
 
     def register(self, number: int, requests: list[Any]) -> Job:
-        """Return the job with the parent's ``number``."""
+        """Return a job with the parent's ``number``."""
         job = Job(requests=requests)
         self._numbers[job] = number
         return job

@@ -1,4 +1,4 @@
-"""Run async adapters in a helper process, so that client and items do not share an interpreter lock."""
+"""Run async adapters in a helper process, so that client and items need not share an interpreter lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_lmeval.asking.transport import Inbox, Job
 from pytest_lmeval.errors import AdapterError, AdapterTimeout
 
 _GRACE_S = 5.0
-# Ctrl-C reaches the whole process group; the parent decides when this process ends.
+# Ctrl-C reaches the whole process group, but the parent decides when this process ends.
 _BOOT = """
 import pickle, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -30,10 +30,10 @@ _OF_A_TEST = "PYTEST_CURRENT_TEST"
 
 
 class HelperProcess:
-    """A process that asks a model; until it gets an adapter, it imports ``modules``.
+    """A process that queries a model; until it gets an adapter, it imports ``modules``.
 
-    ``jobs`` are unanswered, by number; ``received`` is the time of its last message, ``wait`` the wait of all its
-    requests.
+    ``jobs`` are unanswered, by number; ``received`` is the time of the last message, ``wait`` the current wait of all
+    the process's requests.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -57,19 +57,19 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """True if it is alive, with the variables and the working folder of a new process."""
+        """True if the process is alive and has the variables and working folder that a new process would get."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
-        """Give it the adapter; jobs may follow."""
-        # Exceptions that stop a run belong to the parent.
+        """Give the process its adapter; jobs may follow."""
+        # The parent handles exceptions that stop a run.
         self.received = time.monotonic()
         self.send(sys.path, (adapter, replace(policy, passthrough=())))
 
     def close(self) -> None:
         """Kill the process and close its pipes."""
         self.process.kill()
-        # Closing flushes what it has not read.
+        # Closing flushes unread messages.
         with contextlib.suppress(OSError):
             self.stdin.close()
         self.process.wait()
@@ -84,20 +84,20 @@ class HelperProcess:
 
 
 class Spares:
-    """Helper processes started before any engine needs one, each with ``modules`` of its own.
+    """Helper processes that start before any engine needs one, each with its own ``modules``.
 
-    ``close`` ends the unused ones. If one cannot be started, no further one is.
+    ``close`` ends the unused ones. If one fails to start, no more are started.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
         self._left: list[HelperProcess] = []
-        # Starting it again on demand will fail, and the run report it.
+        # A start on demand will fail again, and the run will report it.
         with contextlib.suppress(OSError):
             for each in modules:
                 self._left.append(HelperProcess(each))
 
     def take(self) -> HelperProcess:
-        """Return one of them, or a new one if none is usable."""
+        """Return one of the processes, or a new one if none is usable."""
         while spare := self._pop():
             if spare.is_fit:
                 return spare
@@ -105,7 +105,7 @@ class Spares:
         return HelperProcess()
 
     def close(self) -> None:
-        """End the unused ones."""
+        """End the unused processes."""
         while spare := self._pop():
             spare.close()
 
@@ -128,8 +128,8 @@ def _surroundings() -> tuple[dict[str, str], str]:
 class HostedTransport:
     """Sends jobs to a helper process that runs the event loop, and receives the answers.
 
-    Worth its start with many requests in flight. The adapter must be picklable. ``start`` returns a helper process, new
-    or started early.
+    The start pays off if many requests are in flight. The adapter must be picklable. ``start`` returns a helper
+    process, started early or just now.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class HostedTransport:
         self._helper: HelperProcess | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Send jobs in one message; replace a helper that died."""
+        """Send jobs in one message; replace a helper that has died."""
         if self._helper is None or self._helper.process.poll() is not None:
             self._helper = self._new_process()
             self._helper.begin(self._adapter, self._policy)
@@ -156,7 +156,7 @@ class HostedTransport:
         self._helper.send(numbered)
 
     def is_stuck(self) -> bool:
-        """Return True if the helper has unanswered jobs and has been silent for too long."""
+        """Return True if the helper has unanswered jobs but has been silent for too long."""
         helper = self._helper
         if helper is None or not helper.jobs:
             return False
@@ -164,11 +164,11 @@ class HostedTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests in the helper, if all of them wait."""
+        """The wait of the helper's requests, if all of them are waiting."""
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:
-        """End the helper and answer all its jobs with AdapterTimeout: only the helper knew which were begun."""
+        """End the helper and answer all its jobs with AdapterTimeout: only the helper knew which had begun."""
         if self._helper is not None:
             timeout = AdapterTimeout("the helper process that asks the model hangs")
             for job in list(self._helper.jobs.values()):

@@ -1,4 +1,4 @@
-"""Stop asking when the budget is spent, every request fails, the server is gone, or it demands a long wait."""
+"""Stop sending when the budget is spent, every request fails, the server is gone, or it demands a long wait."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.ask import Answer
 
 REPEATS_AT_FIRST = 5
-"""Consecutive equal errors that end a run before its first answer."""
+"""The number of consecutive equal errors that ends a run before its first answer."""
 REPEATS_UNUSABLE = 2
-"""Consecutive calls without any usable answer that end a run before its first answer."""
+"""The number of consecutive calls without any usable answer that ends a run before its first answer."""
 REPEATS_LATER = 20
-"""Consecutive requests without a connection that end a run after its first answer."""
-# The message of the HTTP adapter: its errors drop the client's exception, whose frames would hold headers.
+"""The number of consecutive requests without a connection that ends a run after its first answer."""
+# The HTTP adapter's message: its errors drop the client's exception, whose frames would hold headers.
 _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error: ")
 
 
 class Budget:
-    """Sends requests only if all in flight, at the highest cost so far, stay within ``limit``.
+    """Releases requests only if all in flight, at the highest cost so far, would stay within ``limit``.
 
-    Queued requests do not count; they learn the cost of others before they are sent. So ``spent`` exceeds the limit
-    only by requests in flight that cost more than any before. Until the first cost is known, one request or batch is in
-    flight at a time. A run without a limit has no budget. Thread-safe.
+    Queued requests do not count, as they are only released once the cost of others is known. So ``spent`` exceeds the
+    limit only through requests in flight that cost more than any before. Until the first cost is known, one request or
+    batch is in flight at a time. A run without a limit has no budget. Thread-safe.
     """
 
     def __init__(self, limit: float) -> None:
@@ -51,7 +51,7 @@ class Budget:
         self._max_cost_seen: float | None = None
         self._in_flight = 0
         self._stopped = ""
-        # A dict keeps the order and drops duplicates.
+        # A dict preserves the order and drops duplicates.
         self._waiting: dict[Callable[[], None], None] = {}
         self._open: dict[Sent, None] = {}
         self._lock = threading.RLock()
@@ -64,8 +64,8 @@ class Budget:
     def take(self, requests: int, room: int, wake: Callable[[], None]) -> Sent | BudgetSpent | None:
         """Return ``requests`` as sent if there is room for ``room``; else return None and call ``wake`` once, later.
 
-        ``room`` counts all requests that are useless without the others. ``wake`` is called when the answer may have
-        changed. BudgetSpent is final, for all callers: nothing is in flight.
+        ``room`` counts all requests that are useless without each other. ``wake`` is called when another attempt may
+        succeed. BudgetSpent is final for all callers: nothing is in flight.
         """
         with self._lock:
             if not self._stopped and self._has(room):
@@ -79,9 +79,9 @@ class Budget:
             return BudgetSpent(self._stopped)
 
     def settle(self, sent: Sent, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Settle ``sent`` once; return the answers, with BudgetSpent in place of those without a cost.
+        """Settle ``sent`` once; return the answers, with BudgetSpent in place of answers without a cost.
 
-        An ended run has fewer answers.
+        After the run's end, answers may be missing.
         """
         with self._lock:
             if sent not in self._open:
@@ -95,7 +95,7 @@ class Budget:
         return found
 
     def drop(self, wake: Callable[[], None]) -> None:
-        """Settle, without answers, all that was sent with ``wake``."""
+        """Settle everything that was sent with ``wake``, without answers."""
         for sent in self._open.copy():
             if sent.wake == wake:
                 self.settle(sent)
@@ -119,7 +119,7 @@ class Budget:
             self._stopped = "stopped by --lm-max-cost: the adapter does not report what a request costs"
             return BudgetSpent(self._stopped)
         self.spent += cost
-        # A request without tokens, such as a list of models, says nothing about the cost of others.
+        # A request without tokens, such as a list of models, tells nothing about the cost of others.
         if cost or not isinstance(answer, Completion) or answer.prompt_tokens:
             self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
         return answer
@@ -134,22 +134,22 @@ class Sent:
     wake: Callable[[], None]
 
     def settle(self, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Settle them, see :meth:`Budget.settle`; there may be no answers."""
+        """Settle these requests (see :meth:`Budget.settle`), possibly without answers."""
         return self.budget.settle(self, answers)
 
 
 class Unreachable(AdapterError):
-    """A request whose adapter could not connect."""
+    """The outcome of a request if the adapter could not connect."""
 
 
 class Unusable(AdapterError):
-    """Requests whose adapter returned something that cannot hold answers to any request."""
+    """The outcome of requests for which the adapter returned something that cannot hold any answers."""
 
 
 class Outage:
-    """Decides from the outcome of requests whether to ask more; not thread-safe.
+    """Decides from the outcomes of requests whether to send more; not thread-safe.
 
-    A request counts once, after its retries. ``works`` means that one was answered before. ``ended``, once set, is the
+    A request counts once, after its retries. ``works`` means that one got an answer before. Once set, ``ended`` is the
     answer to all further requests. The run receives the decision as an answer, :class:`AdapterDown`.
     """
 
@@ -162,13 +162,13 @@ class Outage:
         self.ended: AdapterDown | None = None
 
     def room(self) -> int | None:
-        """Return how many requests may be in flight: one at first, then as many as can end the run; None for all."""
+        """Return how many requests may be in flight: at first one, then as many as can end the run; None for any."""
         if self._works or self.ended or (self._has_notes and not self._repeats):
             return None
         return REPEATS_AT_FIRST - self._repeats if self._has_notes else 1
 
     def note(self, answer: Any) -> Any:
-        """Take an answer into account; return it, or the error that ends the run."""
+        """Take an answer into account; return the answer, or the error that ends the run."""
         self._has_notes = True
         if self.ended is None:
             self.ended = self._end(answer)

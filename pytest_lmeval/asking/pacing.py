@@ -1,4 +1,4 @@
-"""Pace the requests of an event loop: the first one goes alone, and rate limits apply."""
+"""Pace the requests of an event loop: send the first one alone, and apply rate limits."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BURST_S = 2.0
 _CHARACTERS_PER_TOKEN = 4
 _ASSUMED_COMPLETION_TOKENS = 256
 ALONE_S = 5.0
-"""The longest time the other requests wait."""
+"""The longest time that other requests wait for the first one."""
 
 
 class Waits:
-    """The waits of the ``in_hand`` requests in progress; readable from any thread."""
+    """The waits of the ``in_hand`` requests in progress; any thread may read them."""
 
     def __init__(self) -> None:
         self.in_hand = 0
@@ -37,16 +37,16 @@ class Waits:
 
     @property
     def current(self) -> Wait | None:
-        """The wait that ends first if all requests wait, else None."""
+        """The wait that ends first, if all requests are waiting."""
         waits = list(self._waits.values())
         return min(waits) if waits and len(waits) >= self.in_hand else None
 
 
 class Opening:
-    """Sends the first request alone, so that a fault common to all shows after one request.
+    """Sends the first request alone, to reveal a fault of all requests with a single one.
 
-    Allows ``room()`` requests in flight until it returns None, for ``ALONE_S`` seconds at most; then calls ``on_open``.
-    If ``is_open``, a model is known to answer. Use it in one event loop.
+    Allows ``room()`` requests in flight until it returns None, for at most ``ALONE_S`` seconds; then calls ``on_open``.
+    If ``is_open``, the model is known to answer. Use this in one event loop.
     """
 
     def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:
@@ -75,10 +75,10 @@ class Opening:
 
 
 class RateLimit:
-    """Lets requests through at the adapter's ``requests_per_minute`` and ``tokens_per_minute``.
+    """Releases requests at the adapter's ``requests_per_minute`` and ``tokens_per_minute``.
 
-    Each of ``share`` processes has its part. Tokens are estimated before each request and corrected after it. ``sleep``
-    waits. Without either limit, ``limits`` is False.
+    Each of ``share`` processes gets its part. Token counts are estimated before each request and corrected afterwards.
+    ``sleep`` waits. Without either limit, ``limits`` is False.
     """
 
     def __init__(self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -95,14 +95,14 @@ class RateLimit:
                 await self._sleep(wait)
 
     def settle(self, request: Generate, completion: Completion) -> None:
-        """Correct the estimate of tokens."""
+        """Correct the estimated number of tokens."""
         used = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
         if used:
             self._tokens.take(used - _estimate(request))
 
 
 class _Bucket:
-    """A token bucket filling at ``rate`` per second; an overdraft is a time to wait."""
+    """A token bucket that fills at ``rate`` per second; an overdraft means a wait."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate

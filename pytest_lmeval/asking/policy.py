@@ -1,4 +1,4 @@
-"""The settings of how a run asks: batches, concurrency, time limits, retries and waits."""
+"""Settings for sending requests: batches, concurrency, time limits, retries and waits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0
-"""The longest wait a server may demand, in seconds; beyond it the run ends."""
+"""The longest wait that a server may demand, in seconds; a longer one ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The limits of one process's requests.
 
-    ``timeout_s`` limits one attempt at one request; a batch call has a multiple by its number of requests. ``retries``
-    are the attempts after the first. ``concurrency`` and ``max_cost`` are this process's part of the run's, and
-    ``share`` is the number of processes. ``passthrough`` are exceptions that stop the run. ``think_tags`` enclose the
-    thoughts at the beginning of a text; None leaves texts unchanged.
+    ``timeout_s`` limits one attempt at one request; for a batch call, it is multiplied according to the number of
+    requests. ``retries`` counts the attempts after the first. ``concurrency`` and ``max_cost`` are this process's part
+    of the run's, and ``share`` is the number of processes. ``passthrough`` are exceptions that stop the run.
+    ``think_tags`` enclose the thoughts at the beginning of a text; None leaves texts unchanged.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -39,7 +39,7 @@ class Policy:
 def backoff_s(attempt: int, retry_after: float | None) -> float:
     """Return the delay after failed attempt number ``attempt`` (from 0), in seconds.
 
-    ``retry_after`` if given, else exponential backoff, half of it random so that clients spread out.
+    This is ``retry_after`` if given, else exponential backoff, half of it random to spread out clients.
     """
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)

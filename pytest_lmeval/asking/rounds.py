@@ -1,7 +1,7 @@
-"""Ask examples that take several requests per response, each depending on the answers so far.
+"""Run conversations: several requests per response, each depending on the answers so far.
 
-Requests of a job that can be asked together make a round: for a batch adapter the next turn of all examples of the
-batch, for an async adapter, whose jobs are single examples, the next turn of one example.
+A round consists of a job's requests that can be sent together: for a batch adapter, the next turn of all examples in
+the batch; for an async adapter, whose jobs are single examples, the next turn of one example.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 
 class UserModel(Protocol):
-    """The model that plays a user, with its recorded replies."""
+    """The model that simulates a user, with its recorded replies."""
 
     @property
     def engine(self) -> Engine: ...
 
     def taken(self, request: Generate) -> Generate:
-        """Return a request with the options the model accepts."""
+        """Return a request without options that the model rejects."""
 
     def recalled(self, request: Generate) -> str | None:
-        """Return its reply in an earlier run, None without one."""
+        """Return the model's reply in an earlier run, or None."""
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, object]:
-        """Return the record of a reply for the details of the result."""
+        """Return a reply in the format of a result's details."""
 
 
 class Conversation:
-    """One response in progress: what was asked and answered, and the next ``request``.
+    """One response in progress: the exchanges so far, and the next ``request``.
 
-    ``request`` is None at the end, and while ``aside`` is to be asked of ``user``, who plays the user. Answers known
-    to ``recall`` are not asked again; ``note`` is called with every other answer. Without ``follow_up`` it is a single
-    request, whose answer is the response.
+    ``request`` is None at the end, and while an ``aside`` waits for ``user``, who simulates the user. Answers known to
+    ``recall`` are not requested again; ``note`` is called with every other answer. Without ``follow_up``, the response
+    takes a single request.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Conversation:
 
     @property
     def is_open(self) -> bool:
-        """True if a request or an aside is to be asked."""
+        """True if a request or an aside remains to be sent."""
         return self.request is not None or self.aside is not None
 
     def take_aside(self, answer: Answer) -> None:
@@ -98,7 +98,7 @@ class Conversation:
 
     def fail(self, error: LmevalError) -> None:
         """End with an error."""
-        # Several requests may share one error; each has exchanges of its own.
+        # Several requests may share one error, but each has its own exchanges.
         self._error = copy.copy(error)
         self._error.exchanges = tuple(self._exchanges)
         self.request = None
@@ -126,7 +126,7 @@ class Conversation:
             self.fail(AdapterError("only completions can have follow-ups"))
 
     def _follow(self, step: Callable[[], Generate | Aside | None]) -> None:
-        """Run ``step``, and further ones as long as the user's replies are known."""
+        """Run ``step``, and further steps as long as the user's replies are known."""
         self.request = None
         try:
             following = step()
@@ -137,14 +137,14 @@ class Conversation:
             self.request = self._numbered(following)
         except LmevalError as error:
             self.fail(AdapterError(str(error)))
-        except Exception as error:  # a task's own code
+        except Exception as error:  # raised by a task's own code
             self.fail(AdapterError(f"the follow-up raised {type(error).__name__}: {error}"))
         else:
             if self.request is None:
                 self._end()
 
     def _known_aside(self, aside: Aside) -> Generate | Aside | None:
-        """Return the next step after a known reply; else set ``aside`` and return None."""
+        """Return the next step if the reply is known; otherwise set ``aside`` and return None."""
         assert self.user is not None
         known = self.user.recalled(aside.request)
         if known is None:
@@ -171,16 +171,16 @@ class Conversation:
 
 
 def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
-    """Give ``job`` its conversations, by number; its other requests are conversations of one round."""
+    """Give ``job`` its conversations, by number; its other requests become conversations of one round."""
     job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
     for number, answer in job.known.items():
         job.talks[number].take(answer)
 
 
 class Rounds:
-    """Asks the rounds of jobs with conversations; a thread of its own works out each next round.
+    """Runs the rounds of jobs with conversations; its own thread computes each next round.
 
-    ``submit`` queues jobs with a transport.
+    ``submit`` queues jobs for a transport.
     """
 
     def __init__(self, submit: Callable[[Sequence[Job]], None], inbox: Inbox) -> None:
@@ -195,7 +195,7 @@ class Rounds:
         self._arrived.put(None)
 
     def ask(self, job: Job) -> None:
-        """Ask the next round of ``job``; deliver its answers after the last one."""
+        """Send the next round of ``job``; after the last one, deliver the answers."""
         open_now = [talk for talk in job.talks if talk.is_open]
         if not open_now:
             answers = [talk.answer() for talk in job.talks]
@@ -218,7 +218,7 @@ class Rounds:
         user.engine.ask([Job(requests)], lambda asked: self._arrived.put((job, talks, asked)))
 
     def look_after(self) -> None:
-        """Replace hanging transports of simulated users."""
+        """Replace the transports of simulated users if they hang."""
         for engine in [*self._others]:
             engine.look_after()
 

@@ -1,4 +1,4 @@
-"""Serve an adapter to another process, which decides on retries."""
+"""Serve an adapter to another process, which handles retries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pytest_lmeval.types import LogLikelihood, Request
 
 
 class Served:
-    """The adapter ``spec``, made with ``options`` for a project folder, on ``node``.
+    """The adapter ``spec``, created with ``options`` for a project folder, on ``node``.
 
-    Raise UsageError if it cannot be made. A batch adapter gets one batch at a time, in order of arrival.
+    Raise UsageError if the adapter cannot be created. A batch adapter gets one batch at a time, in order of arrival.
     """
 
     def __init__(self, spec: str, options: Mapping[str, object], project: str | None, node: str) -> None:
@@ -40,7 +40,7 @@ class Served:
         self.facts = _facts(self._adapter, node)
 
     async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
-        """Return one answer per request, in order; leave thoughts in texts."""
+        """Return one answer per request, in order; leave thoughts in the texts."""
         tell(self._adapter, "think_tags", think_tags)
         if self.facts.streams:
             return list(await asyncio.gather(*map(self._answer_one, requests)))
@@ -49,7 +49,7 @@ class Served:
     async def close(self) -> None:
         """Close the adapter."""
         for name in ("close", "aclose"):
-            with suppress(Exception):  # its process is about to end
+            with suppress(Exception):  # the process is about to end
                 if (end := method(self._adapter, name)) is not None and (done := end()) is not None:
                     await done
 
@@ -71,7 +71,7 @@ class Served:
             asked = [requests[place] for place in places]
             found = ask(self._adapter, asked, think_tags=None)
             for place, answer in zip(places, found, strict=True):
-                # One request may have failed the call for all.
+                # A single request may have failed the call for all.
                 alone = is_of_several(answer)
                 answers[place] = ask(self._adapter, [requests[place]], think_tags=None)[0] if alone else answer
         unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window omitted the request")
@@ -96,7 +96,7 @@ def _facts(adapter: Any, node: str) -> ReplicaFacts:
     return ReplicaFacts(
         name=adapter_name(adapter),
         identity=identity,
-        # The ledger's key of a model.
+        # The ledger's key for a model.
         fingerprint=member(adapter, "fingerprint") or "" if is_ours(adapter) else identity.key,
         manifest=member(adapter, "manifest") or {},
         attributes=members(adapter, REPLICATED),

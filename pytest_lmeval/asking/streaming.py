@@ -1,4 +1,4 @@
-"""Ask async adapters: an event loop in a thread of its own keeps many requests in flight."""
+"""Query async adapters: an event loop in its own thread keeps many requests in flight."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _CANCELS = "does the adapter, or code that it calls, cancel all tasks of its loo
 
 
 class AsyncTransport:
-    """Asks an async adapter: ``concurrency`` requests in flight, retries and rate limits in one loop.
+    """Queries an async adapter: ``concurrency`` requests in flight, with retries and rate limits in one loop.
 
-    Each request has a task of its own. A late task is cancelled; even if the adapter ignores that, another task takes
-    over its slot and its request.
+    Each request has its own task. A late task is cancelled; even if the adapter ignores that, another task takes over
+    its slot and its request.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
@@ -65,18 +65,18 @@ class AsyncTransport:
         return self._thread is not None and time.monotonic() - self._heartbeat > 2 * _HEARTBEAT_S
 
     def is_stuck(self) -> bool:
-        """Return True if the loop itself hangs; the loop ends slow requests by itself."""
+        """Return True if the loop itself hangs; slow requests are ended by the loop."""
         return self._thread is not None and time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests, if all of them wait."""
+        """The wait of all requests, if all of them are waiting."""
         return self._waits.current
 
     def abandon(self) -> list[Job]:
-        """Answer the job that blocks the loop with a timeout, abandon the loop and return all other jobs.
+        """Answer the job that blocks the loop with a timeout, abandon the loop, and return all other jobs.
 
-        If that job is unknown, every job in flight gets the timeout.
+        If that job is unknown, all jobs in flight get the timeout.
         """
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
         self._abandoned = True
@@ -101,10 +101,10 @@ class AsyncTransport:
         self._thread.join(timeout=_GRACE_S)
 
     def _start(self) -> bool:
-        """Start the loop; if it cannot be made, answer all jobs with the error and return False."""
+        """Start the loop; if that fails, answer all jobs with the error and return False."""
         try:
             self._loop = asyncio.new_event_loop()
-        except Exception as error:  # a loop needs a pair of sockets, which a plugin may forbid
+        except Exception as error:  # a loop needs a socket pair, which a plugin may forbid
             reason = printable(f"{type(error).__name__}: {error}", keep="")
             self._answer_all(AdapterDown(f"adapter {adapter_name(self._adapter)}: no event loop can be made: {reason}"))
             return False
@@ -129,7 +129,7 @@ class AsyncTransport:
             progress = self._open.get(job)
             sent: Sent | BudgetSpent | None = None
             if progress is not None and self._budget is not None:
-                # The rest of the job is useless without this request.
+                # Without this request, the rest of the job is useless.
                 sent = self._budget.take(1, len(job.requests) - number, self._wake)
                 if sent is None:
                     return  # continues once there is room
@@ -158,7 +158,7 @@ class AsyncTransport:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
-                # Raised in a task that the adapter started; its requests continue.
+                # A task that the adapter started raised this; its requests continue.
                 continue
         tasks = asyncio.all_tasks(loop) | {guard}
         for task in tasks:
@@ -187,7 +187,7 @@ class AsyncTransport:
             self._inbox.deliver(job, [end] * len(job.requests))
 
     async def _stand_guard(self) -> None:
-        """Detect the cancellation of all tasks of the loop, which would leave requests unanswered."""
+        """Detect a cancellation of all tasks in the loop, which would leave requests unanswered."""
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
@@ -211,7 +211,7 @@ class AsyncTransport:
             if self._is_closing or self._missed is not None:
                 raise
             progress.answers[asked.number] = self._attempts.cancelled(asked)
-        except BaseException as error:  # meant to stop the run: it must reach the thread that runs the items
+        except BaseException as error:  # meant to stop the run, so it must reach the thread that runs the items
             if self._abandoned or self._is_closing:
                 raise
             self._inbox.fail(asked.job, error)
@@ -225,7 +225,7 @@ class AsyncTransport:
         progress, number = asked.progress, asked.number
         if asked.sent is not None:
             answer = progress.answers[number]
-            # Without an answer, the run is ending.
+            # If there is no answer, the run is ending.
             settled = asked.sent.settle([] if answer is None else [answer])
             progress.answers[number] = settled[0] if settled else None
         self._take_off(asked.job, progress)
@@ -240,12 +240,12 @@ class AsyncTransport:
     def _wake(self) -> None:
         """Continue if requests may have room now; thread-safe."""
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the run is over and its loop closed
+            with contextlib.suppress(RuntimeError):  # the run is over and its loop is closed
                 self._loop.call_soon_threadsafe(self._go_on)
 
 
 async def _take_back_cancellation() -> None:
-    """Undo the cancellation of this task, once the guard has noticed if all tasks were cancelled."""
+    """Undo the cancellation of this task, once the guard knows whether all tasks were cancelled."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass

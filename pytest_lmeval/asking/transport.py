@@ -1,4 +1,4 @@
-"""Carry jobs to an adapter and answers back."""
+"""Carry jobs to an adapter, and answers back."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Requests asked together; ``spans`` maps each key to its requests.
+    """Requests to be sent together; ``spans`` maps each key to its requests.
 
-    ``failure`` is an exception that stops the run. ``on_answer`` is called once with the answered or failed job, in a
-    thread of the transport, and is None afterwards: waiting for the job includes it. ``talks`` holds one conversation
-    per request if any may have follow-ups. ``known`` are answers, by place, that need not be asked for.
+    ``failure`` is an exception that stops the run. A thread of the transport calls ``on_answer`` once with the answered
+    or failed job; then it is None. Waiting for the job includes this call. ``talks`` holds one conversation per
+    request, if any may have follow-ups. ``known`` are answers by position that need not be requested.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Job:
     known: dict[int, Answer] = field(default_factory=dict)
 
     def add(self, key: Hashable, requests: Sequence[Request], held: Sequence[Answer] | None = None) -> None:
-        """Add the requests of ``key``, with the answers in ``held`` if these are complete."""
+        """Add the requests of ``key``, with the answers in ``held`` if they are complete."""
         first = len(self.requests)
         if held is not None and len(held) == len(requests):
             self.known.update(enumerate(held, start=first))
@@ -45,7 +45,7 @@ class Job:
 
 
 class JobProgress:
-    """The progress of a job: its answers by number, None if missing, and how many are ``left``."""
+    """The progress of a job: its answers by number, None if missing, and the number still missing, ``left``."""
 
     __slots__ = ("answers", "begun", "left")
 
@@ -56,14 +56,14 @@ class JobProgress:
 
 
 class Inbox:
-    """Lets one thread wait for its job, without being woken for others."""
+    """Lets a thread wait for its job without waking up for others."""
 
     def __init__(self) -> None:
         self._awaited: Job | None = None
         self._arrived = threading.Event()
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Deliver the answers of a job; ignore later ones for the same job."""
+        """Deliver a job's answers; ignore later ones for the same job."""
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:
@@ -81,7 +81,7 @@ class Inbox:
 
     def wait(self, job: Job, timeout_s: float) -> bool:
         """Wait for the answers of ``job``; return True if they have arrived."""
-        # The order matters: answers that arrive after the check find ``_awaited`` set.
+        # The order matters: answers that arrive after the check see ``_awaited`` set.
         self._arrived.clear()
         self._awaited = job
         if job.answers is None or job.on_answer is not None:
@@ -91,29 +91,29 @@ class Inbox:
 
 
 class Transport(Protocol):
-    """Carries jobs to an adapter and back, in a thread of its own."""
+    """Carries jobs to an adapter and back, in its own thread."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
 
     def is_stuck(self) -> bool:
-        """Return True if it hangs."""
+        """Return True if the transport hangs."""
 
     def abandon(self) -> list[Job]:
-        """Answer the jobs it is stuck in with AdapterTimeout; return those not begun."""
+        """Answer the stuck jobs with AdapterTimeout; return the jobs that have not begun."""
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests, if all of them wait."""
+        """The wait of all requests, if all of them are waiting."""
 
     def close(self) -> None:
         """Stop."""
 
 
 class Sender:
-    """Sends jobs by a transport, and replaces it if it hangs; skips answers known to ``cache`` or the job.
+    """Sends jobs through a transport, and replaces it if it hangs; skips answers known to ``cache`` or the job.
 
-    Thread-safe: eval functions and conversations send from threads of their own.
+    Thread-safe, because eval functions and conversations send from their own threads.
     """
 
     def __init__(self, new_transport: Callable[[], Transport], inbox: Inbox, cache: CachedAnswers | None) -> None:
@@ -125,11 +125,11 @@ class Sender:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests, if all of them wait."""
+        """The wait of all requests, if all of them are waiting."""
         return self._transport.wait
 
     def send(self, jobs: Sequence[Job]) -> None:
-        """Send the requests of the jobs without known answers."""
+        """Send the jobs' requests whose answers are unknown."""
         rest = []
         for job in jobs:
             left = job if self._cache is None and not job.known else self._unknown(job)
@@ -143,7 +143,7 @@ class Sender:
         """Replace the transport if it hangs."""
         if not self._transport.is_stuck():
             return
-        # One of the waiting threads replaces it. A sending thread may hang in the transport.
+        # One of the waiting threads replaces it. A sending thread may hang inside the transport.
         with self._replacing:
             if self._transport.is_stuck():
                 waiting = self._transport.abandon()
@@ -156,7 +156,7 @@ class Sender:
         self._transport.close()
 
     def _unknown(self, job: Job) -> Job | None:
-        """Return a job of the requests left to ask; if all are known, answer ``job`` and return None."""
+        """Return a job with the remaining requests; if all answers are known, answer ``job`` and return None."""
         if self._cache is not None:
             for place, request in enumerate(job.requests):
                 if place not in job.known and (answer := self._cache.find(request)) is not None:
@@ -168,7 +168,7 @@ class Sender:
         return Job([job.requests[place] for place in places], on_answer=partial(self._join, job, places))
 
     def _join(self, job: Job, places: Sequence[int], asked: Job) -> None:
-        """Answer ``job`` with known and new answers; keep the new ones."""
+        """Answer ``job`` with known and new answers, and store the new ones."""
         if asked.failure is not None:
             self._inbox.fail(job, asked.failure)
             return
@@ -177,5 +177,5 @@ class Sender:
             for place, answer in found.items():
                 self._cache.keep(job.requests[place], answer)
         answers = {**job.known, **found}
-        # An ended run has fewer answers.
+        # After the run's end, answers may be missing.
         self._inbox.deliver(job, [answers[place] for place in range(len(job.requests)) if place in answers])

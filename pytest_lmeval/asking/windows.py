@@ -1,4 +1,4 @@
-"""Ask batch adapters a window of requests at a time, in batches that the adapter may plan."""
+"""Send batch adapters a window of requests at a time, in batches that the adapter may plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.limits import Budget
 
 _Place = tuple[Job, int]
-"""A request: its job and its number in the job."""
+"""A request, by its job and its number in the job."""
 
 
 class WindowTransport(BatchTransport):
-    """Takes waiting requests, up to ``size``, and asks them in batches planned by the adapter.
+    """Takes up to ``size`` waiting requests, and sends them in batches planned by the adapter.
 
-    A job is answered with the last of its requests. An adapter without ``plan_window`` gets all in one call.
+    A job is complete once its last request is answered. An adapter without ``plan_window`` gets all requests in one
+    call.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int, budget: Budget | None = None) -> None:
@@ -36,12 +37,12 @@ class WindowTransport(BatchTransport):
         self._lock = threading.Lock()
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; jobs queued together share a window if it has room."""
+        """Queue jobs; jobs queued together share a window if they fit."""
         with self._lock:
             super().submit(jobs)
 
     def abandon(self) -> list[Job]:
-        """Answer the missing requests of the stuck call with timeouts; return the jobs not begun."""
+        """Answer the stuck call's missing requests with timeouts; return the jobs that have not begun."""
         self._stopped = True
         self._drop_sent()
         with self._lock:
@@ -60,7 +61,7 @@ class WindowTransport(BatchTransport):
             self._open = {job: JobProgress(len(job.requests)) for job in jobs}
             try:
                 self._ask_window([(job, number) for job in jobs for number in range(len(job.requests))])
-            except BaseException as error:  # meant to stop the run: it must reach the thread that runs the items
+            except BaseException as error:  # meant to stop the run, so it must reach the thread that runs the items
                 for job in list(self._open):
                     self._inbox.fail(job, error)
 
@@ -69,7 +70,7 @@ class WindowTransport(BatchTransport):
         if job is None:
             return None
         jobs, requests = [job], len(job.requests)
-        with self._lock:  # jobs being queued belong to it
+        with self._lock:  # jobs being queued join the window
             while requests < self._size and not self._queue.empty():
                 job = self._queue.get_nowait()
                 if job is None:
@@ -104,7 +105,7 @@ class WindowTransport(BatchTransport):
             self._inbox.deliver(job, [answer for answer in found if answer is not None])
 
     def _batches(self, places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
-        """Yield batches of requests; if the adapter's plan is unusable, answer them with an error."""
+        """Yield batches of requests; if the adapter's plan is unusable, answer the requests with an error."""
         if method(self._adapter, "plan_window") is None or not places:
             yield from [places] if places else []
             return
@@ -127,7 +128,7 @@ class WindowTransport(BatchTransport):
 def planned_calls(
     adapter: Any, requests: list[Request], passthrough: tuple[type[BaseException], ...] = ()
 ) -> list[list[int]] | AdapterError:
-    """Return the adapter's plan, the places of requests by call, or the error of an unusable plan."""
+    """Return the adapter's plan, the positions of requests by call, or an error for an unusable plan."""
     try:
         found = [list(batch) for batch in adapter.plan_window(requests)]
     except BaseException as error:

@@ -197,7 +197,7 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Return the rejection of a request that arrived alongside those of a leftover client; make its example an error."""
+    """Return the rejection of a request that came beside those of a leftover client; make its example an error."""
     why = (
         f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
         "unknown which of them asks for it; make one client for each example, or keep one for all"

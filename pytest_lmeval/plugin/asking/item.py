@@ -33,7 +33,7 @@ _FIXTURES = ("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
 class ScoredItem(pytest.Function):
-    """An item that attaches an example's result to its report; not abstract, because pytest's metaclass forbids that."""
+    """An item that attaches an example's result to its report; pytest's metaclass allows no abstract class."""
 
     parent: Any
     task: Task

@@ -137,7 +137,7 @@ def remarks_of(config: pytest.Config) -> list[str]:
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
-    """Return why pytest-repeat cannot repeat examples, or "" if it is not in use; a mark's ``count`` overrides --count."""
+    """Return why pytest-repeat cannot repeat examples; "" if it is not in use. A mark's ``count`` overrides --count."""
     given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
     if not isinstance(given, int) or given < 2:
         return ""

@@ -80,7 +80,7 @@ class EvalItem(ScoredItem):
 
     @property
     def evals(self) -> EvalSession:
-        """This process's eval functions."""
+        """The eval functions of this process."""
         return session_of(self.run_state)
 
     @cached_property

@@ -195,7 +195,7 @@ def note_parameter(item: pytest.Item, label: str) -> None:
 
 
 def is_begun(item: pytest.Item) -> bool:
-    """Return True if an item has a fixture request, which pytest removes at the end. Without ``_request`` return False."""
+    """Return True if an item has its fixture request, which pytest removes at its end. Without ``_request`` False."""
     return bool(getattr(item, "_request", False))
 
 

@@ -187,7 +187,7 @@ _ATTEMPTS = re.compile(r" \(\d+ attempts?\)$")
 
 
 def say_once(reports: Iterable[Any], records: Records) -> None:
-    """Shorten failed ``reports`` whose reasons the terminal also shows under the leaderboard or in an earlier failure."""
+    """Shorten failed ``reports`` whose reasons also appear under the leaderboard or in an earlier failure."""
     first: dict[str, str] = {}
     for report in reports:
         if hasattr(report, "lm_gate"):

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
-"""Score and number of examples by the name of a group."""
+"""Score and number of examples by group name."""
 CENTERED = "centered"
-"""The metric of tasks with a random baseline."""
+"""The centred metric of tasks with a random baseline."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
-"""The fewest requests, or calls of a function, that each percentile needs."""
+"""The fewest requests or function calls that each percentile needs."""
 FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
-"""The fields that a limit may name."""
+"""The fields that limits may name."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", "answer.cached"))
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
-    """Return the scores of the results that decide, and their clusters; () if none has one."""
+    """Return the scores that count, and their clusters; () if no example has a cluster."""
     scored = [
         (each.outcome.score, each.question.cluster)
         for each in results
@@ -55,7 +55,7 @@ def mean_score(results: Iterable[ExampleResult]) -> float | None:
 
 
 def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
-    """Return the mean score by metric, then those of the further metrics; None for one without a scored example."""
+    """Return the mean score by metric, then the means of further metrics; None if a metric has no scored example."""
     own: dict[str, list[float]] = {}
     further: dict[str, list[float]] = {}
     for result in results:
@@ -71,14 +71,14 @@ def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]
 
 
 def subject_mean(subjects: Breakdown) -> dict[str, float]:
-    """Return the mean of the subjects' scores, with equal weights."""
+    """Return the mean of the subjects' scores, equally weighted."""
     scores = [subject["score"] for subject in subjects.values()]
     known = [score for score in scores if score is not None]
     return {"subject_mean": mean(known)} if known and len(known) == len(scores) else {}
 
 
 def by_subject(results: Sequence[ExampleResult]) -> Breakdown:
-    """Return the breakdown by category; empty with fewer than two."""
+    """Return the breakdown by category; empty for fewer than two categories."""
     categories = {result.question.category for result in results}
     return breakdown((result.question.category or "none", result) for result in results) if len(categories) > 1 else {}
 
@@ -102,8 +102,8 @@ def pass_hat_k(correct: int, n: int, k: int) -> float:
 def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n`` of predictions; empty without repeats.
 
-    Over the scored examples: the chance that one of k responses is right, that all are, and that the commonest is.
-    ``pass^1`` equals ``pass@1``.
+    They cover the scored examples: the chance that one of k responses is right, that all are, and that the commonest
+    one is. ``pass^1`` equals ``pass@1``.
     """
     scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
@@ -120,10 +120,10 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
 
 
 def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | None]:
-    """Return the number of repeats, and the standard error of the task's score within and between examples.
+    """Return the number of repeats, and the standard errors of the task's score within and between examples.
 
-    ``stderr_within`` is the error due to asking again, ``stderr_between`` that due to the choice of examples.
-    ``differ`` counts the examples whose repeats have different scores.
+    ``stderr_within`` is due to repeating requests, ``stderr_between`` to the choice of examples. ``differ`` counts the
+    examples whose repeats have different scores.
     """
     scores = [_scores(result) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scores:
@@ -138,7 +138,7 @@ def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | N
 
 
 def _scores(result: ExampleResult) -> Sequence[float]:
-    # The details of a single response are the metric's own.
+    # The details of a single response belong to the metric.
     if result.outcome.score is None or "majority_score" not in result.outcome.details:
         return ()
     scores: Sequence[float] = result.outcome.details["scores"]
@@ -146,7 +146,7 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def centered(score: float, baseline: float) -> float:
-    """Scale a score so that ``baseline``, in [0, 1), is 0 and a perfect score 1; worse than guessing is negative.
+    """Scale a score so that ``baseline``, in [0, 1), becomes 0 and 1 stays 1; scores below guessing are negative.
 
     >>> centered(0.625, 0.25)
     0.5
@@ -155,23 +155,23 @@ def centered(score: float, baseline: float) -> float:
 
 
 def centered_metric(score: float | None, baseline: float | None) -> dict[str, float | None]:
-    """Return the row's metric ``centered``; empty for a task without a baseline."""
+    """Return the row's ``centered`` metric; empty for a task without a baseline."""
     if baseline is None:
         return {}
     return {CENTERED: None if score is None else centered(score, baseline)}
 
 
 def core_score(rows: Iterable[TaskRow]) -> float | None:
-    """Return the mean of the centred scores; None if no task has one, or one of them has no score."""
+    """Return the mean of the centred scores; None if no task has one, or if one of them lacks its score."""
     values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
     known = [value for value in values if value is not None]
     return mean(known) if known and len(known) == len(values) else None
 
 
 def core_csv(rows: Iterable[TaskRow]) -> bytes:
-    """Return a CSV file, UTF-8, of the tasks with a centred score, and ``CORE`` on its last line.
+    """Return a UTF-8 CSV file of the tasks with a centred score, with ``CORE`` on the last line.
 
-    A missing score is an empty field. Empty if there is no such task.
+    A missing score is an empty field. The result is empty if there are no such tasks.
     """
     chosen = [row for row in rows if CENTERED in row.metrics]
     if not chosen:
@@ -189,7 +189,7 @@ def _number(value: float | None) -> str:
 
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return the :func:`confidence_metrics`, and the ``perplexity`` of language modeling texts, if there are any."""
+    """Return the :func:`confidence_metrics`, and the ``perplexity`` of language modeling texts, if any."""
     scored = [result for result in results if result.outcome.score is not None]
     predicted = text_metrics(scored)
     return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
@@ -198,8 +198,8 @@ def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
 def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
     """Return ``ece``, ``brier`` and ``n`` of the scored examples that have a confidence; empty if none has.
 
-    The confidence is ``details["confidence"]``, in [0, 1]; the answer was right if its score reaches the threshold. The
-    first of several responses counts.
+    The confidence is ``details["confidence"]``, in [0, 1]. An answer is right if its score reaches the threshold. If an
+    example has several responses, only the first counts.
     """
     sure = [
         (confidence, is_at_least(score, result.threshold))
@@ -233,13 +233,13 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results with the detail ``name``, and those with several responses, which may have it."""
+    """Return the results with the detail ``name``, and results with several responses, which may have it."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 
 
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
-    """Return log-probability, tokens and bytes of the only text."""
+    """Return log-probability, token count and byte count of the only text."""
     details = first_details(result)
     if "options" not in details:
         return None
@@ -252,13 +252,13 @@ def _text(result: ExampleResult) -> tuple[float, int, int] | None:
 
 
 def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
-    """Return the known ones of FIELDS, the number of timed ``requests``, and that of untimed ``cached`` answers.
+    """Return the known values of FIELDS, and the numbers of timed ``requests`` and of untimed ``cached`` answers.
 
-    Times are milliseconds of one request each, without the waits between attempts; ``model_ms`` is the mean over the
-    examples that were asked, each with all its requests. A cached answer costs nothing; its tokens are those of the
-    original request. ``durations`` counts the timed calls of eval functions: those of examples without an error and
-    without a cached answer. If only some examples report their use, ``asked`` counts all that should, and
-    ``cost_known`` and ``tokens_known`` those that do, for all their requests.
+    Times are milliseconds per request, without the waits between attempts. ``model_ms`` is the mean over examples with
+    requests, each with all of its requests. A cached answer costs nothing; its tokens are those of the original
+    request. ``durations`` counts the timed calls of eval functions, without examples that had an error or a cached
+    answer. If only some examples report their usage, ``asked`` counts all that should, and ``cost_known`` and
+    ``tokens_known`` count examples that do for all their requests.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))
@@ -267,7 +267,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     for result in results:
         if DURATION in result.outcome.details and result.outcome.status != "error" and not result.answer.cached:
             took = result.outcome.details[DURATION]
-            # The details of a file may be malformed.
+            # A file may contain malformed details.
             each = took if isinstance(took, list | tuple) else [took]
             durations += [ms for ms in each if isinstance(ms, int | float)]
     durations.sort()
@@ -293,12 +293,12 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
 
 
 def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list[float]]:
-    """Return the number of examples with requests, their known costs, how many are partial, and their tokens."""
+    """Return the number of examples with requests, their known costs, the number of partial costs, and their tokens."""
     asked = partly = 0
     costs, tokens = [], []
     for result in results:
         usage, times = result.answer.usage, result.times
-        # A failed request may have been paid for.
+        # The run may have paid for a failed request.
         if not (usage or times or result.answer.cached) and (
             result.outcome.status not in ("error", "timeout") or is_function(result)
         ):
@@ -313,11 +313,11 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list
 
 
 def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float | None:
-    """Return the smallest of the ``ordered`` values that at least a ``share`` of them does not exceed.
+    """Return the smallest of the ``ordered`` values that is at least as large as a ``share`` of them.
 
-    None for fewer values than ``least``.
+    None for fewer than ``least`` values.
     """
     if len(ordered) < max(1, least):
         return None
-    # The product may exceed a whole number by a rounding error.
+    # A rounding error may push the product above a whole number.
     return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]

@@ -1,4 +1,4 @@
-"""Ask the model and the judges of a run, through engines that share limits and a cache."""
+"""Query the model and the judges of a run, through engines that share limits and a cache."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Prompt, Task
 
 Render = Callable[[Example], Any]
-"""From an example to its prompt, text or messages."""
+"""Renders an example as its prompt: text or messages."""
 Note = Callable[[str, str, Exchange], None]
-"""Records a request of an example, given by task and id, with its answer."""
+"""Records a request of an example, identified by task and id, with its answer."""
 OnWait = Callable[[Engine], None]
 Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
-"""Returns the recorded answers to a unit's requests, None unless it has all of them."""
+"""Returns the recorded answers to a unit's requests, or None unless all are recorded."""
 Converse = Callable[[Any, Request], "Conversation | None"]
-"""Returns the conversation that a unit's request begins, None if it begins none."""
+"""Returns the conversation that a unit's request begins, or None."""
 
 
 class Model(NamedTuple):
-    """The adapter (None until it is made), its name, and a key that differs between adapters of one name."""
+    """An adapter (None until created), its name, and a key that distinguishes adapters of the same name."""
 
     adapter: Any = None
     name: str = ""
@@ -48,7 +48,7 @@ class Model(NamedTuple):
 def model_of(adapter: Any) -> Model:
     """Return the model of ``adapter``."""
     if is_ours(adapter):
-        # The ledger's header has its spec and options; the fingerprint identifies its weights.
+        # The ledger's header has the adapter's spec and options; the fingerprint identifies its weights.
         return Model(adapter, adapter_name(adapter), (member(adapter, "fingerprint") or "")[:16])
     from pytest_lmeval.adapters.identity import identity_of
 
@@ -56,19 +56,19 @@ def model_of(adapter: Any) -> Model:
 
 
 def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
-    """Return the manifest of ``adapter``, without secrets."""
+    """Return the manifest entry of ``adapter``, without secrets."""
     try:
         known, exact = member(adapter, "manifest") or {}, member(adapter, "exact")
         return {**scrubber.scrub_all(redact_options(known)), **({"exact": True} if exact else {})}
-    except Exception as error:  # an adapter's own code must not cost the run its board
+    except Exception as error:  # an error in the adapter's code must not cost the run its board
         return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}
 
 
 class Engines:
-    """The engines of one process's run, of its model and its judges: they share a policy, a budget and a cache.
+    """The engines of a run in one process, for its model and judges: they share a policy, a budget and a cache.
 
-    ``spent`` is the cost of the run so far; runs that share a ``budget`` share its limit. ``on_wait`` is called with an
-    engine now and then during a wait for one of its answers. ``start`` returns a helper process to ask in, as in
+    ``spent`` is the run's cost so far; runs that share a ``budget`` share its limit. While waiting for an engine's
+    answer, ``on_wait`` is called with the engine now and then. ``start`` returns a helper process, as in
     :class:`~pytest_lmeval.asking.engine.Hooks`.
     """
 
@@ -103,7 +103,7 @@ class Engines:
             self._cache.of(adapter)
 
     def make(self, adapter: Any, recall: Recalled | None = None, converse: Converse | None = None) -> Engine:
-        """Return a new engine that asks ``adapter``."""
+        """Return a new engine that queries ``adapter``."""
         cached = None if self._cache is None else self._cache.of(adapter)
         engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self.on_wait, self._start))
         self._made.append(engine)
@@ -117,44 +117,45 @@ class Engines:
         recall: Recalled | None,
         converse: Converse,
     ) -> Engine:
-        """Return a new engine that asks ``adapter`` about units in ``batches``, and those that ``ahead`` returns."""
+        """Return a new engine that queries ``adapter`` about units in ``batches``, and units that ``ahead`` returns."""
         made = self.make(adapter, recall, converse)
-        # A batch that kills its process is blamed on the current example: no other may be in it.
+        # If a batch kills its process, the current example gets the blame, so the batch must contain no other.
         alone = self._may_crash and not made.streams
         made.plan(batches, (lambda: None) if ahead is None or alone else ahead)
         return made
 
     def add(self, engine: Any, *_: Any) -> Any:
-        """Return a project's own ``engine``, and close it with the others."""
+        """Return a project's own ``engine``, and close it with the other engines."""
         self._made.append(engine)
         return engine
 
     @property
     def stopped(self) -> str:
-        """The reason why one of them has stopped, or ""."""
+        """The reason why an engine has stopped, or ""."""
         return next((str(engine.stopped) for engine in self._made if engine.stopped), "")
 
     def cache_facts(self) -> dict[str, Any]:
-        """Return the cache's entry in the manifest; empty without a cache."""
+        """Return the cache's manifest entry; empty without a cache."""
         return {} if self._cache is None else {"cache": self._cache.facts()}
 
     def cost_facts(self) -> dict[str, Any]:
-        """Return the manifest's entry on the cost: the limit of the whole run, and this process's spending."""
+        """Return the manifest entry on costs: the limit of the whole run, and this process's spending."""
         if self.budget is None:
             return {}
         return {"max_cost": {"limit": self._limit, "before": self._spent_before, "spent": self.budget.spent}}
 
     def close(self) -> None:
-        """Stop asking; drop open requests."""
+        """Stop sending, and drop open requests."""
         for part in (*reversed(self._made), self._cache and self._cache.store):
             if part is not None:
                 part.close()
 
 
 class Judges:
-    """The judges of a run: its own, or those that tasks name, each adapter made once.
+    """The judges of a run: its own, and those named by tasks; each adapter is created once.
 
-    ``known`` are the judges' replies of the resumed run. ``user_adapter`` simulates users, None if the judge does.
+    ``known`` are the judges' replies in the resumed run. ``user_adapter`` simulates users; if it is None, the judge
+    does.
     """
 
     def __init__(self, engines: Engines, make_adapter: Callable[[str], Any], scrubber: Scrubber, known: Known) -> None:
@@ -172,23 +173,23 @@ class Judges:
         return None if self.user_adapter is None else self._judge(self.user_adapter)
 
     def simulated_user(self, adapter: Any) -> NamedJudges:
-        """Return the model that simulates users: the one named for that, else the run's judge, of ``adapter``."""
+        """Return the model that simulates users: the one named for this, or else the run's judge with ``adapter``."""
         return self.user or self.of(adapter)
 
     @property
     def made(self) -> list[Any]:
-        """The adapters made for the judges that tasks name."""
+        """The adapters created for judges named by tasks."""
         return [*self._adapters.values()]
 
     def adapter(self, spec: str) -> Any:
-        """Return the adapter of a judge that a task names."""
+        """Return the adapter of a judge named by a task."""
         if spec not in self._adapters:
             self._adapters[spec] = self._make_adapter(spec)
             self._scrubber.learn(secrets_of(self._adapters[spec]))
         return self._adapters[spec]
 
     def of(self, adapter: Any) -> NamedJudges:
-        """Return the run's judge: that of ``adapter`` if given, else those that tasks name."""
+        """Return the run's judge with ``adapter``, or without one, the judges named by tasks."""
         if self._judges is None:
             named = NamedJudges(lambda spec: self._judge(self.adapter(spec)))
             self._judges = self._judge(adapter, named.open_model) if adapter else named
@@ -201,8 +202,8 @@ class Judges:
 class ModelAnswers:
     """The answers of ``model`` to the units of ``plan``.
 
-    ``connect`` returns the engine that asks. ``recorded`` are the answers of an earlier run; ``note`` records each
-    answer that is a step to a response, and those that wait to be scored. ``simulated_user`` returns the model that
+    ``connect`` returns the engine that sends requests. ``recorded`` are an earlier run's answers; ``note`` records each
+    answer that is a step towards a response or is waiting to be scored. ``simulated_user`` returns the model that
     simulates users.
     """
 
@@ -226,23 +227,23 @@ class ModelAnswers:
         self.engine = connect(None if recorded is None else recorded.responses, self._converse)
 
     def through(self, engine: Any) -> ModelAnswers:
-        """Return these answers, asked through ``engine``, the replacement that a conftest gave."""
+        """Return the same answers, but requested through ``engine``, a conftest's replacement."""
         others = copy(self)
         others.engine = engine
         return others
 
     def task(self, unit: Unit) -> Task:
-        """Return the task of a unit, prepared for the model."""
+        """Return a unit's task, prepared for the model."""
         return self.plan.tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
-        """Return the responses to a unit; raise the error if there was no response."""
+        """Return the responses to a unit; raise an error if there are none."""
         if self.plan.lacking and (refusal := self.plan.refusal(unit)):
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))
 
     def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
-        """Return prompt and requests of a unit, those of one repeat, once; None if nothing was rendered."""
+        """Return a unit's prompt and its requests for one repeat, once; None if nothing was rendered."""
         return self._asked.pop(unit, None)
 
     def forget(self, unit: Unit) -> None:
@@ -251,7 +252,7 @@ class ModelAnswers:
         self.engine.forget(unit)
 
     def _requests(self, render: Render, unit: Unit) -> Sequence[Request]:
-        """Return the requests of a unit, for all repeats; none if it cannot be scored."""
+        """Return a unit's requests for all repeats; none if the unit cannot be scored."""
         if self.plan.lacking and self.plan.refusal(unit):
             return ()
         prompt = _as_prompt(render(unit.example))
@@ -285,7 +286,7 @@ def _as_prompt(rendered: Any) -> Prompt:
 
 
 def _repeated(request: Request, number: int) -> Request:
-    """Return ``request`` for repeat ``number``; log-probabilities do not change with repeats."""
+    """Return ``request`` for repeat ``number``; log-probabilities are equal in all repeats."""
     return replace(request, repeat=number) if isinstance(request, Generate) else request
 
 

@@ -1,4 +1,4 @@
-"""Start scoring answers that arrive before their turn: ask judges, run programs."""
+"""Start scoring answers early: query judges, run programs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Early:
-    """One process's early work, for at most twice as many examples as the sandbox runs programs at a time.
+    """One process's early scoring, for at most twice as many examples as the sandbox runs programs at a time.
 
-    ``repeats`` is how often examples without repeats of their own are asked.
+    ``repeats`` is the number of repeats for examples without their own.
     """
 
     def __init__(self, repeats: int) -> None:
@@ -29,7 +29,7 @@ class Early:
         self._pool: ThreadPoolExecutor | None = None
 
     def look(self, answers: ModelAnswers, tools: Tools, unit: Unit) -> Callable[..., Any]:
-        """Start all scoring that can be; return the function that scores ``unit``: begun early, or its task's own."""
+        """Start all possible scoring; return a function that scores ``unit``: the early one, or its task's own."""
         self._seen.discard(unit)
         begun = self._scores.pop(unit, None)
         for other in answers.engine.arrived():
@@ -39,7 +39,7 @@ class Early:
         return answers.task(unit).score if begun is None else lambda *_: next(begun).result()
 
     def close(self) -> None:
-        """Start nothing more, and wait for no running program."""
+        """Start no more scoring, and do not wait for running programs."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -58,7 +58,7 @@ class Early:
 
 
 def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
-    """Send the requests to the judge that are known already; return False if the task asks none."""
+    """Send the requests to the judge that are known already; return False if the task has none."""
     try:
         for group in groups:
             requests = task.judge_requests(example, group)

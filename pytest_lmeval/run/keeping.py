@@ -1,4 +1,4 @@
-"""Record answers that wait to be scored, so that they survive the end of the process."""
+"""Record answers that wait for scoring, so that they survive the end of the process."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.5
 _LOOKS = 3
-"""The looks at an answer before it is recorded: it has waited for a second then."""
+"""An answer is recorded once this many looks have seen it, which takes a second."""
 _SLOW_MS = 1000
 
 
 class Keeper:
-    """Looks every `LOOK_S` seconds, in a thread of its own, and records each answer once.
+    """Checks every `LOOK_S` seconds, in its own thread, and records each answer once.
 
-    An answer that took the model a second or more is recorded when it is first seen, another when it has waited for a
-    second: if the model is faster than the scoring, every answer waits briefly, and recording them all would take a
-    tenth of the run. ``arrived`` returns the answers that wait. Log-probabilities are not recorded.
+    An answer that took the model a second or more is recorded once seen, any other once it has waited for a second.
+    If the model is faster than the scoring, every answer waits briefly, and recording all of them would take a tenth of
+    the run. ``arrived`` returns the waiting answers. Log-probabilities are not recorded.
     """
 
     def __init__(self, arrived: Callable[[], Iterable[Arrived]], note: Note) -> None:
@@ -35,7 +35,7 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Record the answers that still wait, as when a run is stopped."""
+        """Record the answers that are still waiting, for example when a run is stopped."""
         self._ended.set()
         self._thread.join()
         for each in self._arrived():

@@ -1,4 +1,4 @@
-"""Run tasks without pytest: tasks and an adapter in, a leaderboard out."""
+"""Run tasks without pytest: from tasks and an adapter to a leaderboard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEFAULT = RunSettings()
 
 @dataclass(slots=True, eq=False)
 class ExampleUnit:
-    """An example at its turn."""
+    """An example to run."""
 
     task: Task
     example: Example
@@ -38,7 +38,7 @@ class ExampleUnit:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The outcome of a run: the results in order, the model's name, and facts for the board."""
+    """The outcome of a run: ordered results, the model's name, and facts for the board."""
 
     results: list[ExampleResult]
     adapter: str
@@ -48,7 +48,7 @@ class RunOutcome:
 
 
 def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
-    """Return the row of one task; the options are those of :func:`run_leaderboard`.
+    """Run one task and return its row; the options are those of :func:`run_leaderboard`.
 
     The row has score, correct, total, latency and, under ``per_example``, every result.
     """
@@ -71,18 +71,18 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     think_tags: tuple[str, str] | None = _DEFAULT.think_tags,
     baseline: RunFile | None = None,
 ) -> Leaderboard:
-    """Return the board of ``tasks``, as pytest would write it; its overall score is the unweighted mean of theirs.
+    """Run ``tasks`` and return the board, as pytest would write it; the overall score is the mean of the tasks' scores.
 
-    A task is a :class:`~pytest_lmeval.Task`, or any object with its required members. ``registry`` is the one that the
-    tasks were loaded with, if it was not the default. ``judge`` is the adapter that judges answers. ``repeats`` is how
-    often each example is asked, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
-    ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode for :func:`decide`: in all but ``examples``,
-    an example under its threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a text; None
-    keeps texts unchanged. ``baseline`` is the run whose quarantine applies to this one; without it that of the examples
-    applies. Attributes of adapter and judge that are named like secrets (``api_key``) are hidden in the results.
-    A batch adapter stays open; an async one is closed (``aclose``) with its event loop. A task that lacks something,
-    such as a package, is not asked, and the board is incomplete. Raises UsageError if every task lacks something, for
-    no tasks, tasks that share a name, an adapter without an answering method, and options out of range.
+    A task is a :class:`~pytest_lmeval.Task`, or any object with its required members. ``registry`` is the registry that
+    loaded the tasks, unless it was the default. ``judge`` is the adapter that judges answers. ``repeats`` is the number
+    of responses per example, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
+    ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode for :func:`decide`: in every mode but
+    ``examples``, an example under its threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a
+    text; None leaves texts unchanged. ``baseline`` is the run whose quarantine applies; without it, the examples' own
+    quarantine does. Results hide attributes of adapter and judge that are named like secrets (``api_key``). A batch
+    adapter stays open; an async one is closed (``aclose``) with its event loop. A task with an unmet need, such as a
+    package, gets no requests and leaves the board incomplete. Raises UsageError if every task has an unmet need, if
+    there are no tasks, if tasks share a name, if the adapter has no answering method, and if options are out of range.
     """
     if not tasks:
         raise UsageError("no tasks: a run of nothing has no score")
@@ -131,7 +131,7 @@ def run_tasks(
     judge: Any = None,
     render: Callable[[Example], Prompt] = render,
 ) -> RunOutcome:
-    """Return the outcome of running ``tasks``; the arguments are those of :func:`run_leaderboard`."""
+    """Run ``tasks`` and return the outcome; the arguments are those of :func:`run_leaderboard`."""
     check_adapter(adapter, adapter_name(adapter))
     _check_names(tasks)
     known = registry or default_registry()

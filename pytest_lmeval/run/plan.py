@@ -1,4 +1,4 @@
-"""Plan a run before anything is asked: make batches, and find unmet needs of tasks."""
+"""Plan a run before its first request: form batches, and find unmet needs of tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Key = TypeVar("_Key")
 
 
 class Unit(Protocol):
-    """The unit of asking and scoring: an example with its task."""
+    """The unit of requests and scoring: an example with its task."""
 
     @property
     def task(self) -> Task: ...
@@ -48,12 +48,12 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The units of a run, and the facts about them before anything is asked.
+    """The units of a run, and facts about them before the first request.
 
-    ``batches`` are the units that are asked together. ``lacking`` describes by task name what it needs and the run does
-    not have: none of its examples is asked. ``adapter`` is None until it is known; ``tasks`` are the tasks prepared for
-    it, by the ``id`` of the unit's own. ``runs_programs`` says that a unit runs code that the model wrote,
-    ``no_programs`` why that is impossible, and ``is_trusted`` that those programs are ours.
+    ``batches`` are the units whose requests are sent together. ``lacking`` describes each task's unmet needs by task
+    name; such a task gets no requests. ``adapter`` is None until it is known. ``tasks`` are the tasks prepared for it,
+    by the ``id`` of the unit's own task. ``runs_programs`` means that a unit runs code written by the model,
+    ``no_programs`` is the reason if that is impossible, and ``is_trusted`` means that those programs are ours.
     """
 
     registry: Registry
@@ -67,16 +67,16 @@ class RunPlan:
     is_trusted: bool = False
 
     def refusal(self, unit: Unit) -> str:
-        """Return why a unit is not asked, or ""."""
+        """Return why a unit gets no requests, or ""."""
         return self.lacking.get(unit.task.name, "")
 
 
 @dataclass(slots=True)
 class Needs:
-    """The needs of a task, besides a model; ``unit`` is its first selected unit.
+    """A task's needs besides a model; ``unit`` is the task's first selected unit.
 
-    ``judges`` are specs, the run's judge is "". ``metrics`` are the names of all metrics, ``packaged`` the metrics that
-    import a package when they score. ``programs`` says that a metric runs code that the model wrote.
+    ``judges`` are specs; "" is the run's judge. ``metrics`` names all metrics, ``packaged`` those that import a package
+    to score. ``programs`` means that a metric runs code written by the model.
     """
 
     unit: Any
@@ -89,7 +89,7 @@ class Needs:
 def needs_of(
     units: Iterable[Unit], registry: Registry, has_judge: Callable[[Any], bool] = lambda unit: True
 ) -> dict[str, Needs]:
-    """Return the needs of the tasks of ``units``, by name; a unit that ``has_judge`` does not need the run's."""
+    """Return the needs of the tasks in ``units``, by name; a unit with ``has_judge`` does not need the run's judge."""
     found: dict[str, Needs] = {}
     for unit in units:
         task, example = unit.task, unit.example
@@ -109,7 +109,7 @@ def needs_of(
 
 
 def lacking_packages(needs: Needs) -> Iterator[str]:
-    """Yield the missing packages of a task's metrics, with the command to install each."""
+    """Yield the packages that a task's metrics need but lack, each with the command to install it."""
     for metric in needs.packaged:
         if find_spec(metric.package) is None:
             missing = f"the metric {metric.name!r} needs {metric.package}, which is not installed"
@@ -119,10 +119,10 @@ def lacking_packages(needs: Needs) -> Iterator[str]:
 def lacking_without_model(
     needed: Mapping[str, Needs], judge_of: Callable[[str], Any], has_user: Callable[[Any], bool], no_programs: str
 ) -> dict[str, str]:
-    """Return the needs of tasks that the run does not meet with any model, by name, each with the cure.
+    """Return the tasks' needs that no model can meet in this run, by task name, each with the remedy.
 
-    ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` says if a model
-    simulates the user of a unit. ``no_programs`` is why programs cannot be run here, empty if they can.
+    ``judge_of`` returns the adapter of a judge named by a task, or raises LmevalError. ``has_user`` returns True if a
+    model simulates a unit's user. ``no_programs`` is why programs cannot run here, "" if they can.
     """
     lacking = {}
     for name, needs in needed.items():
@@ -157,7 +157,7 @@ def plan_run(
     facts: AdapterFacts,
     group_of: Callable[[Any], Any],
 ) -> RunPlan:
-    """Return the plan of a run with the needs ``needed``; the other parameters are those of :meth:`Run.plan`."""
+    """Plan a run with the needs ``needed``; the other parameters are those of :meth:`Run.plan`."""
     programs, no_programs = any(needs.programs for needs in needed.values()), ""
     if programs and not facts.trusted:
         from pytest_lmeval.sandbox import require_level
@@ -175,7 +175,7 @@ def plan_run(
 
 
 def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
-    """Return the plan with its tasks prepared for ``adapter``; those that it cannot answer are lacking."""
+    """Return the plan with its tasks prepared for ``adapter``; tasks it cannot answer are lacking."""
     lacking, tasks = dict(plan.lacking), {}
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
@@ -191,7 +191,7 @@ def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
 
 
 def check_left(*plans: RunPlan) -> None:
-    """Raise UsageError if every task of a run, with a plan for each of its models, lacks something."""
+    """Raise UsageError if every task of a run has unmet needs; takes one plan for each model."""
     lacking: dict[str, None] = {}
     for plan in plans:
         for unit in plan.units:
@@ -203,7 +203,7 @@ def check_left(*plans: RunPlan) -> None:
 
 
 def check_repeats(units: Iterable[Unit], given: int | None) -> None:
-    """Raise UsageError for tasks whose repeats differ from those ``given`` for the run, and for too few to pass."""
+    """Raise UsageError for tasks whose repeats differ from those ``given`` for the run, or are too few to pass."""
     others: dict[str, int] = {}
     for unit in units:
         policy = unit.example.policy
@@ -212,7 +212,7 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
         repeats = given or 1 if policy.repeats is None else policy.repeats
         passes = 1 if policy.passes is None else policy.passes
         for name, count in (("repeats", repeats), ("passes", passes)):
-            # The reader of a file has checked its own.
+            # A file's loader has checked its own tasks.
             if not isinstance(count, int) or count < 1:
                 raise UsageError(f"{unit.task.name}: {unit.example.id}: {name}: expected 1 or more, got {count!r:.60}")
         if given is not None and repeats != given:
@@ -228,15 +228,15 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
 
 
 def task_name(unit: Unit) -> str:
-    """Return the name of the task of ``unit``."""
+    """Return the task name of ``unit``."""
     return unit.task.name
 
 
 def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list[_Key]]:
-    """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)`` and a batch never mixes groups.
+    """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)``, and a batch never mixes groups.
 
-    A group is a task file: its examples share fixtures, so they can be rendered together. Keys of one group fill its
-    batches in order even if other groups come in between.
+    A group is a task file: its examples share fixtures, so they can be rendered together. A group's keys fill its
+    batches in order, even if other groups come in between.
 
     >>> plan_batches([("a", 1), ("b", 2), ("a", 3), ("a", 4)], 2)
     [[1, 3], [2], [4]]
@@ -253,7 +253,7 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 
 
 def check_named(judges: Iterable[Any]) -> None:
-    """Raise UsageError if the adapter of a judge or a simulated user has no model: requests to these name none."""
+    """Raise UsageError if a judge or a simulated user has an adapter without a model: requests to it name none."""
     for adapter in judges:
         if adapter is not None and AdapterFacts.of(adapter).model_by_request:
             name = adapter_name(adapter)
@@ -264,10 +264,10 @@ def check_named(judges: Iterable[Any]) -> None:
 
 
 def check_selection(units: Sequence[Unit], adapter: Any, facts: AdapterFacts) -> None:
-    """Raise UsageError if ``adapter`` refuses ``units``, or answers nothing although a task needs answers."""
+    """Raise UsageError if ``adapter`` rejects ``units``, or has no answers although a task needs some."""
     if not facts.answers:
         _check_no_answers(units, adapter)
-    # A conftest may refuse the selection before anything is asked.
+    # A conftest may reject the selection before the first request.
     if (check := method(adapter, "check_selection")) is not None:
         check([(unit.task.name, unit.example.id) for unit in units])
 
@@ -283,7 +283,7 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
 
 
 def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
-    """Raise UsageError if an adapter, or a task's kind of request, does not report costs."""
+    """Raise UsageError if an adapter does not report costs, or does not for a task's kind of request."""
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
             options = "price_input and price_output, per million tokens"
@@ -301,36 +301,36 @@ def _tells_cost(adapter: Any) -> bool:
     facts = AdapterFacts.of(adapter)
     if facts.tells_cost is not None:
         return facts.tells_cost
-    # ``generate`` returns texts; the responses of the others may have a cost.
+    # ``generate`` returns texts; responses of other methods may include a cost.
     return not facts.methods.isdisjoint(("complete", "generate_requests"))
 
 
 def called(task: Task) -> str:
-    """Return the name of a task in messages: its file and its name."""
+    """Return a task's name for messages: its file and its name."""
     return printable(f"{portable_path(str(task.path))}: task {task.name!r}", keep="")
 
 
 def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
-    """Return the sandbox of programs and its level; without programs, one that opens on first use."""
+    """Open the sandbox for programs; return it with its level. Without programs, it opens on first use."""
     wanted = settings.sandbox
     if not plan.runs_programs and wanted in _LEVELS:
         return _OnFirstUse(wanted), ""
     from pytest_lmeval.sandbox import open_sandbox, require_level
 
-    # Our own programs run at the best available level.
+    # Our own programs run at the best level available.
     level = None if plan.is_trusted and require_level(wanted) else wanted
     sandbox = open_sandbox(level, workers=settings.share, packages=settings.packages)
     return sandbox, sandbox.level
 
 
 def programs_line(plan: RunPlan, settings: RunSettings) -> str:
-    """Return the line on how the programs of a run will be run."""
+    """Return the line on how the run executes programs."""
     how = f": NOT HERE: {plan.no_programs}" if plan.no_programs else ", probed"
     return f"lmeval: programs run at sandbox level {settings.sandbox}{how}"
 
 
 class _OnFirstUse:
-    """A sandbox that opens on first use, for a run without programs: a project's code may run one."""
+    """A sandbox that opens on first use, for a run without programs: a project's code may still run one."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted

@@ -1,4 +1,4 @@
-"""Read the ledger of an earlier run, and reuse its answers in the run that resumes it."""
+"""Read an earlier run's ledger, and reuse its answers in the run that resumes it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Query(NamedTuple):
-    """The conditions for reusing a response: the request's hash, the model, the number of repeats.
+    """The conditions for reusing a response: the request's hash, the model, and the number of repeats.
 
-    ``key`` differs between a project's own models of one name.
+    ``key`` distinguishes a project's own models of the same name.
     """
 
     request: str
@@ -38,13 +38,12 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldResults:
-    """The last result of every example in a ledger, by (task, id), from runs with the settings of this one.
+    """The last result of every example in a ledger, by (task, id), from runs with the current settings.
 
-    ``damaged`` counts unreadable lines: usually the last one of a process that was killed. ``keys`` are all examples
-    with a result in the ledger, ``started`` and ``complete`` are those of its last run, and ``has_other_settings``
-    says that none of its runs had the settings of this one. ``nothing`` says why there is nothing to resume, if so.
-    ``journal`` are answers to examples that may have no result yet, by the name of the judge who gave them; "" is the
-    model.
+    ``damaged`` counts unreadable lines; usually there is one, the last, from a killed process. ``keys`` are all
+    examples with a result in the ledger. ``started`` and ``complete`` describe its last run. ``has_other_settings``
+    means that none of its runs had the current settings. ``nothing`` is the reason why there is nothing to resume, if
+    so. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is the model.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -58,22 +57,22 @@ class HeldResults:
 
     @property
     def goes_on(self) -> bool:
-        """True if the ledger is continued; not a complete one with another adapter, other options or repeats."""
+        """True if the ledger is continued; False for a complete one with another adapter, other options or repeats."""
         return not (self.complete and self.has_other_settings)
 
     @property
     def cost(self) -> float:
-        """The cost of its answers, including those to examples without result."""
+        """The cost of the answers, including answers to examples without a result."""
         costs = [result.usage.get("cost", 0.0) for result in self.results.values()]
         return math.fsum([*costs, *(record.get("cost", 0.0) for record in self._unfinished())])
 
     @property
     def unfinished(self) -> int:
-        """The number of its answers to examples without result."""
+        """The number of answers to examples without a result."""
         return len(self._unfinished())
 
     def responses(self, task: str, example: str, query: Query) -> Sequence[Response] | None:
-        """Return the responses to an example if they answer the current requests, else None."""
+        """Return an example's responses if they answer the current requests, else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
         if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, query.key):
@@ -86,7 +85,7 @@ class HeldResults:
         if "cost" in held.usage:
             unknown = int(held.usage.get(COST_UNKNOWN, 0))
             others[unknown:] = [replace(each, cost=0.0) for each in others[unknown:]]
-        # The first response carries the usage of all, so that the sum stays right.
+        # The first response carries the usage of all, so that the sum remains right.
         counted = replace(
             first,
             prompt_tokens=_count(held, "prompt_tokens"),
@@ -97,12 +96,12 @@ class HeldResults:
         return [counted, *others]
 
     def known(self, name: str, key: str) -> KnownAnswers:
-        """Return the answers of the model with this name and ``key`` to examples with several requests."""
+        """Return the model's answers to examples with several requests; ``name`` and ``key`` identify the model."""
         results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
         return KnownAnswers(results, "", self.journal, key)
 
     def judged(self, name: str, key: str) -> KnownAnswers:
-        """Return the answers of the judge with this name and ``key`` to eval functions."""
+        """Return the judge's answers to eval functions; ``name`` and ``key`` identify the judge."""
         return KnownAnswers(self.results.values(), name, self.journal, key)
 
     def _unfinished(self) -> list[Mapping[str, Any]]:
@@ -111,7 +110,7 @@ class HeldResults:
 
 
 class Recorded:
-    """The answers of an earlier run to reuse."""
+    """An earlier run's answers to reuse."""
 
     def __init__(self, held: HeldResults, model: Model, repeats: int, think_tags: tuple[str, str] | None) -> None:
         self._held = held
@@ -120,7 +119,7 @@ class Recorded:
         self._think_tags = think_tags
 
     def responses(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
-        """Return the answers to the requests of a unit, if the earlier run has them."""
+        """Return the answers to a unit's requests, if the earlier run has them."""
         repeats = unit.example.policy.repeats or self._repeats
         query = Query(request_hash(requests[: len(requests) // repeats]), self._model.name, repeats, self._model.key)
         held = self._held.responses(unit.task.name, unit.example.id, query)
@@ -132,7 +131,7 @@ class Recorded:
         return [one for one in taken if not isinstance(one, LmevalError)]
 
     def _unscored(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
-        """Return the answers that waited to be scored when the earlier run ended."""
+        """Return answers that were waiting for scoring when the earlier run ended."""
         if (unit.task.name, unit.example.id) not in self._held.journal.get("", ()):
             return None
         if unit.task.conversation(unit.example) is not None:
@@ -152,9 +151,9 @@ class Recorded:
 
 
 def read_held(path: Path, asking: str) -> HeldResults:
-    """Return the results of runs with the fingerprint ``asking`` in the ledger at ``path``; none without the file.
+    """Read the ledger at ``path``; return results of runs with the fingerprint ``asking``, or none without the file.
 
-    Examples without an answer will be asked again. Raise UsageError for a file that is not a ledger.
+    Examples without an answer are requested again. Raise UsageError for a file that is not a ledger.
     """
     from pytest_lmeval.records.runfile import ledger_at
 
@@ -165,7 +164,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
         raise UsageError(f"{path}: not a ledger, it has no header; run without --lm-resume to start a new one")
     same = [run for run in ledger.runs if run.header.get("asking") == asking]
     results = {key: result for run in same for key, result in run.results.items()}
-    # An output whose scoring failed is an answer, too.
+    # An output is a reusable answer even if its scoring failed.
     answered = {key: result for key, result in results.items() if _is_answered(result)}
     last = ledger.runs[-1] if ledger.runs else None
     return HeldResults(
@@ -181,7 +180,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     from pytest_lmeval.formats.loglikelihood import log_probs_of
 
-    # Log-probabilities do not change between repeats: all have the first one's numbers.
+    # All repeats have the same log-probabilities, those of the first.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     found = [one for _ in range(repeats) for one in log_probs_of(details)]
     times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
@@ -198,7 +197,7 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
     times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
     firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
     thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
-    # The ledger does not record which server answered which repeat, only the count of each.
+    # The ledger counts the answers of each server, but does not record which repeat each one answered.
     counted = [name for name, count in held.served_by.items() for _ in range(count)]
     served = counted if len(counted) == repeats else [""] * repeats
     found = [

@@ -1,4 +1,4 @@
-"""Track which results of a resumed ledger the run uses again."""
+"""Track which results of a resumed ledger the run reuses."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 
 class Resumption:
-    """The results in the ledger that ``--lm-resume`` continues; none without the option.
+    """The results in the ledger that ``--lm-resume`` continues; empty without the option.
 
-    ``reused`` counts the results of this run that the ledger holds already. ``is_own`` says that the ledger is this
-    run's: a run of selected examples does not change that of a whole run.
+    ``reused`` counts this run's results that the ledger already contains. ``is_own`` means that the ledger belongs to
+    this run: a run of selected examples does not change the whole run's ledger.
     """
 
     def __init__(self, held: HeldResults | None, *, is_own: bool = True) -> None:
@@ -35,42 +35,42 @@ class Resumption:
         return self._is_own and (self._held is None or self._held.goes_on)
 
     def takes(self, result: ExampleResult) -> bool:
-        """Count a result if the ledger holds it; tell whether it need not be written again."""
+        """Return True if the ledger contains a result, which need not be written again; count it."""
         held = None if self._held is None else self._held.results.get((result.task, result.id))
         if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
             return False
         from pytest_lmeval.records.answers import is_of
         from pytest_lmeval.records.recording import judge_keys
 
-        # Another model or judge may give the same answer: the ledger must record whose it is.
+        # Another model or judge may give the same answer, and the ledger must record who gave it.
         if not is_of(held.adapter_key, result.adapter_key):
             return False
         if not judge_keys(held.details) <= judge_keys(result.details):
             return False
         self.reused += 1
-        # An older version did not record the name of the item.
+        # Older versions did not record the item's name.
         return self._is_own and held.item == result.item
 
     def stored(self, result: ExampleResult) -> StoredLine | None:
-        """Return the place of a result's texts in the ledger that holds it; None if they are in memory."""
+        """Return the position of a result's texts in the ledger; None if they are in memory."""
         assert self._held is not None
         held = self._held.results[result.task, result.id]
         is_same = all(getattr(held, name) == getattr(result, name) for name in _TEXTS)
         return getattr(held.answer, "at", None) if is_same else None
 
     def withdraw(self, result: ExampleResult | None) -> None:
-        """Mark a result in the ledger as not counted, unless its example gets another."""
+        """Mark a result in the ledger as invalid, unless its example gets a new one."""
         if result is not None:
             self._withdrawn.add((result.task, result.id))
 
     def left_out(self, results: Iterable[ExampleResult]) -> list[tuple[str, str]]:
-        """Return task and id of the examples in the ledger that are not among the run's ``results``."""
+        """Return task and id of the ledger's examples that are missing from ``results``."""
         counted = {(result.task, result.id) for result in results}
         held = self._held.keys if self._held is not None and self.goes_on else frozenset()
         return sorted((held | self._withdrawn) - counted)
 
     def remarks(self, kept: Path | None) -> list[str]:
-        """Return the remarks for the end of the run; ``kept`` is the older ledger if it was not continued."""
+        """Return remarks for the end of the run; ``kept`` is the older ledger if it was not continued."""
         if self._held is None:
             return []
         remarks = []

@@ -1,4 +1,4 @@
-"""One process's part of a run: plan it, ask about its examples, score the answers."""
+"""One process's part of a run: plan, send requests, score the answers."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.keeping import Keeper
     from pytest_lmeval.run.resume import HeldResults
 
-# The parts of a result that hold text of a model or of its requests; names and hashes must stay unchanged.
+# The parts of a result that contain text of models or requests; names and hashes must stay unchanged.
 _WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by")
 
 
 class Run:
-    """Plans, asks and scores units: ``plan`` returns what ``ask`` takes, and ``ask`` what ``score`` takes.
+    """Plans, queries and scores units: ``ask`` takes the result of ``plan``, and ``score`` takes the result of ``ask``.
 
-    ``make_adapter`` returns the adapter for the spec of a judge that a task names. ``held`` are the results of the run
-    that this one resumes, ``journal`` keeps answers until their example has a result. ``engines`` ask, by default with
-    the limits of ``settings``.
+    ``make_adapter`` returns the adapter for the spec of a judge named by a task. ``held`` are results of the resumed
+    run; ``journal`` stores answers until their example has a result. ``engines`` send the requests; by default, they
+    have the limits of ``settings``.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Run:
         self.engines = engines = engines or Engines(settings)
         known = {} if held is None else known_answers(held.results.values())
         self.judges = Judges(engines, make_adapter, settings.scrubber, known)
-        # Only the name is known before the first request.
+        # Until the first request, only the name is known.
         self.model = Model(name=settings.adapter)
         # Uses of an example after its result was reported.
         self.late: list[str] = []
-        # Returns the requests of applications' clients that belong to no running example.
+        # Returns requests of applications' clients that belong to no running example.
         self.strays: Callable[[], Sequence[str]] = tuple
         self.lacking: Mapping[str, str] = {}
         self._registry = registry
@@ -102,11 +102,11 @@ class Run:
         has_own_judge: Callable[[Any], bool] = lambda unit: False,
         group_of: Callable[[Any], Any] = task_name,
     ) -> RunPlan:
-        """Return the plan for ``units``; raise UsageError if the run is impossible.
+        """Plan ``units``; raise UsageError if the run is impossible.
 
-        ``adapter`` is None if every unit has one of its own, ``judge`` if the run has no judge; a unit may have one of
-        its own. Units of one group are asked together; the plan does not ask those of the group None. A task that lacks
-        something is refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
+        ``adapter`` is None if every unit has its own, ``judge`` if the run has no judge; a unit may have its own judge.
+        Units of one group are sent together; the plan sends no requests for the group None. A task with unmet needs is
+        refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
         """
         facts = AdapterFacts.of(adapter)
         if adapter is not None:
@@ -128,7 +128,7 @@ class Run:
         return plan if adapter is None else put_to(plan, adapter, facts)
 
     def sandbox(self, plan: RunPlan) -> Any:
-        """Return the sandbox of programs, a context manager."""
+        """Open the sandbox for programs, as a context manager."""
         sandbox, self._sandbox_level = opened_sandbox(plan, self.settings)
         return sandbox
 
@@ -137,8 +137,8 @@ class Run:
     ) -> ModelAnswers:
         """Return the answers of ``adapter`` to the units of ``plan``.
 
-        ``ahead`` returns the next unit. ``engine`` is a project's own engine, if it has one. ``judge`` is the adapter
-        of the run's judge, which simulates users unless another model does.
+        ``ahead`` returns the next unit. ``engine`` is the project's own engine, if any. ``judge`` is the adapter of the
+        run's judge, which simulates users unless another model does.
         """
         self.model = model = model_of(adapter)
         if plan.adapter is not adapter:
@@ -160,10 +160,10 @@ class Run:
     def score(
         self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None, item: str = ""
     ) -> ExampleResult:
-        """Return the result of a unit, without secrets; ``error`` or ``timeout`` if it cannot be asked or scored.
+        """Score a unit and return its result without secrets; ``error`` or ``timeout`` if that fails.
 
-        ``judge`` is the adapter of the run's judge, false without one. ``item`` is the name of the unit's test item if
-        it does not follow from the example's id.
+        ``judge`` is the adapter of the run's judge, false without one. ``item`` is the name of the test item, "" if it
+        follows from the example's id.
         """
         rules = self.rules(sandbox, judge)
         task, example = answers.task(unit), unit.example
@@ -182,8 +182,8 @@ class Run:
         return scrubbed(evaluate(task, example, question, responses, rules, score), self.settings.scrubber)
 
     def unscored(self, unit: Any, reason: str) -> ExampleResult:
-        """Return the result of a unit that was not asked."""
-        # A failure before the request is a fault of the test, which quarantine does not excuse.
+        """Return the result of a unit that got no requests."""
+        # A failure before the request is the test's fault, which quarantine does not excuse.
         rules = replace(self.rules(), quarantine=Quarantine(listed={}))
         prompt = default_render(unit.example)
         task = unit.task if self._answers is None else self._answers.task(unit)
@@ -196,7 +196,7 @@ class Run:
         key = (id(sandbox), id(judge))
         if key not in self._rules:
             gate = self.settings.gate
-            # Without a sandbox nothing is scored.
+            # Nothing is scored without a sandbox.
             judges = None if sandbox is None else self.judges.of(judge)
             self._rules[key] = ScoringRules(
                 self._thresholds,
@@ -212,17 +212,17 @@ class Run:
 
     @property
     def stopped(self) -> str:
-        """The reason of the model or a judge to ask no further unit, or ""."""
+        """The reason why the model or a judge gets no more requests, or ""."""
         if not self._stopped and (reason := self.engines.stopped):
             self.stop(reason)
         return self._stopped
 
     def stop(self, reason: str) -> None:
-        """Ask no further unit, for ``reason``."""
+        """Send no requests for further units, because of ``reason``."""
         self._stopped = self.settings.scrubber.scrub(reason)
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts of a process that ran examples: the model, its think tags, the sandbox level, costs."""
+        """Return facts from a process that ran examples: the model, think tags, the sandbox level, costs."""
         late = [*self.late, *self.strays()]
         return {
             "model": model_facts(self.model.adapter, self.settings.scrubber),
@@ -235,7 +235,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Stop asking, the judges too; drop open requests, and record the answers that have arrived."""
+        """Stop sending, also to judges; drop open requests, and record the answers that have arrived."""
         if self._answers is not None and self._answers.engine.jobs:
             self._keep()
         for part in (self._early, self._keeper, self.engines, self.journal):
@@ -243,7 +243,7 @@ class Run:
                 part.close()
 
     def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any]:
-        """Return the function that scores ``unit``: begun early, or its task's own."""
+        """Return a function that scores ``unit``: scoring that started early, or its task's own."""
         if self._early is None:
             from pytest_lmeval.run.early import Early
 
@@ -252,7 +252,7 @@ class Run:
         return self._early.look(answers, tools, unit)
 
     def _keep(self, on_wait: OnWait | None = None, engine: Any = None) -> None:
-        """Start to record answers that wait for their turn."""
+        """Start recording answers that wait for scoring."""
         if on_wait is not None:
             on_wait(engine)
         answers = self._answers
@@ -263,7 +263,7 @@ class Run:
 
 
 def scrubbed(result: ExampleResult, scrubber: Scrubber) -> ExampleResult:
-    """Return a result without the secrets that ``scrubber`` knows."""
+    """Return a result without the secrets known to ``scrubber``."""
     if not scrubber:
         return result
     texts = {name: scrubber.scrub_answer(getattr(result, name)) for name in _WRITTEN}

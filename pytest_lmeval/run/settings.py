@@ -1,4 +1,4 @@
-"""Settings of a run, the same for every front end."""
+"""Settings of a run, shared by all front ends."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 
 def today() -> str:
-    """Return the day in UTC, as YYYY-MM-DD."""
+    """Return the current day in UTC, as YYYY-MM-DD."""
     return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def timestamp() -> str:
-    """Return the time now, RFC 3339, UTC, to the second."""
+    """Return the current time in UTC, RFC 3339, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
-    """Return a hash of the settings that decide a model's answers; it reveals no secrets."""
+    """Return a hash of the settings that determine a model's answers; it reveals no secrets."""
     content = json.dumps([adapter, options, repeats], sort_keys=True, default=str)
     return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """The settings of a run; the defaults are those of the command line.
+    """The settings of a run; defaults are those of the command line.
 
-    ``thresholds`` override those of examples, and precede ``default_thresholds``, which do, too. ``gate`` is the gate's
-    mode: it decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a level.
-    ``concurrency`` and ``max_cost`` are those of the whole run, shared by ``share`` processes. ``passthrough`` are
-    exceptions that stop the run. ``may_crash`` says that the current example is blamed if this process dies: only its
-    batch is asked. ``reuses`` says that answers of an earlier ledger are used again. ``adapter`` is the model's name
-    until it is created. ``scrubber`` hides the secrets of the adapters' options in results. ``think_tags`` enclose the
-    thoughts at the beginning of a model's text; None keeps texts unchanged. ``cache`` stores answers. ``quarantine``
-    lists the examples that decide nothing.
+    ``thresholds`` override examples' own, and take precedence over ``default_thresholds``, which override them, too.
+    ``gate`` is the gate's mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox``
+    is a level. ``concurrency`` and ``max_cost`` apply to the whole run, and ``share`` processes split them.
+    ``passthrough`` are exceptions that stop the run. ``may_crash`` means that the current example gets the blame if
+    this process dies, so only its batch is sent. ``reuses`` means that the run reuses an earlier ledger's answers.
+    ``adapter`` is the model's name until the model is created. ``scrubber`` hides the secrets of adapter options in
+    results. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves texts unchanged.
+    ``cache`` stores answers. ``quarantine`` lists examples that cannot affect the outcome.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -73,7 +73,7 @@ class RunSettings:
     quarantine: Quarantine = field(default_factory=lambda: Quarantine(today()))
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a mode that does not exist, and for a number out of range."""
+        """Raise UsageError for an unknown mode, or a number out of range."""
         if self.gate not in MODES:
             raise UnknownName("gate", self.gate, MODES)
         if self.repeats < 1 or self.batch_size < 1 or not self.timeout_s > 0:
@@ -86,7 +86,7 @@ class RunSettings:
                 raise UsageError(f"threshold of {name!r}: expected a number from 0 to 1, got {threshold!r}")
 
     def policy(self, spent: float) -> Policy:
-        """Return the limits on asking of one process, for a run that has ``spent`` part of its cost already."""
+        """Return the limits for one process's requests, in a run that has already ``spent`` part of its budget."""
         return Policy(
             batch_size=self.batch_size,
             concurrency=max(1, self.concurrency // self.share),
@@ -100,5 +100,5 @@ class RunSettings:
 
     @property
     def think_tags_text(self) -> str:
-        """The tags as ``--lm-think-tags`` takes them."""
+        """The tags in the format of ``--lm-think-tags``."""
         return "none" if self.think_tags is None else ",".join(self.think_tags)

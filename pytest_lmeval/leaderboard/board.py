@@ -1,4 +1,4 @@
-"""The leaderboard: the outcome of a run, as one value."""
+"""The leaderboard: a run's outcome as one value."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ SCHEMA = "pytest-lmeval/leaderboard/2"
 class RunFacts:
     """The facts of a run besides its results.
 
-    ``missing`` are the examples that were collected and never reported. ``selection`` describes the selected examples,
-    and is empty if all were. ``floors`` are the scores that tasks, and ``overall``, must reach, ``limits`` the most
-    that they may spend. ``interruptions`` say why the run did not finish, apart from lost examples. ``failures`` are
-    tests of examples that failed regardless of the score. ``reruns`` counts repeated attempts. ``mode`` is the gate's
-    mode that decided which examples are ``failed`` and which ``below``, empty if unknown. ``remarks`` are sentences
-    about wrong usage that no single example is to blame for.
+    ``missing`` are examples that were collected but never reported. ``selection`` describes the selected examples; it
+    is empty if all were selected. ``floors`` are the minimum scores of tasks, and of ``overall``; ``limits`` cap their
+    spending. ``interruptions`` are the reasons why the run did not finish, except lost examples. ``failures`` are tests
+    of examples that failed regardless of the score. ``reruns`` counts repeated attempts. ``mode`` is the gate's mode
+    that decided which examples are ``failed`` and which ``below``, empty if unknown. ``remarks`` are sentences about
+    misuse that no single example is to blame for.
     """
 
     timestamp: str
@@ -77,13 +77,13 @@ class RunFacts:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Hide secrets, those in boards of others too: every report takes the options from here."""
+        """Hide secrets, also in other people's boards: every report takes the options from here."""
         object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The rows of a run, sorted by task, and the numbers over all of them."""
+    """The rows of a run, sorted by task, and the overall numbers."""
 
     facts: RunFacts
     tasks: tuple[TaskRow, ...]
@@ -101,7 +101,7 @@ class Leaderboard:
     served_by: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
-        """Return the board as its file has it, keys in the documented order."""
+        """Return the board in file format, with keys in the documented order."""
         facts = self.facts
         board: dict[str, Any] = {
             "schema": SCHEMA,
@@ -138,7 +138,7 @@ class Leaderboard:
         return group_scores(self.tasks)
 
     def quarantined(self) -> list[dict[str, str]]:
-        """Return task, id, until and reason of every quarantined example."""
+        """Return task, id, until and reason for every quarantined example."""
         results = (result for row in self.tasks for result in row.per_example if result.status == "quarantined")
         return [{"task": result.task, "id": result.id, **result.quarantine} for result in results]
 
@@ -156,7 +156,7 @@ def aggregate(
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """Return the aggregates by task, and a line for each task whose aggregation failed.
 
-    ``task_of`` returns the task of an info: under pytest-xdist the controlling process has collected none.
+    ``task_of`` returns the task for an info, because the controlling process has not collected any under pytest-xdist.
     """
     found: dict[str, Mapping[str, Any]] = {}
     failures = []
@@ -166,13 +166,13 @@ def aggregate(
             found[info.name] = task_of(info).aggregate(own)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a task's own code must not cost the run its board: pytest.skip, sys.exit
+        except BaseException as error:  # an error in a task's code must not cost the run its board, not even pytest.skip or sys.exit
             failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
 
 
 def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
-    """Return the info of a task; ``path`` is how reports show its file."""
+    """Return the info of a task; ``path`` is its file as shown in reports."""
     count = len(task.examples)
     return TaskInfo(
         task.name,
@@ -193,7 +193,7 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
 
 
 def failures_of(board: Leaderboard) -> list[ExampleResult]:
-    """Return the examples that failed, in the order of their data; those of a refused task count as one."""
+    """Return the failed examples in the order of their data; those of a refused task count as one."""
     found: list[ExampleResult] = []
     named: set[str] = set()
     for result in as_in_data(each for row in board.tasks for each in row.per_example if each.is_failed):
@@ -210,9 +210,9 @@ def build_board(
     facts: RunFacts,
     aggregates: Mapping[str, Mapping[str, Any]] = _NOTHING,
 ) -> Leaderboard:
-    """Return the board of a run. A task without a result or an info still has its row.
+    """Build the board of a run; tasks without a result or an info still get rows.
 
-    ``aggregates`` are those of :func:`aggregate`, by task.
+    ``aggregates`` are the results of :func:`aggregate`, by task.
     """
     results = [*results]
     of_functions = traces(results) if METRIC in map(_METRIC, results) else []
@@ -274,7 +274,7 @@ def _rows(
 
 def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunFacts) -> bool:
     errors = counts["errors"] + counts["timeouts"]
-    # A run without any score measured nothing: it must not look like a run without faults.
+    # A run without any score measured nothing, and must not look like a run without faults.
     unscored = counts["excluded"] or counts.get("quarantined") or errors
     if not facts.finished or facts.missing or errors > facts.max_errors or (unscored and not counts["scored"]):
         return False
@@ -282,7 +282,7 @@ def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunF
 
 
 def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float] | None]:
-    # Rows without a score by design do not count; if another row lacks its score, there is no overall score.
+    # Skip rows without a score by design; if any other row lacks its score, there is no overall score.
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     if not scores or len(scores) < len(inside):
@@ -295,12 +295,12 @@ def _floor(info: TaskInfo, floors: Mapping[str, float]) -> float | None:
 
 
 def digest(results: Iterable[ExampleResult]) -> str:
-    """Return a SHA-256 that is equal for equal results, in any order, process count or batch size.
+    """Return a SHA-256 that is equal for equal results, regardless of order, process count and batch size.
 
-    It covers the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. The score
-    of an eval function is an object: its named scores, and its own under ``function``.
+    It covers the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. An eval
+    function's score is an object: its named scores, and its overall score under ``function``.
     """
-    # One line at a time, since outputs may be large: lines sort by their beginnings, up to the hash.
+    # Hash one line at a time, since outputs may be large: lines sort by their beginnings, up to the hash.
     results = [*results]
     heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""
@@ -343,9 +343,9 @@ def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
 
 
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
-    """Count the model's answers by the model that the server named, those to functions' requests too.
+    """Count the model's answers, including answers to functions' requests, by the server's name for the model.
 
-    ``of_functions`` are the traces of the results, if they are known.
+    ``of_functions`` are the traces of the results, if known.
     """
     counts: Counter[str] = Counter()
     for result in results:

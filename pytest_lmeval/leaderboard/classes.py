@@ -1,4 +1,4 @@
-"""Metrics of a task with a few labels: precision, recall and F1 by label, and the confusion matrix."""
+"""Metrics of a task with a few labels: precision, recall and F1 per label, and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CATEGORIES = frozenset({"classification", "mcq"})
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Label and prediction of every example that has both, and the ``names`` of all labels among them."""
+    """Label and prediction of every example that has both, and the ``names`` of all labels."""
 
     pairs: Sequence[tuple[str, str]]
     names: Collection[str]
 
 
 class ClassRow(TypedDict):
-    """One label: shares in [0, 1], 0.0 if the divisor is 0, and its number of examples."""
+    """Metrics of one label: shares in [0, 1], 0.0 if the divisor is 0, and the number of examples."""
 
     precision: float
     recall: float
@@ -37,7 +37,7 @@ class ClassRow(TypedDict):
 def by_label(
     results: Sequence[ExampleResult],
 ) -> tuple[Mapping[str, ClassRow], Mapping[str, Mapping[str, int]]] | None:
-    """Return the metrics of each label, and the confusion matrix; None if the examples have no labels."""
+    """Return the metrics of each label and the confusion matrix, or None if the examples have no labels."""
     found = labelled(results)
     return (class_metrics(found), confusion(found)) if found else None
 
@@ -45,10 +45,10 @@ def by_label(
 def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
     """Return label and prediction of the scored examples that have labels.
 
-    These have the category ``classification`` or ``mcq``, or a chosen option. None without such examples, or with more
-    than MAX_LABELS labels. An example's label is its first target. Its prediction is the first one, and counts as that
-    label if it matches any of the targets. A short prediction that is no example's label is another label, if there
-    are at most MAX_LABELS then.
+    Examples have labels if they have the category ``classification`` or ``mcq``, or a chosen option. The result is None
+    without such examples, or with more than MAX_LABELS labels. An example's label is its first target. Only its first
+    prediction counts; it counts as that label if it matches any of the targets. A short prediction that is no example's
+    label adds a label, unless that makes more than MAX_LABELS.
     """
     asked = [
         result
@@ -65,7 +65,7 @@ def labelled(results: Sequence[ExampleResult]) -> Labelled | None:
 
 
 def class_metrics(found: Labelled) -> dict[str, ClassRow]:
-    """Return precision, recall, F1 and ``n`` by label."""
+    """Return precision, recall, F1 and ``n`` per label."""
     true, predicted = Counter(label for label, _ in found.pairs), Counter(label for _, label in found.pairs)
     hits = Counter(label for label, guess in found.pairs if label == guess)
     return {
@@ -80,10 +80,10 @@ def class_metrics(found: Labelled) -> dict[str, ClassRow]:
 
 
 def confusion(found: Labelled) -> dict[str, dict[str, int]]:
-    """Return ``{label: {predicted label: count}}`` without the zeros.
+    """Return ``{label: {predicted label: count}}`` without zeros.
 
-    Rows are the examples' labels. A prediction that is no label counts as ``other``, or as ``unparsed`` if the
-    post-process rule found nothing in it; as ``(other)`` and ``(unparsed)`` if these are labels.
+    Rows are the examples' labels. A prediction that is not a label counts as ``other``, or as ``unparsed`` if the
+    post-process rule found nothing in it; as ``(other)`` and ``(unparsed)`` if these names are labels.
     """
     table: dict[str, Counter[str]] = {label: Counter() for label in sorted({label for label, _ in found.pairs})}
     for label, guess in found.pairs:
@@ -93,11 +93,11 @@ def confusion(found: Labelled) -> dict[str, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels of a task by their normal form, and the names of other predictions."""
+    """A task's labels by their normal form, and the names of other predictions."""
 
     names: Mapping[str, str]
     normal: Callable[[str, str], str]
-    # Placeholders that no model writes, until names are given.
+    # Placeholders that no model writes, until the names are set.
     other: str = "\0other"
     unparsed: str = "\0unparsed"
 
@@ -112,7 +112,7 @@ class _Labels:
 
 
 def _has_label(result: ExampleResult) -> bool:
-    # The details have the number of the chosen option: None if the answer is none of them.
+    # The details contain the number of the chosen option: None if the answer is no option.
     return result.category in _CATEGORIES or "chosen" in first_details(result)
 
 
@@ -125,13 +125,13 @@ def _labels(results: Sequence[ExampleResult]) -> _Labels:
 
 
 def _guessed(results: Sequence[ExampleResult], labels: _Labels) -> Mapping[str, str]:
-    """Return the labels, with those that are only predicted."""
+    """Return the labels, with labels that only occur as predictions."""
     found = dict(labels.names)
     wrong = (each for each in results if not each.unparsed and labels.predicted(each) == labels.other)
     texts = [(each.predictions[0].strip(), each.metric) for each in wrong]
     keys = [(text, labels.normal(metric, text), metric) for text, metric in texts if _is_short(text)]
     for text, key, metric in sorted(keys):
-        # The text of its option may follow a letter.
+        # The text of an option may follow its letter.
         found.setdefault(key, key if metric == "multiple_choice" else text)
     return found
 
@@ -147,9 +147,9 @@ def _with_free_names(labels: _Labels) -> _Labels:
 
 
 def _folds_case(results: Sequence[ExampleResult]) -> bool:
-    """Return True if the ``exact_match`` that gave the scores ignores case: that of compact files does.
+    """Return True if the ``exact_match`` behind the scores ignores case, as it does in compact files.
 
-    If no score distinguishes them, only wrong answers can show the difference.
+    If no score distinguishes the two, only wrong answers can show the difference.
     """
     exact = [result for result in results if result.metric == "exact_match"]
     lax = (any(_folded("", each.predictions[0]) == _folded("", target) for target in each.targets) for each in exact)
@@ -157,7 +157,7 @@ def _folds_case(results: Sequence[ExampleResult]) -> bool:
 
 
 def _normal(metric: str, text: str) -> str:
-    """Return the form in which ``metric`` compares a text: equal forms score 1."""
+    """Return the form in which ``metric`` compares texts: equal forms score 1."""
     if metric == "multiple_choice":
         return text.strip()[:1].upper()
     if metric == "f1":

@@ -1,4 +1,4 @@
-"""Read the details of results: those of their responses, and the steps of eval functions."""
+"""Read the details of results: those of responses, and the steps of eval functions."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 METRIC = "function"
-"""The metric of examples scored by a function."""
+"""The metric of examples that a function scores."""
 CHECKS = "checks"
-"""The metric of examples scored by several checks."""
+"""The metric of examples that several checks score."""
 BY_NAME = frozenset((METRIC, CHECKS))
-"""The metrics whose further scores are sub-rows of their task."""
+"""The metrics whose further scores become sub-rows of the task."""
 DURATION = "duration_ms"
-"""The detail with the milliseconds that a function took for an example; a list for several repeats."""
+"""The detail with a function's milliseconds for an example; a list for several repeats."""
 WHY = "why"
 """The detail with the reasons of scores, by name."""
 RUBRIC = "rubric"
-"""The metric of examples graded by a judge."""
+"""The metric of examples that a judge grades."""
 GRADED = frozenset((RUBRIC, CHECKS))
-"""The metrics that may ask the run's judge."""
+"""The metrics that may query the run's judge."""
 NO_ROW = "{}"
 """Represents the row of a function without data."""
 FUNCTION = "function"
-"""The detail that names the function, with a hash of its code."""
+"""The detail with the function's name and a hash of its code."""
 OUTPUT = "output"
 """The detail with the application's answer, in JSON values."""
 DECIDED_BY = "decided_by"
-"""The detail that names the deciding score; "" if only asserts decided."""
+"""The detail with the name of the decisive score; "" if only asserts decided."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 _MOST_NAMES = 10
@@ -40,19 +40,19 @@ _LONGEST_NAME = 100
 
 
 def is_function(result: ExampleResult) -> bool:
-    """Return True if a result is of an eval function."""
+    """Return True for the result of an eval function."""
     return result.metric == METRIC and FUNCTION in result.details
 
 
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Yield the recorded steps of each repeat."""
+    """Yield each repeat's recorded steps."""
     for each in _each(details):
         steps = each.get("steps", ())
         yield [step for step in steps if isinstance(step, dict)] if isinstance(steps, (list, tuple)) else ()
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:
-    """Return the problem if examples of one task were decided by different scores; else ""."""
+    """Return a problem if different scores decided examples of one task; else ""."""
     found = Counter(name for result in results for name in _decisions(result))
     if len(found) < 2:
         return ""
@@ -61,10 +61,10 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
 
 
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
-    """Return the answers in recorded steps, as :func:`~pytest_lmeval.records.answers.recorded_answer` reads them.
+    """Return the answers in recorded steps, in the format of :func:`~pytest_lmeval.records.answers.recorded_answer`.
 
-    ``kind`` is ``request`` for the model's, which include its server's replies to forwarded requests, and ``judge``
-    for those of judges and simulated users. ``asked`` is the name of who answered, "" for any.
+    ``kind`` is ``request`` for the model, including its server's replies to forwarded requests, or ``judge`` for judges
+    and simulated users. ``asked`` is the name of the one who answered, "" for any.
     """
     kinds = _ASKING if kind == "request" else _JUDGING
     return [
@@ -85,11 +85,11 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
 
 
 Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
-"""The result of an eval function, and the steps of all its repeats."""
+"""An eval function's result, and the steps of all repeats."""
 
 
 def asked_model(result: ExampleResult) -> bool:
-    """Return True if an example asked a model; that of an eval function did if the function did."""
+    """Return True if an example queried a model; for an eval function, this depends on its steps."""
     return not is_function(result) or any(step.get("kind") in _ASKING for step in chain(*steps_of(result.details)))
 
 
@@ -99,7 +99,7 @@ def traces(results: Iterable[ExampleResult]) -> list[Trace]:
 
 
 def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
-    """Return how often eval functions' requests asked for each model, and how often each answered; {} without names."""
+    """Return how often eval functions requested each model, and how often each answered; {} without names."""
     steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
     asked = _models(step["client"] for step in steps if isinstance(step.get("client"), Mapping))
     answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]
@@ -115,12 +115,12 @@ def _decisions(result: ExampleResult) -> Sequence[str]:
 
 
 def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
-    """Return a board's notes on its eval functions, and on the clients that they used."""
+    """Return a board's notes on its eval functions, and on clients they used."""
     return [*_client_notes(of_functions, adapter), *_function_notes(of_functions, adapter)]
 
 
 def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return by task how many examples passed by asserts alone, did not ask ``adapter`` or cancelled requests."""
+    """Return by task how many examples passed by asserts alone, never queried ``adapter``, or cancelled requests."""
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
@@ -145,7 +145,7 @@ def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
 
 
 def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return lines on kept clients, the models that clients asked for, and dropped fields of their requests."""
+    """Describe kept clients, the models that clients requested, and dropped fields of their requests."""
     found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
     if not found:
         return []
@@ -175,7 +175,7 @@ def _names(given: object) -> list[Any]:
 
 
 def names_of(counts: Mapping[str, int], most: int = 5) -> str:
-    """Return names with their counts, the most frequent first, and the number of the others."""
+    """Return names with their counts, the most frequent first, and the number of further names."""
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
     return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
@@ -186,14 +186,14 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def shown_name(step: Mapping[str, Any]) -> str:
-    """Return the name of a step, and the example whose client it kept."""
+    """Return a step's name, and the example whose client it kept."""
     client = step.get("client")
     kept = client.get("kept") if isinstance(client, Mapping) else ""
     return f"{step.get('name') or ''} ({kept})" if kept else str(step.get("name") or "")
 
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
-    """Return the details of every response to an example, in order: several only with repeats."""
+    """Return the details of each response to an example, in order; there are several only with repeats."""
     return _each(result.details)
 
 
@@ -210,15 +210,15 @@ def first_details(result: ExampleResult) -> Mapping[str, Any]:
 
 
 def first_score(result: ExampleResult) -> float | None:
-    """Return the score of the first response; None if the example has no score."""
+    """Return the first response's score; None if the example has no score."""
     scores = result.details.get("scores") if len(result.predictions) > 1 else None
     return float(scores[0]) if scores else result.score
 
 
 def shown_response(result: ExampleResult) -> int:
-    """Return the number of the response to show: the first, or, below the threshold, the first with the lowest score.
+    """Return the number of the response to show: the first one; below the threshold, the first with the lowest score.
 
-    A right response does not explain why an example with repeats failed.
+    A correct response does not explain why an example with repeats failed.
     """
     scores = _scores(result)
     if len(scores) < 2 or result.score is None or is_at_least(result.score, result.threshold):
@@ -227,7 +227,7 @@ def shown_response(result: ExampleResult) -> int:
 
 
 def responses_under(result: ExampleResult) -> str:
-    """Return how many responses are under the threshold, as in ``1 of 3``; "" for a single response."""
+    """Return how many responses are below the threshold, such as ``1 of 3``; "" for a single response."""
     scores = _scores(result)
     under = sum(not is_at_least(score, result.threshold) for score in scores)
     return f"{under} of {len(scores)}" if len(scores) > 1 else ""
@@ -240,12 +240,12 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def confidence_of(details: Mapping[str, Any]) -> float | None:
-    """Return the confidence in ``details``, in [0, 1]; None for none."""
+    """Return the confidence in ``details``, in [0, 1]; None if missing."""
     value = details.get("confidence")
     return float(value) if is_number(value) and 0 <= value <= 1 else None
 
 
 def confidences(result: ExampleResult) -> list[float | None]:
-    """Return the confidence in each of the result's outputs, None if it is unknown."""
+    """Return the confidence in each of the result's outputs; None if unknown."""
     found = [confidence_of(details) for details in details_of(result)]
     return found if len(found) == len(result.outputs) else [None] * len(result.outputs)

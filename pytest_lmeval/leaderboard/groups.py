@@ -1,4 +1,4 @@
-"""Scores of groups of tasks, from the notes of their tasks' rows."""
+"""Scores of groups of tasks, computed from notes on the tasks' rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from pytest_lmeval.leaderboard.rows import TaskRow
 
 MEASURES, GROUPS = "harness", "groups"
-"""The notes of a row with its measures by metric and filter, and with its groups."""
+"""The notes of a row: its measures by metric and filter, and its groups."""
 
 
 def shown(name: str) -> str:
-    """Return a metric and its filter as reports show them, without a nameless filter."""
+    """Return a metric and its filter as shown in reports, without a nameless filter."""
     return name.removesuffix(",none")
 
 
 def finite(number: Any) -> float | None:
-    """Return a number as boards have it: None if it is unknown, not a number, or infinite."""
+    """Return a number in board format: None if it is unknown, not a number, or infinite."""
     return float(number) if number is not None and math.isfinite(number) else None
 
 
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
-    """Return by group ``tasks``, those with a row, ``missing``, and ``metrics``: value, stderr and n by name.
+    """Return by group: ``tasks`` with a row, ``missing`` tasks, and ``metrics``, with value, stderr and n by name.
 
-    A standard error is None if that of a task is unknown. A group whose rows have none of its metrics has none.
+    A standard error is None if any task's is unknown. Groups have no entry if their rows lack all of their metrics.
     """
     members: dict[str, list[TaskRow]] = {}
     defined: dict[str, Mapping[str, Any]] = {}
@@ -50,7 +50,7 @@ def _group(group: Mapping[str, Any], rows: Sequence[TaskRow]) -> dict[str, Any]:
 
 
 def _names(metric: Mapping[str, Any], rows: Sequence[TaskRow]) -> list[str]:
-    """Return metric and filter for each filter of ``metric``: the filters it names, or all of its tasks."""
+    """Return metric and filter for each filter of ``metric``: the filters it names, or all filters of its tasks."""
     filters = metric.get("filter_list")
     if filters is None:
         known = {name for row in rows for name in row.notes.get(MEASURES, {})}
@@ -70,13 +70,14 @@ def _score(values: Sequence[Any], notes: Sequence[Mapping[str, Any]], by_size: A
 
 
 def group_mean(values: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the mean of tasks' scores, weighted by the numbers of their documents if ``by_size``."""
+    """Return the mean of tasks' scores, weighted by their numbers of documents if ``by_size``."""
     weights = sizes if by_size else [1] * len(sizes)
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
 
 
 def group_error(errors: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the standard error of :func:`group_mean`: pooled over all documents, or that of a plain mean."""
+    """Return the standard error of :func:`group_mean`: pooled over all documents, or the error of an unweighted mean.
+    """
     if not by_size:
         return math.sqrt(sum(error * error for error in errors)) / len(errors)
     pooled = sum((size - 1) * error * error * size for error, size in zip(errors, sizes, strict=True))

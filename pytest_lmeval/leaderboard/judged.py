@@ -1,4 +1,4 @@
-"""Summarize the verdicts of a task's judges: how often they could be read, and agreed with people."""
+"""Summarize the verdicts of a task's judges: how often they were readable, and agreed with people."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
 from pytest_lmeval.types import ExampleResult
 
 GRADE = "grade"
-"""The name of the grades of eval functions."""
+"""The name for grades in eval functions."""
 _MOST = 20
 
 
 def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
-    """Return agreement as metrics, and ``{"judges": {name: ...}}`` as notes, as tasks that aggregate do.
+    """Return agreement as metrics, and ``{"judges": {name: ...}}`` as notes, in the format of aggregating tasks.
 
-    Grades of eval functions are grouped by rubric, unless there are more than 20 rubrics.
+    Grades in eval functions are grouped by rubric, unless there are more than 20 rubrics.
     """
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]
@@ -29,7 +29,7 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
     name = itemgetter("name")
     named = sorted(({**entry, "name": names.get(entry["rubric"], entry["scorer"])} for entry in entries), key=name)
     groups = {key: [*group] for key, group in groupby(named, key=name)}
-    # An error does not name its judge.
+    # Errors do not name their judge.
     unread = sum(UNREAD in result.error for result in results) if len(groups) == 1 else 0
     notes = {key: _note(group, unread) for key, group in groups.items()}
     return {"metrics": measures_of(notes), "notes": {"judges": notes}} if notes else {}

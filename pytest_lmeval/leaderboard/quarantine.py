@@ -1,4 +1,4 @@
-"""Quarantine: examples that are asked and scored, and decide nothing until a day."""
+"""Quarantine: until a given day, run and score examples without letting them affect the outcome."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.types import ExampleResult, Status
 
 Entry = Mapping[str, str]
-"""``until``, the last day as YYYY-MM-DD in UTC, and ``reason``; empty outside of quarantine."""
+"""``until``, the last day as YYYY-MM-DD in UTC, and ``reason``; empty if the example is not in quarantine."""
 _NONE: Entry = MappingProxyType({})
 _MAY_BE = frozenset({"passed", "failed", "below", "error", "timeout", "quarantined"})
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """The examples in quarantine on a ``day``, YYYY-MM-DD in UTC.
+    """The examples in quarantine on ``day``, YYYY-MM-DD in UTC.
 
-    ``listed`` are the entries of the baseline by (task, id), which replace those of the examples: a change cannot
-    excuse itself. None without a baseline.
+    ``listed`` are the baseline's entries by (task, id), which replace the examples' own, so that a change cannot excuse
+    itself. None without a baseline.
     """
 
     day: str = ""
     listed: Mapping[tuple[str, str], Entry] | None = None
 
     def of(self, task: str, id: str, own: Any) -> Entry:
-        """Return the entry of an example that is in force; ``own`` is the example's own."""
+        """Return the entry in force for an example; ``own`` is the example's own."""
         entry = own if self.listed is None else self.listed.get((task, id))
         if not entry or not isinstance(entry, Mapping):
             return _NONE
         return entry if self.day <= str(entry.get("until", "")) else _NONE
 
     def applied(self, result: ExampleResult) -> ExampleResult:
-        """Return the result, with the status ``quarantined`` if its example is."""
+        """Return the result, with the status ``quarantined`` if its example is in quarantine."""
         entry = self.of(result.task, result.id, result.quarantine)
         if not entry or result.status not in _MAY_BE:
             return result
         return replace(result, status="quarantined", quarantine=dict(entry))
 
     def judged(self, results: Iterable[ExampleResult], mode: str) -> tuple[ExampleResult, ...]:
-        """Return recorded results with the status that this quarantine gives them; ``mode`` is the gate's."""
+        """Apply this quarantine to recorded results; ``mode`` is the gate's."""
         released = (
             replace(each, status=status_under(each, mode)) if each.status == "quarantined" else each for each in results
         )
@@ -51,12 +51,12 @@ class Quarantine:
 
 
 def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry]:
-    """Return the entries of the results that are in quarantine, by (task, id)."""
+    """Return the entries of results in quarantine, by (task, id)."""
     return {(each.task, each.id): each.quarantine for each in results if each.status == "quarantined"}
 
 
 def status_under(result: ExampleResult, mode: str) -> Status:
-    """Return the status of a result under the gate ``mode``."""
+    """Return a result's status under the gate ``mode``."""
     if result.score is None or reaches(result):
         return "error" if result.score is None else "passed"
     decisive = mode == "examples" or (result.must_pass and mode != "none")
@@ -64,10 +64,10 @@ def status_under(result: ExampleResult, mode: str) -> Status:
 
 
 def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
-    """Return the results with the status that a run under the gate ``mode`` gives them.
+    """Return the results with the status they would have in a run with the gate ``mode``.
 
-    ``recorded`` is the mode of their run: a result that was ``below`` there although it would have failed was excused
-    by a mark such as xfail, and stays so.
+    ``recorded`` is the mode of the original run. A result that was ``below`` although that mode fails such results was
+    excused by a mark such as xfail, and stays excused.
     """
     return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 

@@ -1,4 +1,4 @@
-"""Rows of the leaderboard: aggregate the results of one task."""
+"""Rows of the leaderboard: aggregate one task's results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pytest_lmeval.types import ExampleResult, read_as_own
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.classes import ClassRow
 
-# Ids sort by the numbers in them, ex-2 before ex-10: each is padded to its last twenty digits.
+# Ids sort by the numbers in them, ex-2 before ex-10: pad each number to its last twenty digits.
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("question.category", "question.metric", "outcome.status"))
@@ -42,18 +42,17 @@ _METRICS, _PLACE = attrgetter("outcome.metrics"), attrgetter("question.line", "q
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """A task as known before any example ran.
+    """A task as known before its examples run.
 
-    ``available`` counts the file's valid records, ``selected`` those that the run was to score. Counts are None if the
+    ``available`` counts the file's valid records, ``selected`` those that the run should score. Counts are None if the
     process that knew them was lost. ``random_baseline`` is the score of guessing, if the task's score is to be centred
-    on it. ``dataset`` describes a task's data: path, sha256, revision. ``aggregates`` says that the task has
-    aggregations of its own, over all results; ``score_metric`` is the one that is its score if its examples are
-    measured. ``whole`` says that it has no subjects in a run that selects subjects: all its examples are selected.
-    ``config`` are the values of a task's parameters. ``key`` is another name of the task in options, ``display_name``
-    its name for people. ``min_score`` is the task's own floor. ``shard`` is empty, or describes the examples that were
-    dealt out to all shards: their ``ids``, sorted, and a ``sha256`` of their requests. ``scores`` are those of its
-    scores, by name, that have a ``threshold`` or a ``min_score`` of their own. ``numbered`` says that the numbers of
-    rows are the examples' ids.
+    on it. ``dataset`` describes the task's data: path, sha256, revision. ``aggregates`` means that the task has its own
+    aggregations over all results; ``score_metric`` names the one that becomes its score if its examples are measured.
+    ``whole`` means that the task has no subjects in a run that selects subjects, so all its examples are selected.
+    ``config`` has the values of the task's parameters. ``key`` is another name of the task in options, ``display_name``
+    its title. ``min_score`` is the task's own floor. ``shard`` is empty, or describes the examples of all shards: their
+    ``ids``, sorted, and a ``sha256`` of their requests. ``scores`` are the named scores that have their own
+    ``threshold`` or ``min_score``. ``numbered`` means that row numbers serve as example ids.
     """
 
     name: str
@@ -79,7 +78,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTask:
-    """The task of a row, and the floor that it must reach."""
+    """The task of a row, and its floor."""
 
     task: str
     path: str
@@ -95,7 +94,7 @@ class RowTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """The examples of a row, counted by outcome."""
+    """The row's number of examples by outcome."""
 
     correct: int
     total: int
@@ -109,12 +108,12 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNumbers:
-    """The numbers of a row. Scores are means over the scored examples; None without one.
+    """The numbers of a row. Scores are means over the scored examples; None without any.
 
     ``measured`` is empty, or ``{"examples", "score_metric"}`` if only aggregations score examples: their number, and
-    the aggregation that is the task's score, None for none. ``models`` is empty, or counts how often requests of an
-    eval function ``asked`` for each model, and how often each ``answered``. ``scores`` are the sub-rows: the examples'
-    scores by name, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
+    the aggregation that becomes the task's score, if any. ``models`` is empty, or counts how often an eval function's
+    requests ``asked`` for each model, and how often each ``answered``. ``scores`` are the sub-rows: the examples' named
+    scores, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -146,9 +145,9 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow(_RowFields):
-    """One task's line of the leaderboard.
+    """One task's line on the leaderboard.
 
-    Each field of a group is one of the row, too: ``row.score`` is ``row.numbers.score``.
+    Each group's fields are also attributes of the row: ``row.score`` is ``row.numbers.score``.
     """
 
     about: RowTask
@@ -164,17 +163,17 @@ class TaskRow(_RowFields):
 
     @property
     def is_outside(self) -> bool:
-        """True if the row is not part of the overall score: it has none by design, or all of it is in quarantine."""
+        """True if the overall score ignores the row: it has no score by design, or is entirely in quarantine."""
         return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property
     def is_unscored(self) -> bool:
-        """True if the row has no score by design: its examples are measured, and no metric is its score."""
+        """True if the row has no score by design: its examples are measured, and no aggregation is its score."""
         return bool(self.measured) and self.score is None and not self.measured["score_metric"]
 
     @property
     def problem(self) -> str:
-        """The reason why the row's score is invalid, or missing although it should exist; else ""."""
+        """The reason if the row's score is invalid, or missing without being so by design; else ""."""
         if not self.measured:
             return mixed_decisions(self.per_example) if self.metric == METRIC else ""
         scored = sum(result.score is not None for result in self.per_example)
@@ -187,7 +186,7 @@ class TaskRow(_RowFields):
         return f"no score: its metric {name!r} was not computed" if name and self.score is None else ""
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
-        """Return the row as in the leaderboard file."""
+        """Return the row in the format of leaderboard.json."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
         for name in _IF_ANY:
             if not fields[name]:
@@ -211,7 +210,7 @@ _ROW_FIELDS = (
 
 
 def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
-    """Return the row of the task ``name``; else those with that key, one for each variant of a task."""
+    """Return the row of the task ``name``, or else all rows with that key, one for each variant of a task."""
     found = list(rows)
     return [row for row in found if row.task == name] or [row for row in found if row.key and row.key == name]
 
@@ -222,10 +221,10 @@ def make_row(
     floor: float | None = None,
     aggregates: Mapping[str, Any] = _NOTHING,
 ) -> TaskRow:
-    """Return the row of a task from its results, in any order.
+    """Build a task's row from its results, in any order.
 
-    ``floor`` is the score it must reach. ``aggregates`` are the task's own, over all its results: further ``metrics``,
-    ``classes`` and ``confusion`` instead of ours, ``notes``, the ``score`` of measured examples.
+    ``floor`` is the minimum score. ``aggregates`` are the task's own, over all its results: further ``metrics``,
+    replacements for ``classes`` and ``confusion``, ``notes``, and the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
@@ -235,7 +234,7 @@ def make_row(
         from pytest_lmeval.leaderboard.scores import score_rows
 
         scores = score_rows(info, results)
-        # The floor of the deciding score, given by its name, is the task's.
+        # A floor for the decisive score, set by the score's name, is the task's floor.
         floor = next((each["min_score"] for each in scores.values() if floor is None and "decides" in each), floor)
     about = RowTask(
         task=info.name,
@@ -262,12 +261,12 @@ def make_row(
 
 
 def in_data(result: ExampleResult) -> tuple[str, int, int, str, str]:
-    """Return a key that sorts results by task and in the order of its data, or by id if that is unknown."""
+    """Return a key that sorts results by task and in the order of the data, or by id if that order is unknown."""
     return (result.question.task, result.question.line, result.question.place, *_by_id(result))
 
 
 def are_in_data(results: Iterable[ExampleResult]) -> bool:
-    """Return True if the results of a task are in the order of its data, by their lines and places."""
+    """Return True if a task's results are in the order of its data, judging by lines and places."""
     places = [*map(_PLACE, results)]
     return all(map(lt, places, places[1:]))
 
@@ -298,7 +297,7 @@ def _numbers(
     detailed = [result for result in results if result.details]
     repeated = [result for result in detailed if "majority_score" in result.details]
     labels = None
-    # Eval functions have no predictions, and so no labels.
+    # Eval functions have no predictions, hence no labels.
     if (detailed or has_categories) and any(map(_PREDICTIONS, results)):
         from pytest_lmeval.leaderboard.classes import by_label
 

@@ -1,4 +1,4 @@
-"""Sub-rows of a task's row: the scores of its examples by name."""
+"""Sub-rows of a task's row: its examples' named scores."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 ScoreRow = Mapping[str, Any]
 """``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` for the task's own score.
 
-``score`` is the mean over the ``n`` scored examples that recorded it, ``missing`` counts those that did not.
-``threshold`` is None if examples have none, or different ones.
+``score`` is the mean over the ``n`` scored examples that recorded it, and ``missing`` counts the rest. ``threshold`` is
+None if examples have none, or different ones.
 """
 NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""The names of scores that options can use."""
+"""The names of scores that options can refer to."""
 
 
 def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, ScoreRow]:
-    """Return the sub-rows of a task by the names of the scores, the deciding one first."""
+    """Return a task's sub-rows by score name, the decisive score first."""
     scored = [result for result in results if result.outcome.score is not None]
     decisive = _decisive(scored)
     names = {name for result in scored for name in result.outcome.metrics} | info.scores.keys()
@@ -36,9 +36,9 @@ def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, Sc
 
 
 def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[str]) -> TaskInfo:
-    """Add the floors of a task's scores, those called ``TASK.SCORE``, to its info.
+    """Add the floors of a task's scores, named ``TASK.SCORE``, to its info.
 
-    ``tasks`` are the names of all tasks: a task of such a name takes the floor itself.
+    ``tasks`` are the names of all tasks: if a task has such a name, the floor belongs to that task.
     """
     own = {name: floor for name, floor in floors.items() if name not in tasks and split(name)[0] == info.name}
     if not own:
@@ -50,19 +50,19 @@ def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[s
 
 
 def split(name: str) -> tuple[str, str]:
-    """Split the name of a sub-row into task and score; "" and "" if it cannot be one."""
+    """Split a sub-row's name into task and score; return two empty strings if that is impossible."""
     task, _, score = name.rpartition(".")
     return (task, score) if task and NAME.fullmatch(score) else ("", "")
 
 
 def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
-    """Return True if a name may name a score of one of the tasks."""
+    """Return True if ``name`` may refer to a score of one of the tasks."""
     task = tasks.get(split(name)[0])
     return task is not None and task.metric in BY_NAME
 
 
 def _decisive(scored: Iterable[ExampleResult]) -> str:
-    """Return the name of the deciding score, "" without one, or with several."""
+    """Return the name of the decisive score; "" if there is none, or several."""
     names = {str(each.get(DECIDED_BY, "")) for result in scored for each in details_of(result)} - {""}
     return names.pop() if len(names) == 1 else ""
 

@@ -166,7 +166,9 @@ def aggregate(
             found[info.name] = task_of(info).aggregate(own)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # an error in a task's code must not cost the run its board, not even pytest.skip or sys.exit
+        except (
+            BaseException
+        ) as error:  # pytest.skip, sys.exit and other errors in a task's code must not cost the board
             failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
 

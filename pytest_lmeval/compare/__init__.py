@@ -1,1 +1,1 @@
-"""Compare boards: pairs, changes, warnings, and the decision of the gate."""
+"""Compare boards: pairs, changes, warnings, and the gate's decision."""

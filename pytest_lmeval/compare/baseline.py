@@ -1,4 +1,4 @@
-"""Baselines: encode a board as a small file to commit, and check the baseline that a run is compared with.
+"""Baselines: encode a board as a small file to commit, and check the baseline of a comparison.
 
 Runs with equal results give equal files.
 """
@@ -22,10 +22,10 @@ _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 
 
 def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
-    """Return the board with its per-example records, a line each, as UTF-8 JSON.
+    """Return the board with its per-example records, one per line, as UTF-8 JSON.
 
-    The file omits everything that differs between equal runs or is in the task files: latencies, prompts unless
-    ``prompts``, arguments, the platform, the gate.
+    The file omits everything that differs between equal runs or is in the task files: latencies, arguments, the
+    platform, the gate, and prompts unless ``prompts``.
     """
     content = board.to_json(per_example=True)
     for name in ("gate", "spent"):
@@ -43,13 +43,13 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
 
 
 def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
-    """Return True if a stored baseline has the results of this board, of the same model, with ``prompts`` or not.
+    """Return True if a stored baseline has this board's results and model, with ``prompts`` or without.
 
-    A baseline without scoring hashes has not.
+    A baseline without scoring hashes never does.
     """
     records = [record for row in stored.get("tasks", ()) for record in row.get("per_example", ())]
     needed = ["prompt"] if prompts else []
-    # Ledgers of earlier versions have no scoring hashes.
+    # Ledgers from earlier versions have no scoring hashes.
     if all(result.scoring_hash for row in board.tasks for result in row.per_example):
         needed.append("scoring_hash")
     if not all(record.get(name) for name in needed for record in records):
@@ -66,7 +66,7 @@ def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = Fa
 
 
 def check_baseline(run: RunFile) -> None:
-    """Raise UsageError unless a run can be a baseline: finished, whole, and with its examples."""
+    """Raise UsageError unless a run can be a baseline: finished, complete, and with its examples."""
     examples_of(run)
     if not run.complete:
         hint = ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
@@ -76,7 +76,7 @@ def check_baseline(run: RunFile) -> None:
 
 
 def check_unchanged(run: RunFile) -> None:
-    """Raise UsageError if the file of a baseline was edited: no run measured its results."""
+    """Raise UsageError if someone edited the baseline file: no run measured its results."""
     names = [str(row.get("task")) for row in (run.board or {}).get("tasks", ())]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"{run.path}: task {twice[0]!r} is in it twice; it cannot be a baseline: write it again")
@@ -97,13 +97,13 @@ def _why_incomplete(run: RunFile) -> str:
 
 
 def _unscored(run: RunFile) -> list[ExampleResult]:
-    """Return the errors that made a run incomplete; none if it did not finish."""
+    """Return the errors that made a run incomplete; empty if it did not finish."""
     finished = run.digest and not run.facts.interruptions
     return [result for result in run.results or () if result.is_error] if finished else []
 
 
 def unfit(board: Leaderboard) -> str:
-    """Return why the run of a board cannot become the baseline, or ""."""
+    """Return why a board's run cannot become the baseline, or ""."""
     if not board.complete:
         return "this run is not complete"
     if board.facts.selection:
@@ -112,7 +112,7 @@ def unfit(board: Leaderboard) -> str:
 
 
 def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
-    """Return reasons to doubt a comparison of the board with ``baseline``, a sentence each."""
+    """Return reasons to doubt a comparison of the board with ``baseline``, one sentence each."""
     found = []
     if not baseline.complete:
         found.append(_doubt(baseline))
@@ -139,9 +139,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
 
 
 def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
-    """Yield a sentence for each task whose judge, or its prompt, differs from that of the baseline.
+    """Yield a sentence for each task whose judge, or its prompt, differs from the baseline's.
 
-    A recording answers in the name of the judge that it recorded.
+    A recording answers under the name of the recorded judge.
     """
     now = {row.task: _judges(row.notes) for row in board.tasks if row.notes}
     if not any(now.values()):
@@ -159,7 +159,7 @@ def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
 
 
 def _judges(notes: object) -> dict[str, tuple[str, str]]:
-    """Return name and prompt hash of each judge in the notes of a row."""
+    """Return each judge's name and prompt hash from a row's notes."""
     judges = notes.get("judges") if isinstance(notes, Mapping) else None
     return {
         str(key): (str(each.get("judge", "")), str(each.get("prompt_hash", "")))
@@ -183,7 +183,7 @@ def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
-    """Return the most outputs that a scored example of each task has."""
+    """Return the largest number of outputs of a scored example, by task."""
     found: dict[str, int] = {}
     for result in results:
         if result.is_scored:
@@ -199,14 +199,14 @@ def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts
 
 
 def shared_answers(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> int:
-    """Return how many examples have the same answers in both runs, taken from a cache in at least one of them."""
+    """Return the number of examples whose answers are equal in both runs, and from a cache in at least one."""
     before = {(result.task, result.id): result for result in old}
     both = ((before[result.task, result.id], result) for result in new if (result.task, result.id) in before)
     return sum(bool(one.cached or other.cached) and one.outputs == other.outputs for one, other in both)
 
 
 def shared_with_baseline(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> list[str]:
-    """Return the warning that a run has cached answers of its baseline, if it has."""
+    """Return a warning if a run has cached answers from its baseline."""
     results = list(new)
     shared = shared_answers(old, results) if any(result.cached for result in results) else 0
     if not shared:

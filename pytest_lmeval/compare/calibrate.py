@@ -1,4 +1,4 @@
-"""Calibration from runs of one model: how many examples flip by chance, which ones, and how often the gate alarms."""
+"""Calibrate with runs of one model: how many examples flip by chance, which ones, and how often the gate alarms."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.stats.intervals import sum_clusters, wilson_interval
 from pytest_lmeval.types import ExampleResult
 
-_WORK = 300_000  # pairs to compare in total: a few seconds
-_ROUNDS = (100, 1000)  # the fewest and the most
+_WORK = 300_000  # pairs to compare in total; takes a few seconds
+_ROUNDS = (100, 1000)  # the fewest and the most rounds
 _NAMED = 5
 OFTEN = 0.4
-"""The flip rate at which quarantine is proposed: how often the example passes in only one of two runs."""
+"""The flip rate that triggers a quarantine proposal: how often the example passes in only one of two runs."""
 _DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class TaskNoise:
-    """The differences between the runs in one task, or in all of them.
+    """How the runs differ in one task, or in all of them.
 
-    ``flips`` counts the examples that pass in one run only, of ``examples`` scored in both. ``detectable`` is the
-    smallest drop that the test would show four times in five; None for none.
+    ``flips`` counts the examples that pass in only one run, out of ``examples`` scored in both. ``detectable`` is the
+    smallest drop that the test would detect four times in five, if there is one.
     """
 
     task: str
@@ -59,7 +59,7 @@ class FalseAlarms:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The findings from two runs of one model; ``repeats`` is how often each example was asked."""
+    """The findings from two runs of one model; ``repeats`` is the number of responses per example."""
 
     tasks: tuple[TaskNoise, ...]
     overall: TaskNoise
@@ -81,8 +81,8 @@ def calibrate(
 ) -> Calibration:
     """Return how two runs of one model on the same examples differ, and how the gate judges such differences.
 
-    ``rounds`` is how often to simulate a run of the gate; by default as often as takes a few seconds. Raises UsageError
-    if both are the same run, if their examples differ, and if any two of these and ``more`` runs share cached answers.
+    ``rounds`` is the number of simulated gate runs; the default takes a few seconds. Raises UsageError if both are the
+    same run, if their examples differ, or if any two runs, including ``more``, share cached answers.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
         raise UsageError(
@@ -137,8 +137,8 @@ def _noise(change: TaskChange) -> TaskNoise:
 def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Random, rounds: int) -> FalseAlarms:
     """Simulate how often the gate alarms if old and new are the same model.
 
-    A round draws each task's clusters with replacement, and a coin decides which side of each is the old one:
-    differences keep their frequency and size, and have no direction.
+    Each round draws each task's clusters with replacement, and a coin decides which side of each is the old one: this
+    preserves the frequency and size of differences, but removes their direction.
     """
     clusters = _clusters(pairs)
     alarms = sum(_alarms(_drawn(clusters, chance), criteria) for _ in range(rounds))
@@ -167,7 +167,7 @@ def _drawn(tasks: Sequence[Sequence[Sequence[Pair]]], chance: random.Random) -> 
 
 def _as_drawn(pair: Pair, number: int, is_swapped: bool) -> Pair:
     old, new = (pair.new, pair.old) if is_swapped else (pair.old, pair.new)
-    # One cluster drawn twice is two.
+    # A cluster drawn twice counts as two.
     return Pair(old, replace(new, cluster=f"{number}:{pair.cluster}")) if pair.cluster else Pair(old, new)
 
 
@@ -206,7 +206,7 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Flipping:
-    """An example that passed in ``passed`` of ``runs``; ``rate`` is the share of the pairs of runs that differ."""
+    """An example that passed in ``passed`` of ``runs``; ``rate`` is the share of pairs of runs in which it differs."""
 
     task: str
     id: str
@@ -217,7 +217,7 @@ class Flipping:
 
     @property
     def line(self) -> str:
-        """The line to show, with the value of ``quarantine`` for its extras or metadata."""
+        """The line to show, with a value of ``quarantine`` for the example's extras or metadata."""
         return (
             f"{self.task}: {self.id}: passed in {self.passed} of {self.runs} runs, flip rate {self.rate:.2f}; "
             f"to set it aside: {json.dumps({'quarantine': self.quarantine})}"
@@ -225,7 +225,7 @@ class Flipping:
 
 
 def flipping(runs: Sequence[RunFile], least: float = OFTEN) -> tuple[Flipping, ...]:
-    """Return the examples with equal content in all runs that flip at a rate of ``least`` or more, the highest first.
+    """Return examples that flip at a rate of ``least`` or more, highest first, if all runs have the same content.
 
     ``quarantine`` ends 30 days after the latest run.
     """

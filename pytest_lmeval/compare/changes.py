@@ -1,4 +1,4 @@
-"""Test pairs of results for changes, task by task and overall."""
+"""Test pairs of results for changes, per task and overall."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", 
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """One task, or all of them ("overall", the unweighted mean of the tasks), over the pairs of both runs.
+    """The change of one task, or of all ("overall", the unweighted mean of the tasks), over the pairs of both runs.
 
-    ``old`` and ``new`` are mean scores of the pairs, ``change`` their difference. ``p`` is the one-sided mid-p that the
-    new run is worse; ``p_adjusted`` allows for all tests of the run and is compared with alpha: twice p for "overall",
-    twice Holm's p for a task, p itself if there is only one task, each times the number of models; ``p_alone`` is that
-    of one model. ``interval`` bounds the change, each end at ``level``, the level of this row's test: it excludes 0 if
-    and only if the test finds a change. ``detectable`` is the smallest drop that would have been significant four times
-    in five. ``worse`` counts the pairs that passed and now do not, ``better`` the opposite. ``exact`` is False if p is
-    an approximation. ``decided_by`` names the rule that makes the row a regression regardless of its interval:
-    ``strict``, ``exact`` (the adapter), or "". A task without a pair is ``uncompared``.
+    ``old`` and ``new`` are mean scores of the pairs, and ``change`` is their difference. ``p`` is the one-sided mid-p
+    that the new run is worse. ``p_adjusted`` allows for all tests of the run and is compared with alpha: twice p for
+    "overall", twice Holm's p for a task, or p itself if there is only one task, each times the number of models.
+    ``p_alone`` is the same without the other models. ``interval`` bounds the change, with each end at ``level``, the
+    level of this row's test: it excludes 0 exactly if the test finds a change. ``detectable`` is the smallest drop that
+    would have been significant four times in five. ``worse`` counts the pairs that passed before but not now,
+    ``better`` the opposite. ``exact`` is False if p is an approximation. ``decided_by`` names the rule that makes the
+    row a regression regardless of its interval: ``strict``, ``exact`` (the adapter), or "". A task without pairs is
+    ``uncompared``.
     """
 
     task: str
@@ -56,10 +57,10 @@ class TaskChange:
 
 
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
-    """Return the change of each task, in order of names: all that have pairs, and any others given.
+    """Return each task's change, ordered by name: tasks with pairs, and any others passed in.
 
-    Half of alpha is spent here, by Holm's procedure over the tasks that have pairs, and half on the overall change. For
-    a single task both are the same test, which has all of alpha.
+    This spends half of alpha, by Holm's procedure over the tasks with pairs; the overall change spends the other half.
+    For a single task both are the same test, which gets all of alpha.
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
@@ -79,10 +80,10 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
 
 
 def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[Pair] = ()) -> TaskChange:
-    """Return the change of the unweighted mean of the tasks' scores; ``others`` are the pairs of their scores by name.
+    """Return the change of the unweighted mean of the tasks' scores; ``others`` are the pairs of named scores.
 
-    ``others`` do not contribute to it, but share its alpha. All tasks have equal weight, as in the overall score. The
-    test is exact for any weights, as it tosses the signs of weighted differences.
+    ``others`` do not contribute to the mean, but share its alpha. All tasks have equal weight, as in the overall score.
+    The test is exact for any weights, because it tosses the signs of weighted differences.
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
@@ -92,7 +93,7 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
     tested = [*pairs, *others]
     share = overall_alpha(tested, criteria)
     test = pooled_test([_differences(group) for group in groups.values()], alpha=share)
-    # A single flip is the business of its task.
+    # A single flip only concerns its task.
     by_test = replace(criteria, strict=False, exact=False)
     family = _Family(share, 1, _families(by_task(tested)), criteria.models)
     judged = _judged(test, (test.p, p_better(test)), family)
@@ -100,12 +101,12 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
-    """Return the level of the overall change: half of alpha, or all of it with a single task, divided by the models."""
+    """Return the level for the overall change: half of alpha, or all of it for a single task, divided by the models."""
     return overall_level(criteria.alpha / criteria.models, len(by_task(pairs)))
 
 
 def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
-    """Return the pairs of each task, and of each score that is compared separately."""
+    """Group the pairs by task, and by each score that is compared separately."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair.row, []).append(pair)
@@ -113,13 +114,13 @@ def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
 
 
 def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
-    """Return the number of parts that alpha is split into."""
+    """Return the number of parts to split alpha into."""
     return 2 if len(groups) > 1 else 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Tests that share a part of alpha: the part, their number, and the parts of alpha of each of ``models``."""
+    """Tests that share a part of alpha: the part, their number, and each of the ``models``' parts."""
 
     share: float
     tests: int
@@ -129,9 +130,9 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The judgement on a change: ``p`` is compared with alpha, ``p_alone`` in a run of this model alone.
+    """The judgement on a change: ``p`` is compared with alpha; ``p_alone`` applies if this is the run's only model.
 
-    ``is_shown`` says that chance does not explain the change; then, and only then, the interval excludes 0.
+    ``is_shown`` means that chance does not explain the change; then, and only then, the interval excludes 0.
     """
 
     p: float
@@ -142,7 +143,7 @@ class _Judged:
 
 
 def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
-    """Judge a test; ``by_holm`` holds Holm's p in its family, for worse and for better."""
+    """Judge a test; ``by_holm`` has Holm's p in its family, for worse and for better."""
     from pytest_lmeval.stats.bounds import change_bounds, level_of
     from pytest_lmeval.stats.paired import p_better
 

@@ -1,4 +1,4 @@
-"""Compare two runs over the same examples: the changes, and the verdict on them."""
+"""Compare two runs over the same examples: the changes, and the verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 Flip = Pair
-"""An example that passes in one of the runs only."""
+"""An example that passes in only one of the runs."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NONE: Named = MappingProxyType({})
@@ -33,11 +33,11 @@ _DEFAULT = Criteria()
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Pairing):
-    """The comparison of two runs; all lists in order of task and id.
+    """A comparison of two runs; all lists are in order of task and id.
 
-    ``retargeted`` are the changed examples that were also scored by their old targets. ``left_out`` says why tasks were
-    not compared. ``verdict`` is the first that holds of ``stale``, ``regression``, ``inconclusive``, ``improvement``
-    and ``pass``; ``reasons`` are those of all that hold, ``coverage`` says which examples were compared.
+    ``retargeted`` are changed examples that were also scored by their old targets. ``left_out`` explains why tasks were
+    not compared. ``verdict`` is the first that applies of ``stale``, ``regression``, ``inconclusive``, ``improvement``
+    and ``pass``; ``reasons`` cover all that apply. ``coverage`` describes which examples were compared.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -50,7 +50,7 @@ class Comparison(Pairing):
     criteria: Criteria
 
     def to_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON values; flips with prompt, targets and the answers of both runs."""
+        """Return the comparison as JSON values; flips have prompt, targets and both runs' answers."""
         quarantined = self.of("quarantined")
         other_prompts = Counter(pair.new.task for pair in self.pairs if pair.differs_in_prompt)
         return {
@@ -87,12 +87,12 @@ def compare(  # noqa: PLR0913  # keyword-only facts of the new run's board
     gone: str = "removed",
     scores: Named = _NONE,
 ) -> Comparison:
-    """Return the paired comparison of a run with an older one; the order of their results does not matter.
+    """Compare a run with an older one, pair by pair; the order of their results does not matter.
 
-    Results pair by task, id and equal content hash, or scoring hash, as ``criteria`` say, if both have a score.
-    ``left_out`` names tasks that must not be compared, and why. ``outside(task, id)`` says that an example missing from
-    the new run was not selected: it is neither removed nor expected. ``gone`` is the word for the other missing
-    examples. ``scores`` are compared in addition to the tasks' own.
+    Results with scores pair if task, id and content hash (or scoring hash, depending on ``criteria``) are equal.
+    ``left_out`` names tasks that must not be compared, with the reasons. ``outside(task, id)`` returns True if an
+    example missing from the new run was not selected: it then counts neither as removed nor as expected. ``gone`` is
+    the word for the other missing examples. ``scores`` are compared in addition to the tasks' own.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     by_old_targets = retargeted(pairing.changed_pairs)
@@ -119,11 +119,11 @@ def _of_scores(lacking: Mapping[str, str], partly: Sequence[str]) -> Sequence[st
 
 
 def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:
-    """Return the paired comparison of a board with an earlier run; raise UsageError if that has no examples.
+    """Compare a board with an earlier run, pair by pair; raise UsageError if that run has no examples.
 
-    Examples that the run did not select are outside of the comparison, and so is a task missing from the board if its
-    file still exists below ``root``. Without ``root`` such a task counts as removed. ``criteria.exact`` holds only for
-    a baseline of the same model: a flip between two models proves nothing.
+    The comparison ignores examples that the run did not select, and tasks missing from the board whose file still
+    exists below ``root``. Without ``root``, such a task counts as removed. ``criteria.exact`` only applies to a
+    baseline of the same model: a flip between two models proves nothing.
     """
     criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]
@@ -137,7 +137,7 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         info = baseline.infos.get(task)
         return task in partial or (root is not None and info is not None and (root / info.path).is_file())
 
-    # Boards do not record the skipped examples: one without a result may be skipped or removed.
+    # Boards do not record skipped examples: one without a result may be skipped or removed.
     facts = board.facts
     gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
     left_out = _other_sandbox(baseline, board, new)
@@ -176,7 +176,7 @@ def _change_record(change: TaskChange) -> dict[str, Any]:
 
 
 def flip_record(flip: Flip) -> dict[str, Any]:
-    """Return an example with its answers of both runs, as JSON values."""
+    """Return an example with both runs' answers, as JSON values."""
     return {
         "task": flip.new.task,
         "id": flip.new.id,
@@ -195,7 +195,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
     if reasons := reasons_of(result):
         record["reason"] = reasons
     if is_function(result):
-        # The application's answer is the output; the function's explanation takes the place of a prediction.
+        # The application's answer is the output; the function's explanation replaces a prediction.
         return {"output": shown_output(result) or None, "prediction": explanation_of(result), **record}
     number = shown_response(result)
     return {
@@ -206,7 +206,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
 
 
 def failing_otherwise(comparison: Comparison) -> list[Pair]:
-    """Return the pairs of eval functions that pass in neither run and whose applications' answers differ."""
+    """Return the pairs of eval functions that pass in neither run and whose application's answers differ."""
     neither = [pair for pair in comparison.pairs if "passed" not in (pair.old.status, pair.new.status)]
     return [pair for pair in neither if is_function(pair.new) and shown_output(pair.old) != shown_output(pair.new)]
 

@@ -1,4 +1,4 @@
-"""Criteria of a comparison: how results pair, and when a drop is a regression."""
+"""Criteria of a comparison: which results form pairs, and when a drop is a regression."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Pair
 
 PAIR_BY = ("content", "id")
-"""The hash that two results of one task and id must share to be a pair: of their content, or of their scoring."""
+"""The hash that must be equal for two results of one task and id to form a pair: of their content, or of their scoring.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The criteria of a regression.
+    """The criteria for a regression.
 
-    A drop has to be significant at ``alpha``, the chance in (0, 1) of a false alarm of a whole run, and larger than
+    A drop must be significant at ``alpha``, the chance in (0, 1) that a whole run raises a false alarm, and exceed
     ``tolerance``, a difference of scores in [0, 1]. With ``strict``, or ``exact`` (the adapter always gives the same
-    answer to the same prompt), any single pair that passed and now does not is also a regression. ``exact`` does not
-    apply to pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is how many models of the run, this
-    one among them, share ``alpha``.
+    answer to the same prompt), any single pair that passed before but not now is also a regression. ``exact`` ignores
+    pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in the run that
+    share ``alpha``.
     """
 
     alpha: float = 0.05
@@ -40,5 +41,5 @@ class Criteria:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
     def is_enough(self, pair: Pair) -> bool:
-        """Return True if this pair alone is a regression: it passed and now does not, and every such pair counts."""
+        """Return True if this pair alone is a regression: it passed before but not now, and each such pair counts."""
         return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))

@@ -1,4 +1,4 @@
-"""Differences of two runs: scores, the paired test, and changed task files."""
+"""Describe how two runs differ: scores, the paired test, and changed task files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pytest_lmeval.numbers import is_number
 from pytest_lmeval.records.runfile import RunFile, board_of
 
 Scores = tuple[float | None, float | None]
-"""The scores of the old and the new run; None for none."""
+"""The scores of the old and the new run; None if missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedTask:
-    """A task whose file differs between the runs, by SHA-256."""
+    """A task whose file differs between the runs, with both SHA-256 hashes."""
 
     task: str
     old: str | None
@@ -31,9 +31,9 @@ class ChangedTask:
 class Difference:
     """The changes from one run to another.
 
-    ``scores`` are those of the whole tasks, before and after, as the files state them; ``overall`` likewise.
-    ``decision`` is that of the gate on the new run with the old one as its baseline; None if a file has no per-example
-    records. ``notes`` are reasons to doubt the difference.
+    ``scores`` are whole tasks' scores, old and new, as in the files; ``overall`` likewise. ``decision`` is the gate's
+    on the new run, with the old run as its baseline; None if a file has no per-example records. ``notes`` are reasons
+    to doubt the difference.
     """
 
     old: RunFile
@@ -46,12 +46,12 @@ class Difference:
 
     @property
     def comparison(self) -> Comparison | None:
-        """The paired comparison, if there is one."""
+        """The paired comparison, if any."""
         return None if self.decision is None else self.decision.comparison
 
     @property
     def verdict(self) -> str:
-        """The verdict on the new run, ``improvement`` for one that passes and got better; "" without a comparison."""
+        """The verdict on the new run; ``improvement`` if it passes and got better, "" without a comparison."""
         if self.decision is None or self.comparison is None:
             return ""
         better = self.decision.verdict == "pass" and self.comparison.verdict == "improvement"
@@ -81,9 +81,9 @@ class Difference:
 
 
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
-    """Return the changes from ``old`` to ``new``; paired if both have their examples.
+    """Compare ``new`` with ``old``, pair by pair if both have their examples.
 
-    The floors and limits are those that the new run recorded. ``root`` is as for :func:`decide`.
+    Floors and limits are those recorded by the new run. ``root`` is the same as for :func:`decide`.
     """
     floors, limits = {**new.facts.floors, **settings.floors}, {**new.facts.limits, **settings.limits}
     settings = replace(settings, floors=floors, limits=limits)
@@ -135,7 +135,7 @@ def _scores(run: RunFile) -> tuple[dict[str, float | None], float | None]:
 
 
 def _rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float | None]]:
-    """Yield the name and the score of each row, and of the scores beneath it."""
+    """Yield the name and score of each row and sub-row."""
     for row in rows:
         yield str(row["task"]), _number(row.get("score"))
         for name, score in row.get("scores", {}).items():

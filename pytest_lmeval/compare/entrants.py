@@ -1,4 +1,4 @@
-"""The runs that a ranking compares: those that finished and scored most of the examples."""
+"""The runs in a ranking: runs that finished and scored most of the examples."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.records.runfile import RunFile, examples_of
 
 ENOUGH = 0.8
-"""The share of the examples that a run must have scored."""
+"""The minimum share of examples that a run must score."""
 Key = tuple[str, str, str]
-"""Task, id and content of an example."""
+"""An example's task, id and content."""
 _Name = tuple[str, str]
 
 
@@ -30,7 +30,7 @@ class OwnScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """One run of a ranking: its scores, and the examples, by task and id, without one."""
+    """A run in a ranking: its scores, and the unscored examples by task and id."""
 
     name: str
     run: RunFile
@@ -42,23 +42,23 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class AskedExamples:
-    """The examples of all runs: those scored in some of them, and those that failed in all."""
+    """The examples of all runs: examples that some runs scored, and examples that failed in all."""
 
     scored: frozenset[Key]
     failed: frozenset[_Name]
 
     def missing(self, entrant: Entrant) -> list[Key]:
-        """Return the examples that another run has scored and this one has not."""
+        """Return the examples that this run lacks and another has scored."""
         return sorted(key for key in self.scored.difference(entrant.scores) if key[:2] not in entrant.excluded)
 
     def total(self, entrant: Entrant) -> int:
-        """Return how many examples the run should have scored."""
+        """Return the number of examples that the run should have scored."""
         names = {key[:2] for key in self.scored} | self.failed
         return len(self.scored) + len(self.failed) - len(names & entrant.excluded)
 
 
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
-    """Return the runs by name; raise UsageError for fewer than two, duplicates, and runs without hashes."""
+    """Return the runs by name; raise UsageError for fewer than two runs, for duplicates, and for runs without hashes."""
     names = _names(runs)
     for run in runs:
         check_pairing(run, pair_by, run.path)
@@ -66,7 +66,7 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
 
 
 def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
-    """Return the examples of all runs, except those quarantined in any of them."""
+    """Return the examples of all runs, except any that are quarantined in one of them."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
     scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
     failed = frozenset().union(*(entrant.failed for entrant in entrants))
@@ -85,7 +85,7 @@ def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
 
 
 def check_shared(entrants: Sequence[Entrant]) -> None:
-    """Raise UsageError that names two runs without a common example, and the reason."""
+    """Raise UsageError if two runs share no example; name the runs and the reason."""
     for one, other in combinations(entrants, 2):
         if one.scores.keys().isdisjoint(other.scores):
             raise UsageError(f"{one.name} and {other.name} share no scored example: {_why(one.scores, other.scores)}")
@@ -134,10 +134,10 @@ _NOT_GATED: Mapping[str, Any] = {"mode": "none", "verdict": "pass"}
 
 
 def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
-    """Return a run for each variant of the tasks in ``runs``, named by its config, with equal task names.
+    """Split ``runs`` into one run per variant of their tasks, named by config, with equal task names.
 
-    With several runs the adapter's name precedes the config's. Tasks without variants are omitted. Raises UsageError if
-    a run has no variants.
+    With several runs, the adapter's name precedes the config's. Tasks without variants are omitted. Raises UsageError
+    if a run has no variants.
     """
     return [variant for run in runs for variant in _variants(run, with_name=len(runs) > 1)]
 
@@ -152,10 +152,10 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
     for config in configs:
         tasks = {name: task for name, (task, _, own) in names.items() if own == config}
         results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
-        # The gate's decision and warnings are about all variants together.
+        # The gate's decision and warnings concern all variants together.
         facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config, gate=_NOT_GATED)
         path = run.path.with_name(f"{run.path.name}@{config}")
-        # Variants are compared on the rows of one run, so equal numbers are equal rows.
+        # The variants ran on the same rows, so equal numbers mean equal rows.
         infos = {task: replace(run.infos[name], name=task, numbered=False) for name, task in tasks.items()}
         found.append(replace(run, path=path, facts=facts, infos=infos, results=tuple(results), board=None))
     return found

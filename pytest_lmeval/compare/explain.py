@@ -1,4 +1,4 @@
-"""Word the reasons of a comparison's verdict, and the examples that it covers, a line each."""
+"""Word the reasons for a comparison's verdict, and its coverage, one line each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _BY_ONE = {"strict": "strict: each such example counts", "exact": "the adapter a
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
     """Return why the baseline is stale, or "".
 
-    It is if fewer than 80 % of the expected pairs exist, or none, or, under ``strict``, if eval functions changed.
+    It is stale if fewer than 80 % of the expected pairs exist, or no pairs, or if eval functions changed under
+    ``strict``.
     """
     expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
@@ -53,8 +54,8 @@ def explain(
     criteria: Criteria,
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return the reasons of a comparison's verdict, each a printable line: the decisive ones, then tasks left out."""
-    # With a single task the overall change is the task's.
+    """Return the reasons for a comparison's verdict as printable lines: decisive ones first, omitted tasks last."""
+    # With a single task, the overall change equals the task's.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
     spoken = [row for verdict in _ORDER for row in rows if row.verdict == verdict]
@@ -136,9 +137,9 @@ def _points(change: float) -> str:
 
 
 def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str = "removed") -> tuple[str, ...]:
-    """Return printable lines: the skipped examples by reason, and the effect of new targets.
+    """Return printable lines on the skipped examples by reason, and on the effect of new targets.
 
-    ``gone`` is the word for examples that are missing from the new run.
+    ``gone`` is the word for examples that the new run lacks.
     """
     kinds = [kind for kind in _kinds(pairing, gone) if kind.keys]
     counted = [_counted(kind, pairing) for kind in kinds]
@@ -161,13 +162,13 @@ def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str =
 
 
 def _named(keys: Sequence[Key]) -> str:
-    """Return the names of the first five examples, and the number of the others."""
+    """Return the names of the first five examples, and the number of the rest."""
     names = [f"{task}: {id}" for task, id in keys[:_NAMED]]
     return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
 
 
 class _Kind(NamedTuple):
-    """Examples that were skipped for one reason."""
+    """Examples skipped for the same reason."""
 
     keys: Sequence[Key]
     what: str
@@ -183,7 +184,7 @@ def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
         _Kind(pairing.of("unknown"), "without a score in the baseline", had_score=False),
         _Kind(pairing.of("measured"), "measured by aggregations only", had_score=False),
         _Kind(pairing.of("quarantined"), "quarantined"),
-        # The tasks have a line of their own; the list of unselected examples may be as long as the suite.
+        # Tasks have their own line; the list of unselected examples may be as long as the suite.
         _Kind(pairing.of("left_out"), "in tasks that are left out", is_listed=False),
         _Kind(pairing.of("unselected"), "not selected", is_listed=False),
         _Kind(pairing.new, "new", had_score=False),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
 
 Finding = tuple[str, str]
-"""A verdict, and the reason for it."""
+"""A verdict, and its reason."""
 _GRAVEST = ("incomplete", "stale", "regression", "floor", "limit", "must_pass", "examples", "inconclusive", "pass")
 _NOTHING_TO_DECIDE_BY = (
     "no result can fail this run: no floor or limit is set, and no example has must_pass; --lm-min-score NAME=V sets a "
@@ -35,7 +35,7 @@ _UNKNOWN = {
 
 
 class Rule(NamedTuple):
-    """A rule that may fail a run: its name in ``decided_by``, its verdict, if it is in force, and what breaks it."""
+    """A rule that may fail a run: its name in ``decided_by``, its verdict, whether it is in force, and its violations."""
 
     name: str
     verdict: str
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
 
 
 def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[Finding]:
-    """Return the verdicts that hold, each with its reason, the deciding one first."""
+    """Return all verdicts that apply, with their reasons, the decisive verdict first."""
     if settings.mode != "baseline" or settings.update:
         comparison = None
     found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
@@ -56,7 +56,7 @@ def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison 
         missed = [reason for verdict, reason in broken if verdict in ("floor", "limit")]
         found += [("pass", f"{reason}; the gate is off ('none'): this does not fail the run") for reason in missed]
     else:
-        # The reasons of a passing run begin with the smallest drop that the run could have detected.
+        # A passing run's reasons begin with the smallest drop that it could have detected.
         found = [*broken, *_compared(board, settings, comparison), *found]
         found += [("pass", reason) for reason in _no_decision(board, settings)]
     return sorted(found, key=lambda finding: _GRAVEST.index(finding[0]))
@@ -74,7 +74,7 @@ def _compared(board: Leaderboard, settings: GateSettings, comparison: Comparison
 
 
 def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
-    """Yield why no rule judged a run that passes."""
+    """Yield why no rule judged a passing run."""
     if not board.counts["scored"]:
         yield "no example was scored"
     shard = board.facts.selection.get("shard")
@@ -85,7 +85,7 @@ def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
 
 
 def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) -> tuple[str, ...]:
-    """Return the rules that could have failed a complete run; ``compared`` says that a baseline was one."""
+    """Return the rules that could have failed a complete run; ``compared`` means that a baseline was one."""
     if settings.mode == "none":
         return ()
     held = [rule.name for rule in RULES if rule.is_in_force(board, settings)]
@@ -114,7 +114,7 @@ def _names_any(names: Collection[str], board: Leaderboard) -> bool:
 
 
 def not_compared(board: Leaderboard, settings: GateSettings) -> Sequence[str]:
-    """Return why a run was not compared with the baseline that it was given."""
+    """Return why a run was not compared with its baseline."""
     if settings.baseline and "shard" in board.facts.selection:
         return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
     return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
@@ -160,10 +160,10 @@ def _under_threshold(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     if "shard" in board.facts.selection:
-        # The merged shards are judged, not a part of the examples.
+        # Judge the merged shards, not a part of the examples.
         return []
     reasons = []
-    # A task's own floor holds unless the settings have one for it.
+    # A task's own floor applies unless the settings have one for the task.
     unset = [row for row in board.tasks if not {row.task, row.key} & settings.floors.keys()]
     own = {row.task: row.min_score for row in unset if row.min_score is not None}
     floors = {**own, **settings.floors}
@@ -172,7 +172,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue
-        # The floor of one variant overrides that of all.
+        # A floor for one variant overrides a floor for all.
         rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
         reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
         for task, score in reached.items():
@@ -188,7 +188,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def limit_parts(limit: str) -> tuple[str, str]:
-    """Return the task, or ``overall``, and the field of a limit's name; raise UsageError for an unknown field."""
+    """Split a limit's name into the task, or ``overall``, and the field; raise UsageError for an unknown field."""
     name, _, field = limit.rpartition(".")
     if not name:
         raise UsageError(f"limit {limit!r}: expected NAME.FIELD, a task or 'overall' and one of {', '.join(FIELDS)}")
@@ -198,13 +198,13 @@ def limit_parts(limit: str) -> tuple[str, str]:
 
 
 def limited_names(limits: Iterable[str]) -> list[str]:
-    """Return the names of the tasks that ``limits`` limit, ``overall`` among them."""
+    """Return the names of all tasks in ``limits``, including ``overall``."""
     return [limit_parts(limit)[0] for limit in limits]
 
 
 def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
     """Return a reason for every limit that the board exceeds, or that cannot be checked."""
-    # As with floors, the merged shards are judged.
+    # As with floors, judge the merged shards.
     limits = {} if "shard" in board.facts.selection else settings.limits
     reasons = []
     for limit, most in limits.items():
@@ -217,11 +217,11 @@ def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def _overspent(board: Leaderboard) -> list[str]:
-    """Return that the run cost more than ``--lm-max-cost`` allows, if it did, judges and unused answers included."""
+    """Return a reason if the run cost more than ``--lm-max-cost`` allows, including judges and unused answers."""
     known = board.facts.manifest.get("max_cost")
     if not isinstance(known, Mapping) or not {"limit", "before", "spent"} <= known.keys():
         return []
-    # The spending of a worker that died is known from its examples alone.
+    # The spending of a dead worker is known only from its examples.
     spent = max(known["before"] + known["spent"], board.usage.get("cost", 0.0))
     if is_at_least(known["limit"], spent):
         return []

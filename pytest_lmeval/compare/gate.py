@@ -1,4 +1,4 @@
-"""The gate: decide whether a run passes, with reasons."""
+"""The gate: decide whether a run passes, and give reasons."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ LET_PASS = frozenset({"pass", "new", "inconclusive"})
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """The settings of the gate: one of MODES, the floors and limits, and the test against a baseline.
+    """Settings of the gate: the mode, one of MODES, floors and limits, and the test against a baseline.
 
-    Floors are by task, limits by TASK.FIELD; ``overall`` is a task here. ``baseline`` is its path as given, or empty;
-    ``update`` says that the run is to become the baseline. ``pair_by`` is one of PAIR_BY. ``models`` is how many models
-    of the run share ``alpha``.
+    Floors are by task, limits by TASK.FIELD; ``overall`` counts as a task. ``baseline`` is the path as given, or empty;
+    ``update`` means that the run will become the baseline. ``pair_by`` is one of PAIR_BY. ``models`` is the number of
+    models in the run that share ``alpha``.
     """
 
     mode: str = "examples"
@@ -56,7 +56,7 @@ class GateSettings:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a mode that does not exist, and for a number out of range."""
+        """Raise UsageError for an unknown mode, or a number out of range."""
         if self.mode not in MODES:
             raise UnknownName("gate", self.mode, MODES)
         if self.pair_by not in PAIR_BY:
@@ -79,12 +79,12 @@ _DEFAULT = GateSettings()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict on a run, and its reasons.
+    """The verdict on a run, with reasons.
 
-    ``reasons`` are those of every verdict that holds, those of the deciding one first. ``exit_code`` is 3 for an
-    incomplete run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run,
-    else 0. ``decided_by`` names the rules that could have failed the run: ``thresholds``, ``baseline``, ``floors``,
-    ``limits``, ``must_pass``.
+    ``reasons`` cover every verdict that applies, starting with the decisive one. ``exit_code`` is 3 for an incomplete
+    run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
+    ``decided_by`` names the rules that could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``limits``,
+    ``must_pass``.
     """
 
     verdict: str
@@ -102,7 +102,7 @@ class Decision:
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the gate as in the leaderboard file; with the baseline and the comparison if there is one."""
+        """Return the gate in the format of leaderboard.json, including baseline and comparison, if any."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,
@@ -122,14 +122,14 @@ class Decision:
 def decide(
     board: Leaderboard, baseline: RunFile | None = None, settings: GateSettings = _DEFAULT, *, root: Path | None = None
 ) -> Decision:
-    """Return the decision on a run: the one place that compares and judges.
+    """Decide whether a run passes; nothing else compares and judges runs.
 
-    The verdict is the first that holds of incomplete, stale, regression, floor, limit, must_pass, examples,
-    inconclusive and pass. The reasons always say which examples were not compared with the baseline. A run that is to
-    become the baseline is not judged by the old one; :func:`renewed` makes its verdict ``new`` once the file is
-    written. A task of the baseline that the board lacks counts as removed, unless its file is still below ``root``.
-    Raises UsageError for a baseline without per-example records, or without the hashes or ids that pairs need, for the
-    mode ``baseline`` without one, and for a board whose examples were judged for another mode.
+    The verdict is the first that applies of incomplete, stale, regression, floor, limit, must_pass, examples,
+    inconclusive and pass. The reasons always state which examples were not compared with the baseline. The old baseline
+    does not judge a run that will replace it; :func:`renewed` sets the verdict ``new`` once the file is written. If the
+    board lacks a task of the baseline, the task counts as removed, unless its file still exists below ``root``. Raises
+    UsageError for a baseline without per-example records, or without the hashes or ids that pairs need, for the mode
+    ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
     """
     _check_mode(board, baseline, settings)
     if baseline is not None and not settings.update:
@@ -138,7 +138,7 @@ def decide(
         raise UsageError(refusal)
     comparison = None
     if baseline is not None:
-        # Only a run that is compared pays for these imports.
+        # Only a run with a comparison pays for these imports.
         from pytest_lmeval.compare.compare import compare_with
         from pytest_lmeval.compare.pairing import check_pairing
 
@@ -147,7 +147,7 @@ def decide(
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     found = findings(board, settings, comparison)
     reasons = [reason for _, reason in found]
-    # Near the top: reports show the first reasons only.
+    # Near the top, because reports only show the first reasons.
     reasons[1:1] = not_compared(board, settings) if comparison is None else comparison.coverage
     verdict = found[0][0] if found else "pass"
     return Decision(
@@ -163,13 +163,13 @@ def decide(
 
 
 def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
-    """Return the decision on a run that was to become the baseline; ``reason`` says if it did.
+    """Update the decision on a run that was to become the baseline; ``reason`` explains the result.
 
-    ``verdict`` is that of a run which otherwise passes: ``new`` if the file was written, ``pass`` if it held the same
-    results before, ``stale`` if it was not written.
+    ``verdict`` replaces that of a run that otherwise passes: ``new`` if the file was written, ``pass`` if it already
+    held the same results, ``stale`` if it was not written.
     """
     reasons = list(decision.reasons)
-    # Behind the deciding reason, and near the top.
+    # After the decisive reason, but near the top.
     reasons.insert(0 if decision.passes else 1, reason)
     found = replace(decision, reasons=tuple(reasons))
     if not decision.passes:
@@ -178,7 +178,7 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
 
 
 def let_pass(gate: Mapping[str, Any]) -> bool:
-    """Return True if the gate of a board lets the run pass."""
+    """Return True if a board's gate lets the run pass."""
     return gate["verdict"] in LET_PASS
 
 
@@ -243,7 +243,7 @@ def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
         return 3
     if settings.floors and floor_without_score(board, settings.floors):
         return 4
-    # The errors of a complete run are within --lm-max-errors: the gate decides on the others.
+    # The errors of a complete run are within --lm-max-errors, so the gate decides on the rest.
     failed = any(result.status == "failed" for row in board.tasks for result in row.per_example)
     return int(failed or verdict not in LET_PASS)
 

@@ -1,4 +1,4 @@
-"""The history of a suite's scores over its finished runs, by task and model."""
+"""The history of a suite's scores over finished runs, by task and model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pytest_lmeval.types import OVERALL
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """The score of one run; ``interval`` is its 95 % interval, both None without a score.
+    """One run's score; ``interval`` is its 95 % interval. Both are None without a score.
 
-    ``changed`` says that its tasks differ from those of the run before, ``notes`` why the score may not be that of the
-    whole suite.
+    ``changed`` means that the tasks differ from the previous run's. ``notes`` are reasons why the score may not cover
+    the whole suite.
     """
 
     timestamp: str
@@ -30,16 +30,16 @@ class HistoryPoint:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The points of the overall score, and of each task, in order of time; ``notes`` name duplicate runs."""
+    """The overall score and each task's score over time; ``notes`` name duplicate runs."""
 
     series: Mapping[str, tuple[HistoryPoint, ...]]
     notes: tuple[str, ...] = ()
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
-    """Return the history of the scores of these runs, of ``tasks`` alone if any are given.
+    """Return the score history of these runs, only for ``tasks`` if any are given.
 
-    A run in two files counts once.
+    If two files contain the same run, it counts once.
     """
     once: dict[tuple[str, str, str], RunFile] = {}
     notes = []
@@ -54,7 +54,7 @@ def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
 
 
 def board_json(run: RunFile) -> Mapping[str, Any]:
-    """Return the board of a run as JSON values: that of its file, or of its results."""
+    """Return a run's board as JSON values, from its file or computed from its results."""
     return run.board if run.board is not None else board_of(run).to_json()
 
 

@@ -1,4 +1,4 @@
-"""The gate of a run merged from its shards: with the settings they recorded, or new ones."""
+"""Gate a run merged from shards, with the recorded settings or new ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pytest_lmeval.types import OVERALL
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
-    """Return the settings that the shards recorded, changed by ``asked``: fields of GateSettings.
+    """Return the settings that the shards recorded, with the changes in ``asked``: fields of GateSettings.
 
-    Floors and limits are added to those recorded; a baseline without a mode sets the mode ``baseline``. Raises
-    UsageError for a floor in ``asked`` of an unknown task, and for a setting that differs between shards and is not in
+    New floors and limits are added to the recorded ones; a baseline without a mode sets the mode ``baseline``. Raises
+    UsageError if ``asked`` has a floor for an unknown task, or if the shards disagree on a setting that is not in
     ``asked``.
     """
     wanted = dict(asked)
@@ -49,7 +49,7 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
 
 
 def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
-    """Return the run with every example judged under the settings, its board with the verdict, and the exit code.
+    """Judge every example under the settings; return the run, its board with the verdict, and the exit code.
 
     Raises UsageError if the baseline is missing.
     """
@@ -69,7 +69,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
 
 def recorded_settings(shard: RunFile) -> dict[str, Any]:
-    """Return the fields of GateSettings that a run recorded, or the defaults; raise UsageError for invalid values."""
+    """Return the GateSettings fields that a run recorded, or defaults; raise UsageError for invalid values."""
     settings = (shard.gate or {}).get("settings", {})
     defaults = asdict(GateSettings())
     found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults

@@ -1,4 +1,4 @@
-"""Compare the models that applications' requests ask for with those in the baseline."""
+"""Compare the models that applications requested with the models in the baseline."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WAYS_OUT = (
 
 
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
-    """Return two lists of lines, by task: models that the run should have tested and did not, and other differences.
+    """Return two lists of lines, by task: models that the run should have tested but did not, and other differences.
 
-    The first are models that the baseline's task does not have, and that answered nothing. The second are changed
-    models, or shares of models, on the examples of both runs, and tasks of the baseline without names of models.
+    The first list has models that the baseline's task lacks and that answered nothing. The second has changed models,
+    or shares of models, on the examples of both runs, and baseline tasks without model names.
     """
     untested, others, nameless = [], [], []
     before, now = _by_task(old), _by_task(new)
@@ -53,7 +53,7 @@ def _by_task(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleRes
 
 
 def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
-    """Return the models asked for now and before, if they differ, or their shares by more than a tenth."""
+    """Return the models requested now and before if they differ, or if their shares differ by more than a tenth."""
     both = old.keys() & new.keys()
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)

@@ -1,4 +1,4 @@
-"""The repeats, or examples, needed to detect a drop of the overall score with 80 % power."""
+"""Compute the repeats or examples needed to detect a drop of the overall score with 80 % power."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import partial
 from pytest_lmeval.stats.power import detectable_drop
 
 DROPS = (0.05, 0.02, 0.01)
-"""The drops of the overall score for which a calibration computes the needs."""
+"""The drops of the overall score for which a calibration computes needs."""
 _MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The needs for showing a drop of the overall score four times in five.
+    """The needs to detect a drop of the overall score four times in five.
 
-    Either ``repeats`` of each existing example; None if no number is enough. Or so many ``examples``, with the same
-    repeats and shares of the tasks; 0 if no number is enough.
+    Either ``repeats`` of each existing example (None if no number suffices), or a total of ``examples`` with the same
+    repeats and task shares (0 if no number suffices).
     """
 
     drop: float
@@ -30,7 +30,7 @@ class Needed:
 class Variances:
     """Sums of the squared parts of an overall change: ``spread`` by chance, ``weight`` at most.
 
-    ``spread`` is that of runs that ask each of ``examples`` examples ``repeats`` times.
+    ``spread`` applies to runs with ``repeats`` responses to each of ``examples`` examples.
     """
 
     spread: float
@@ -39,12 +39,12 @@ class Variances:
     repeats: int = 1
 
     def needed(self, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
-        """Return the needs for each of the drops if the overall change is tested at ``alpha``."""
+        """Return the needs for each drop if the overall change is tested at ``alpha``."""
         spread, weight, count = self.spread, self.weight, self.examples
         return tuple(
             Needed(
                 drop,
-                # Twice the responses halve the noise, and do not change a real drop.
+                # Twice the responses halve the noise, but do not change a real drop.
                 _least(partial(_shows, drop, alpha, (spread * self.repeats, 0.0), (0.0, weight)), _MOST_REPEATS),
                 _least(partial(_shows, drop, alpha, (spread * count, weight * count), (0.0, 0.0))) or 0,
             )
@@ -52,24 +52,24 @@ class Variances:
         )
 
     def detectable(self, alpha: float) -> float | None:
-        """Return the smallest drop that such runs show four times in five; None for none."""
+        """Return the smallest drop that such runs detect four times in five, or None."""
         return detectable_drop(self.spread, self.weight, alpha)
 
 
 def overall_level(alpha: float, tasks: int) -> float:
-    """Return the level of the overall change: half of alpha if several tasks share it, else all of it."""
+    """Return the level for the overall change: half of alpha if several tasks share it, else all of it."""
     return alpha / 2 if tasks > 1 else alpha
 
 
 def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Return True if a drop is shown if ``count`` divides the ``shared`` spread and weight; ``fixed`` are added."""
+    """Return True if a drop is detected when ``count`` divides the ``shared`` spread and weight but not the ``fixed``."""
     spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
     detectable = detectable_drop(spread, weight, alpha)
     return detectable is not None and detectable <= drop
 
 
 def _least(holds: Callable[[int], bool], most: int = 1 << 40) -> int | None:
-    """Return the least number from 1 to ``most`` at and above which ``holds`` is true, or None."""
+    """Return the smallest number from 1 to ``most`` from which ``holds`` is true, or None."""
     low, high = 0, 1
     while not holds(high):
         if high == most:

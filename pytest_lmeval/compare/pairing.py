@@ -1,4 +1,4 @@
-"""Pair the results of two runs, and classify the examples that make no pair."""
+"""Pair the results of two runs, and classify the remaining examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
 
 Key = tuple[str, str]
-"""Task and id of an example."""
+"""An example's task and id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,17 @@ class Pair:
 
     @property
     def old_score(self) -> float:
-        """The score of the old run, of an example that has one."""
+        """The old run's score of an example that has one."""
         return self._score(self.old)
 
     @property
     def new_score(self) -> float:
-        """The score of the new run, of an example that has one."""
+        """The new run's score of an example that has one."""
         return self._score(self.new)
 
     @property
     def cluster(self) -> str:
-        """The cluster that the example belongs to."""
+        """The example's cluster."""
         return self.new.cluster or self.old.cluster
 
     @property
@@ -54,17 +54,17 @@ class Pair:
 
     @property
     def differs_in_prompt(self) -> bool:
-        """True if the prompts differ, which pairs by id allow."""
+        """True if the prompts differ, which pairing by id allows."""
         return self.old.hash != self.new.hash
 
     @property
     def worse(self) -> bool:
-        """True if it passed and now does not."""
+        """True if the example passed before but not now."""
         return self._passes(self.old) and not self._passes(self.new)
 
     @property
     def better(self) -> bool:
-        """True if it did not pass and now does."""
+        """True if the example passes now but not before."""
         return self._passes(self.new) and not self._passes(self.old)
 
     def _score(self, result: ExampleResult) -> float:
@@ -73,7 +73,7 @@ class Pair:
         return result.score
 
     def _passes(self, result: ExampleResult) -> bool:
-        # An example that left quarantine counts as it was scored.
+        # An example that left quarantine counts as originally scored.
         return result.status == "passed" or (result.status == "quarantined" and reaches(result))
 
 
@@ -81,12 +81,13 @@ class Pair:
 class Pairing:
     """The kind of every example of two runs, in order of task and id.
 
-    ``pair``: scored in both, with the same content. ``new``: in the new run only. ``removed``: in the old one only.
-    ``changed``: in both with different content, or scored by another field. ``measured``: without a score in either
-    run, as only aggregations score it. ``quarantined``: so in the new run. ``unscored``: had a score and now has none.
-    ``unknown``: had no score to compare with. ``unselected``: of the old run, not selected in the new one.
-    ``left_out``: of a task that must not be compared. ``expected_by_task`` counts the old run's scored examples that
-    should have a pair. ``before`` and ``after`` are the results of the runs, without those left out of the new one.
+    ``pair``: scored in both, with the same content. ``new``: only in the new run. ``removed``: only in the old run.
+    ``changed``: in both, with different content or scored by a different field. ``measured``: without a score in one of
+    the runs, because only aggregations score it. ``quarantined``: in quarantine in the new run. ``unscored``: had a
+    score and now has none. ``unknown``: had no score to compare with. ``unselected``: in the old run, but not selected
+    in the new one. ``left_out``: its task must not be compared. ``expected_by_task`` counts the old run's scored
+    examples that should form pairs. ``before`` and ``after`` are the runs' results, without any left out of the new
+    run.
     """
 
     kinds: Mapping[Key, str]
@@ -111,27 +112,27 @@ class Pairing:
 
     @property
     def expected(self) -> int:
-        """The number of scored examples of the old run that should have a pair."""
+        """The number of the old run's scored examples that should form pairs."""
         return sum(self.expected_by_task.values())
 
     @property
     def worse(self) -> tuple[Pair, ...]:
-        """Those that passed and now do not, in the order of their tasks' data."""
+        """Pairs that passed before but not now, in the order of their tasks' data."""
         return tuple(sorted((pair for pair in self.pairs if pair.worse), key=lambda pair: in_data(pair.new)))
 
     @property
     def better(self) -> tuple[Pair, ...]:
-        """Those that did not pass and now do, in the order of their tasks' data."""
+        """Pairs that pass now but not before, in the order of their tasks' data."""
         return tuple(sorted((pair for pair in self.pairs if pair.better), key=lambda pair: in_data(pair.new)))
 
     @property
     def new(self) -> tuple[Key, ...]:
-        """Examples in the new run only."""
+        """Examples that only the new run has."""
         return self.of("new")
 
     @property
     def changed(self) -> tuple[Key, ...]:
-        """Examples with different content, or scored by another field."""
+        """Examples with different content, or scored by a different field."""
         return self.of("changed")
 
     @property
@@ -141,7 +142,7 @@ class Pairing:
 
     @property
     def reworded(self) -> int:
-        """The number of changed examples that differ in the prompt alone: pairs by id would compare them."""
+        """The number of examples of which only the prompt changed, which pairing by id would compare."""
         return sum(
             pair.old.scoring_hash == pair.new.scoring_hash != "" and not _differ_in_score_field(pair.old, pair.new)
             for pair in self.changed_pairs
@@ -149,7 +150,7 @@ class Pairing:
 
     @property
     def removed(self) -> tuple[Key, ...]:
-        """Examples in the old run only."""
+        """Examples that only the old run has."""
         return self.of("removed")
 
     @property
@@ -159,12 +160,12 @@ class Pairing:
 
     @property
     def only_measured(self) -> bool:
-        """True if no example has a score to compare: updating the baseline does not help."""
+        """True if no example has a score to compare, so that updating the baseline does not help."""
         return bool(self.of("measured")) and not self.pairs and not self.expected
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The eval functions of pairs whose code differs in the new run."""
+        """Eval functions in pairs whose code differs in the new run."""
         codes = [(pair.new.task, _code(pair.old), _code(pair.new)) for pair in self.pairs]
         found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
         of = Counter(name for _, name in found)
@@ -178,9 +179,9 @@ def pair_up(
     outside: Callable[[str, str], bool],
     by: str = "content",
 ) -> Pairing:
-    """Pair results, ``by`` one of PAIR_BY, except those of tasks in ``left_out``.
+    """Pair results by ``by``, one of PAIR_BY, except for the tasks in ``left_out``.
 
-    ``outside(task, id)`` says that an example of the old run was not selected in the new one.
+    ``outside(task, id)`` returns True if an example of the old run was not selected in the new one.
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}
@@ -202,12 +203,12 @@ def pair_up(
 
 
 def content_of(result: ExampleResult, by: str) -> str:
-    """Return the hash that two results of one task and id must share to be a pair, ``by`` one of PAIR_BY."""
+    """Return the hash that must be equal for two results of one task and id to pair; ``by`` is one of PAIR_BY."""
     return result.scoring_hash if by == "id" else result.hash
 
 
 def check_pairing(run: RunFile, by: str, called: object) -> None:
-    """Raise UsageError if a run, ``called`` so, lacks the hashes or ids that pairs ``by`` one of PAIR_BY need."""
+    """Raise UsageError if the run ``called`` so lacks hashes or ids that pairing ``by`` one of PAIR_BY needs."""
     if by != "id":
         return
     if not all(result.scoring_hash for result in run.results or ()):
@@ -219,7 +220,7 @@ def check_pairing(run: RunFile, by: str, called: object) -> None:
 
 
 def check_ids(infos: Iterable[TaskInfo], called: object) -> None:
-    """Raise UsageError that names the tasks whose rows have no ids: a new row would renumber the others."""
+    """Raise UsageError naming tasks whose rows have no ids: a new row would renumber the rest."""
     if numbered := sorted(info.name for info in infos if info.numbered and info.selected != 0):
         raise UsageError(
             f"{called}: pairs by id need ids, and the rows of {', '.join(numbered)} have no ids: add a column id (in a "
@@ -244,7 +245,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
 
 
 def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
-    """Return True if another field of the task's scorers is the score, or only one result has such a field."""
+    """Return True if another field of the task's scorers is the score, or if only one result has such a field."""
     if not (old.is_scored and new.is_scored):
         return False
     if "measured" in (old.status, new.status):
@@ -253,7 +254,7 @@ def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
 
 
 def _score_field(details: Mapping[str, Any]) -> object:
-    # All responses, and all rows of one, have the same field.
+    # All responses, and all rows of a response, have the same field.
     for name in ("repeats", "rows"):
         parts = details.get(name)
         if isinstance(parts, list) and parts and isinstance(parts[0], Mapping):

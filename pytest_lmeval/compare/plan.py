@@ -1,4 +1,4 @@
-"""Plan a suite before it runs: the smallest drop that it would detect, and the needs for a smaller one."""
+"""Plan a suite before running it: the smallest drop it would detect, and the needs for a smaller one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pytest_lmeval.compare.needed import Needed, Variances, overall_level
 from pytest_lmeval.types import OVERALL, ExampleResult
 
 ASSUMED_NOISE = 0.1
-"""The share of examples assumed to flip by chance between two runs, unless it is known."""
+"""The share of examples that flip by chance between two runs, unless it is known."""
 
 Suite = Mapping[str, Sequence[str]]
-"""The cluster of each example of each task; "" for an example that shares none."""
+"""The cluster of each example, by task; "" for an example without a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """The power of a task, or of all of them.
+    """The power of a task, or of all tasks.
 
     ``clusters`` counts the independent units. ``noise`` is the share of examples that flip by chance between two runs
-    that ask each once. ``detectable`` is the smallest drop that is detected with 80 % power, None for none.
+    with one response per example. ``detectable`` is the smallest drop detected with 80 % power, or None.
     """
 
     task: str
@@ -34,7 +34,7 @@ class TaskPlan:
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """The power of a suite that asks each example ``repeats`` times, and the needs for showing ``needed.drop``."""
+    """The power of a suite with ``repeats`` responses per example, and the needs for detecting ``needed.drop``."""
 
     tasks: tuple[TaskPlan, ...]
     overall: TaskPlan
@@ -46,10 +46,10 @@ class SuitePlan:
 def plan(
     suite: Suite, drop: float, noise: Mapping[str, float], *, usual: float, repeats: int = 1, alpha: float = 0.05
 ) -> SuitePlan:
-    """Return the power of a suite; ``noise`` is that of known tasks, ``usual`` that of the others.
+    """Return the power of a suite; ``noise`` is known by task, and ``usual`` applies to the other tasks.
 
-    The flips of one cluster are assumed to be independent. Tasks are tested at the level of the first step of Holm's
-    procedure, and together at half of alpha, as the gate tests them; a single task at alpha.
+    Flips in a cluster are assumed to be independent. As in the gate, tasks are tested at the level of Holm's first
+    step, and together at half of alpha; a single task is tested at alpha.
     """
     count = len(suite)
     share = overall_level(alpha, count)
@@ -68,9 +68,9 @@ def plan(
 
 
 def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Return by task the share of examples that would flip between two runs, from one run with repeats.
+    """Estimate by task the share of examples that would flip between two runs, from one run with repeats.
 
-    That is twice the variance of an example's scores over the repeats; tasks without repeats are omitted.
+    This is twice the variance of an example's scores over its repeats; tasks without repeats are omitted.
     """
     variances: dict[str, list[float]] = {}
     for result in results:

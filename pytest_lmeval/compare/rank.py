@@ -36,9 +36,10 @@ Interval = tuple[float, float]
 class Versus:
     """Two models on the ``n`` examples that both have scored.
 
-    ``difference`` is the score of ``one`` less that of ``other``, ``interval`` its bounds, each end at ``level``: those
-    of all pairs hold together in 95 % of rankings. ``p_adjusted`` is the two-sided p, by Holm's procedure over all
-    pairs of models. ``is_shown`` says that it is at most alpha: then, and only then, the interval excludes 0.
+    ``difference`` is the score of ``one`` minus that of ``other``. ``interval`` bounds the difference, with each end at
+    ``level``: the bounds of all pairs are right together in 95 % of rankings. ``p_adjusted`` is the two-sided p, by
+    Holm's procedure over all pairs of models. ``is_shown`` means that it is at most alpha: then, and only then, the
+    interval excludes 0.
     """
 
     one: str
@@ -53,15 +54,15 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model's place. Scores cover the examples that every ranked model has scored.
+    """One model's place; scores cover the examples that every ranked model has scored.
 
-    ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons, example by example with
-    every other model, that it wins; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
-    ``p_adjusted`` are those of the :class:`Versus` with the best, over the ``paired`` examples of both, and None (p: 1)
-    for the best itself. ``is_worse`` says that it is shown to be worse. ``p95_ms`` and ``cost`` are those of the whole
-    run; ``cost_is_least`` says that some answers reported none. ``cost_ratio`` is the cost of the answers to the paired
-    examples, relative to the best's; None if some were not paid for or report no cost. ``scored`` counts the scored
-    examples of this model, ``left_out`` those that not all of them share.
+    ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins, example
+    by example against every other model; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
+    ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both; they are
+    None (p: 1) for the best model. ``is_worse`` means that the model is shown to be worse. ``p95_ms`` and ``cost``
+    cover the whole run; ``cost_is_least`` means that some answers reported no cost. ``cost_ratio`` is the cost of the
+    answers to the paired examples, relative to the best model's; None if some were free or report no cost. ``scored``
+    counts this model's scored examples, ``left_out`` the ones that other models lack.
     """
 
     name: str
@@ -86,7 +87,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """A model that cannot be ranked, and why."""
+    """A model that cannot be ranked, and the reason."""
 
     name: str
     reason: str
@@ -94,10 +95,11 @@ class Unranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The standings, the best first; ``examples`` counts those shared, by task; ``alpha`` is the level of the test.
+    """The standings, best first; ``examples`` counts the shared ones by task; ``alpha`` is the level of the test.
 
-    Without enough shared examples there are only ``pairs``; ``reason`` says so. ``selected`` counts all examples.
-    ``not_scored`` counts, for each model, examples without a score, and how many of these another model got right.
+    Without enough shared examples there are only ``pairs``, and ``reason`` explains this. ``selected`` counts all
+    examples. ``not_scored`` states, for each model, how many examples lack a score, and how many of these another model
+    got right.
     """
 
     standings: tuple[Standing, ...]
@@ -111,7 +113,7 @@ class Ranking:
 
     @property
     def not_worse(self) -> list[str]:
-        """The names of the best and of those that are not significantly worse."""
+        """The names of the best model and of models that are not significantly worse."""
         return [standing.name for standing in self.standings if not standing.is_worse]
 
     def to_json(self) -> dict[str, Any]:
@@ -128,11 +130,11 @@ _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 def rank(
     runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA, took: Spent = MappingProxyType({})
 ) -> Ranking:
-    """Return the ranking of two runs or more; raise UsageError if fewer than two can be ranked.
+    """Rank two runs or more; raise UsageError if fewer than two can be ranked.
 
     A run can be ranked if it is complete and has scored 80 % of the examples of all runs. Examples are the same if
-    task, id and content hash are; with ``pair_by`` "id", the hash without the prompt. Ties are sorted by name. ``took``
-    is the spending of runs, by the name of the adapter, if it is known already.
+    task, id and content hash are equal; with ``pair_by`` "id", the hash ignores the prompt. Ties are sorted by name.
+    ``took`` is the runs' spending by adapter name, if known already.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -182,14 +184,14 @@ def _score(tasks: Scores) -> float:
 
 
 def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
-    """Compare every model with each one before it."""
+    """Compare every model with each model before it."""
     tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())
 
 
 def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float, int]) -> Versus:
-    """Return the test of two models, the second less the first. ``judged`` are Holm's p, alpha, and the tests."""
+    """Build the comparison of two models, second minus first; ``judged`` are Holm's p, alpha, and the tests."""
     p_holm, alpha, tests = judged
     p, is_shown = _two_sided(test), test.change != 0 and p_holm <= alpha
     level = level_of(p, p_holm, alpha, tests) / 2
@@ -205,7 +207,7 @@ def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
 
 
 def _two_sided(test: PairedTest) -> float:
-    # If no example differs, the one-sided p is 1, and not half of the ways to toss no signs.
+    # If no example differs, the one-sided p is 1, rather than half of the ways to toss no signs.
     return 1.0 if test.p >= 1.0 else min(1.0, 2 * min(test.p, 1.0 - test.p))
 
 
@@ -224,13 +226,13 @@ def _standings(
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
-    """Return the cost of the entrant's answers relative to the best's, over the examples of both."""
+    """Return the cost of the entrant's answers relative to the best model's, over the examples of both."""
     both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
     own, other = (
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])
         for each in (entrant, best)
     )
-    # A cached answer costs nothing, which says nothing about its price.
+    # A cached answer is free, which tells nothing about its price.
     if any("cost_known" in took or "cached" in took for took in (own, other)) or not other.get("cost"):
         return None
     return own["cost"] / other["cost"] if "cost" in own else None
@@ -261,7 +263,7 @@ def _standing(
 
 
 def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: AskedExamples) -> list[str]:
-    """Return a line for each model with unscored examples: errors rarely hit examples at random."""
+    """Return a line for each model with unscored examples, because errors rarely hit examples at random."""
     found = []
     for entrant in everyone:
         missing = asked.missing(entrant)

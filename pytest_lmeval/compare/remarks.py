@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MUCH = 0.1
 _LONG = timedelta(days=90)
-_ENOUGH = 5  # of fewer examples anything may be true of all
-# Beginnings of thoughts in families of models, besides the default think tags.
+_ENOUGH = 5  # with fewer examples, anything may be true of all
+# How some model families begin their thoughts, besides the default think tags.
 _THOUGHTS = re.compile(
     r"\s*(<(?:thinking|thoughts?|reason(?:ing)?|reflection|scratchpad|seed:think)>|\[THINK\]|◁think▷"
     r"|<\|begin_of_thought\|>|<\|channel\|>analysis|analysis(?=.*assistantfinal))",
@@ -31,7 +31,7 @@ _THOUGHTS = re.compile(
 
 
 def task_notes(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task with measured examples, and for each with unchecked keywords in tool schemas."""
+    """Return a sentence for every task with measured examples, and for tasks with unchecked keywords in tool schemas."""
     notes = []
     for row in board.tasks:
         if row.measured:
@@ -45,13 +45,13 @@ def task_notes(board: Leaderboard) -> list[str]:
 
 
 def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
-    """Return why a board cannot hold a floor, or "": only results tell that some tasks have no score."""
+    """Return why a board cannot check a floor, or "": only results reveal that some tasks have no score."""
     scored = {row.key: not row.is_unscored for row in board.tasks if row.key}
     return no_score_for_floor(floors, {**scored, **{row.task: not row.is_unscored for row in board.tasks}})
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
-    """Return why a floor cannot be held, or "". ``scores`` says by task if it can have a score."""
+    """Return why a floor cannot be checked, or ""; ``scores`` maps each task to True if it can have a score."""
     name = next((name for name in floors if not scores.get(name, True)), None)
     if name is None:
         return ""
@@ -62,7 +62,7 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
 
 
 def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
-    """Return why a floor is ambiguous, or "". ``keys`` has the key of each task by its name, "" without one."""
+    """Return why a floor is ambiguous, or ""; ``keys`` maps each task name to the task's key or ""."""
     for name in floors:
         others = sorted(task for task, key in keys.items() if key == name and task != name)
         if name in keys and others:
@@ -84,7 +84,7 @@ def _description(row: TaskRow) -> str:
 
 
 def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
-    """Return the quarantine of ``run`` on its day in a comparison with ``baseline``."""
+    """Return the quarantine that applies to ``run``, on its day, in a comparison with ``baseline``."""
     from pytest_lmeval.records.runfile import examples_of
 
     return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
@@ -93,7 +93,7 @@ def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
 def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
     """Raise UsageError if the board quarantines examples that the baseline does not.
 
-    A run that was not started with the baseline may have such a board.
+    This may happen if the run started without the baseline.
     """
     listed = quarantined(baseline.results or ())
     held = {(entry["task"], entry["id"]) for entry in board.quarantined()}
@@ -106,7 +106,7 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
 
 
 def not_in_force(board: Leaderboard) -> list[str]:
-    """Return a sentence for every example whose quarantine is not in force."""
+    """Return a sentence for every example with an ineffective quarantine."""
     day = board.facts.timestamp[:10]
     return [
         f"{each.task}: {each.id}: {_why(each, day)}"
@@ -124,7 +124,7 @@ def _why(result: ExampleResult, day: str) -> str:
 
 
 def _unchecked(details: Any) -> Iterator[str]:
-    # The details of turns, repeats and scorers are within those of the example.
+    # The example's details include those of turns, repeats and scorers.
     if isinstance(details, dict):
         for name, value in details.items():
             if name == "not_checked" and isinstance(value, list):
@@ -137,19 +137,19 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 
 def suspicions(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task whose results suggest a broken model, or a broken reading of its answers."""
+    """Return a sentence for every task whose results suggest a broken model, or a fault in parsing its answers."""
     aside = _too_much_aside(board) if board.quarantined() else []
     return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))] + aside
 
 
 def _too_much_aside(board: Leaderboard) -> list[str]:
-    """Return a sentence for each task with many examples in quarantine, and one for long quarantines."""
+    """Return a sentence for each task with many quarantined examples, and one for long quarantines."""
     doubts = []
     for row in board.tasks:
         total = row.total - row.excluded
         if row.quarantined > _MUCH * total:
             doubts.append(f"{row.task}: {row.quarantined} of {total} examples are in quarantine and decide nothing")
-    with suppress(ValueError):  # the timestamp of a file may be malformed
+    with suppress(ValueError):  # a file may have a malformed timestamp
         last = (date.fromisoformat(board.facts.timestamp[:10]) + _LONG).isoformat()
         if long := [each for each in board.quarantined() if str(each.get("until", "")) > last]:
             first = f"{long[0]['task']}: {long[0]['id']} until {long[0]['until']}"
@@ -159,7 +159,7 @@ def _too_much_aside(board: Leaderboard) -> list[str]:
 
 def _doubt(row: TaskRow) -> str:
     scored = [result for result in row.per_example if result.is_scored]
-    # A single answer scored with its thoughts is worth a warning.
+    # A single answer scored together with its thoughts deserves a warning.
     if thoughts := _thoughts(row.per_example):
         return thoughts
     if len(scored) < _ENOUGH:
@@ -178,8 +178,8 @@ def _doubt(row: TaskRow) -> str:
 
 
 def _common_output(results: Sequence[ExampleResult]) -> str | None:
-    """Return the stripped output that all results share; None if they differ, or one has none."""
-    # One at a time: all outputs together may not fit into memory. Log-likelihood examples have no output.
+    """Return the stripped output that all results share; None if outputs differ or one is missing."""
+    # One at a time, as all outputs together may not fit into memory. Log-likelihood examples have no output.
     outputs = (output and output.strip() for result in results for output in result.outputs or (None,))
     first = next(outputs, None)
     return first if all(output == first for output in outputs) else None

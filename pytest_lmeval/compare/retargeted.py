@@ -1,6 +1,6 @@
-"""Score the new answers by the old targets, for examples whose targets alone changed since the old run.
+"""Score new answers by old targets, for examples of which only the targets changed.
 
-This decides nothing. It shows if an example passes because the answer changed, or because the targets did.
+This decides nothing. It shows whether an example passes because the answer changed or because the targets did.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pytest_lmeval.types import ExampleResult
 
 @dataclass(frozen=True, slots=True)
 class Retargeted:
-    """A changed example, and the ``score`` in [0, 1] of its new answers by the targets of the old run."""
+    """A changed example, and the ``score`` in [0, 1] of its new answers by the old run's targets."""
 
     pair: Pair
     score: float
 
     @property
     def key(self) -> Key:
-        """Task and id."""
+        """The example's task and id."""
         return self.pair.key
 
     @property
     def passed_before(self) -> bool:
-        """True if it passed in the old run."""
+        """True if the example passed in the old run."""
         return self.pair.old.status == "passed"
 
     @property
     def passes(self) -> bool:
-        """True if it passes now, by its new targets."""
+        """True if the example passes now, by its new targets."""
         return self.pair.new.status == "passed"
 
     @property
@@ -44,7 +44,7 @@ class Retargeted:
         return is_at_least(self.score, self.pair.new.threshold)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything about it as JSON values."""
+        """Return all facts about the example as JSON values."""
         old, new = self.pair.old, self.pair.new
         return {
             "task": new.task,
@@ -62,10 +62,10 @@ class Retargeted:
 
 
 def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
-    """Return those of the ``changed`` examples that can be scored by their old targets.
+    """Return the ``changed`` examples that can be scored by their old targets.
 
-    The content hashes must prove that the targets alone differ and that the metric reads only prediction and targets;
-    the metric must be built in and need neither sandbox nor judge. Results without a prompt are skipped.
+    Content hashes must prove that only the targets differ and that the metric reads only prediction and targets. The
+    metric must be built in, and need neither sandbox nor judge. Results without a prompt are skipped.
     """
     if not changed:
         return ()
@@ -82,15 +82,15 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
     if metric is None or new.score is None or not new.predictions:
         return None
     try:
-        # A ledger of another version may have other scores.
+        # A ledger from another version may have other scores.
         is_known = _score(metric, new, new.targets) == new.score
         return _score(metric, new, old.targets) if is_known else None
-    except Exception:  # a metric that fails must not cost the run its comparison
+    except Exception:  # a failing metric must not cost the run its comparison
         return None
 
 
 def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
-    """Return the metric of both results if they differ in their targets alone and it takes nothing but these."""
+    """Return the metric of both results if only their targets differ and it uses nothing but prediction and targets."""
     from pytest_lmeval.formats.checks import RENAMED
     from pytest_lmeval.hashes import hashes_of
 

@@ -1,4 +1,4 @@
-"""The verdict on scores by name: their floors, and the pairs that compare them."""
+"""Judge named scores: check their floors, and pair them for comparison."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Named = Mapping[str, Mapping[str, float]]
-"""The thresholds of the compared scores, by task and name."""
+"""Thresholds of the compared scores, by task and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScorePair(Pair):
-    """The score called ``name`` of the same example in two runs; it passes if it reaches ``threshold``."""
+    """The score ``name`` of one example in two runs; it passes if it reaches ``threshold``."""
 
     name: str
     threshold: float
@@ -42,7 +42,7 @@ class ScorePair(Pair):
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return the scores of a board with a threshold or a floor, except the deciding ones, which are the tasks'."""
+    """Return the scores of a board that have a threshold or a floor, except decisive scores, which belong to the tasks."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]
@@ -56,7 +56,7 @@ def compared_scores(board: Leaderboard) -> Named:
 
 
 def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], dict[str, str], list[str]]:
-    """Return the pairs of each score of both runs, why others have none, and lines on partly compared scores."""
+    """Return the pairs of each score in both runs, why others have none, and lines on partly compared scores."""
     found: list[ScorePair] = []
     left_out, partly = {}, []
     for task, scores in named.items():
@@ -75,21 +75,21 @@ def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], d
 
 
 def task_of_score(name: str, board: Leaderboard) -> TaskRow | None:
-    """Return the row of the task of a score called ``TASK.SCORE``; None if no task can have such a score."""
+    """Return the row of the task in a score's name ``TASK.SCORE``; None if no task can have such a score."""
     task, _ = split(name)
     rows = (row for row in board.tasks if row.task == task and row.per_example)
     return next((row for row in rows if row.per_example[0].metric in BY_NAME), None)
 
 
 def shared_names(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task that has the name of another one's score."""
+    """Return a sentence for every task whose name equals the name of another task's score."""
     tasks = {row.task for row in board.tasks}
     names = [f"{row.task}.{name}" for row in board.tasks for name in row.scores]
     return [f"{name} is a task, and a score of {split(name)[0]}: rename one of them" for name in names if name in tasks]
 
 
 def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Iterator[str]:
-    """Yield a reason for every score below its floor, and for every floor whose score no example has."""
+    """Yield a reason for every score below its floor, and for every floor of a score that no example has."""
     tasks = {row.task for row in board.tasks}
     given = {name: floor for name, floor in floors.items() if name not in tasks and task_of_score(name, board)}
     own = {
@@ -102,7 +102,7 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
         row = task_of_score(name, board)
         score = None if row is None else _score(row, split(name)[1])
         if row is not None and row.min_score == floor and row.scores.get(split(name)[1], {}).get("decides"):
-            continue  # it is the task's
+            continue  # the floor belongs to the task
         if score is None:
             yield f"{name}: no example recorded this score, and its floor is {floor:g}{_meant(row, name)}"
         elif not is_at_least(score, floor):

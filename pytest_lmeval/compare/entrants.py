@@ -58,7 +58,7 @@ class AskedExamples:
 
 
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
-    """Return the runs by name; raise UsageError for fewer than two runs, for duplicates, and for runs without hashes."""
+    """Return the runs by name; raise UsageError for fewer than two runs, duplicates, and runs without hashes."""
     names = _names(runs)
     for run in runs:
         check_pairing(run, pair_by, run.path)

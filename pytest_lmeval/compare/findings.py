@@ -35,7 +35,7 @@ _UNKNOWN = {
 
 
 class Rule(NamedTuple):
-    """A rule that may fail a run: its name in ``decided_by``, its verdict, whether it is in force, and its violations."""
+    """A rule that may fail a run: its name in ``decided_by``, its verdict, if it is in force, and its violations."""
 
     name: str
     verdict: str

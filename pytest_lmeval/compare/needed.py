@@ -62,7 +62,7 @@ def overall_level(alpha: float, tasks: int) -> float:
 
 
 def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Return True if a drop is detected when ``count`` divides the ``shared`` spread and weight but not the ``fixed``."""
+    """Return True if a drop is detected when ``count`` divides ``shared`` spread and weight but not ``fixed``."""
     spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
     detectable = detectable_drop(spread, weight, alpha)
     return detectable is not None and detectable <= drop

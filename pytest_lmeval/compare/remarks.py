@@ -31,7 +31,7 @@ _THOUGHTS = re.compile(
 
 
 def task_notes(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task with measured examples, and for tasks with unchecked keywords in tool schemas."""
+    """Return a sentence for each task with measured examples, and for each with unchecked keywords in tool schemas."""
     notes = []
     for row in board.tasks:
         if row.measured:

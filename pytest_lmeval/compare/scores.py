@@ -42,7 +42,7 @@ class ScorePair(Pair):
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return the scores of a board that have a threshold or a floor, except decisive scores, which belong to the tasks."""
+    """Return a board's scores with a threshold or a floor, except decisive scores, which belong to the tasks."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]

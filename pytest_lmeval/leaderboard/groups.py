@@ -25,7 +25,7 @@ def finite(number: Any) -> float | None:
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
     """Return by group: ``tasks`` with a row, ``missing`` tasks, and ``metrics``, with value, stderr and n by name.
 
-    A standard error is None if any task's is unknown. ``metrics`` is empty if the rows have none of the group's metrics.
+    A standard error is None if any task's is unknown. ``metrics`` is empty if no row has a metric of the group.
     """
     members: dict[str, list[TaskRow]] = {}
     defined: dict[str, Mapping[str, Any]] = {}
@@ -76,7 +76,7 @@ def group_mean(values: Sequence[float], sizes: Sequence[int], by_size: bool) -> 
 
 
 def group_error(errors: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the standard error of :func:`group_mean`: pooled over all documents, or the error of an unweighted mean."""
+    """Return the standard error of :func:`group_mean`: pooled over all documents, or that of an unweighted mean."""
     if not by_size:
         return math.sqrt(sum(error * error for error in errors)) / len(errors)
     pooled = sum((size - 1) * error * error * size for error, size in zip(errors, sizes, strict=True))

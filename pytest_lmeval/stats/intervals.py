@@ -9,11 +9,11 @@ from functools import lru_cache
 from pytest_lmeval.frozen import dataclass
 
 Values = tuple[Sequence[float], Sequence[str]]
-"""A task's scores or differences, and the cluster of each; () if none has a cluster."""
+"""A task's scores or differences, and the cluster of each; () if there are no clusters."""
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 ROUNDING = 1e-9
-"""A smaller difference of scores, which are in [0, 1], is the rounding of a mean."""
+"""Smaller differences between scores, which are in [0, 1], come from rounding a mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Piece:
 
 
 def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece]:
-    """Return the units of the unweighted mean of the tasks' means: clusters by name, across tasks too.
+    """Return the units of the unweighted mean of the tasks' means: clusters by name, even across tasks.
 
-    The residual of a task's only value is 0; of a difference it is the difference. Raises ValueError if a task has
-    clusters, but not one for each value.
+    A task with a single score has the residual 0; a single difference is its own residual. Raises ValueError if a task
+    has clusters, but not one for each value.
     """
     groups: dict[str | tuple[int, int], list[Piece]] = {}
     for number, (values, clusters) in enumerate(tasks):
@@ -57,22 +57,22 @@ def _joined(members: Sequence[Piece]) -> Piece:
 
 
 def is_at_least(value: float, least: float) -> bool:
-    """Return True if a score reaches a threshold or a floor; a mean that only rounding keeps below it does.
+    """Return True if a score reaches a threshold or a floor; tolerate a mean that only rounding keeps below.
 
-    The mean of 0.7, 0.8 and 0.9 is 0.7999999999999999.
+    For example, the mean of 0.7, 0.8 and 0.9 is 0.7999999999999999.
     """
     return value >= least or math.isclose(value, least, rel_tol=ROUNDING, abs_tol=ROUNDING)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean of a non-empty sequence, exactly rounded: the order of the values does not matter."""
+    """Return the exactly rounded arithmetic mean of a non-empty sequence, which does not depend on the order."""
     return float(values[0]) if len(values) == 1 else math.fsum(values) / len(values)
 
 
 def sum_clusters(values: Sequence[float], clusters: Sequence[str] = ()) -> list[float]:
-    """Return the sum of the values of each cluster, in order of appearance.
+    """Return the sum of the values in each cluster, in order of appearance.
 
-    ``clusters`` names the cluster of each value, or is empty; a value without a name ("") is a cluster of its own.
+    ``clusters`` names the cluster of each value, or is empty; a value without a name ("") forms its own cluster.
     """
     return [math.fsum(group) for group in _clusters(values, clusters)]
 
@@ -85,9 +85,9 @@ def _clusters(values: Sequence[float], clusters: Sequence[str]) -> list[list[flo
 
 
 def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> float | None:
-    """Return the sample standard deviation over the root of n; None below two values, or two clusters.
+    """Return the sample standard deviation over the root of n; None for fewer than two values or two clusters.
 
-    With ``clusters`` as in :func:`sum_clusters` it is the error of a mean of whole clusters (linearised ratio
+    With ``clusters`` as in :func:`sum_clusters`, this is the error of a mean of whole clusters (linearised ratio
     estimator; W. G. Cochran, Sampling Techniques, 1977, section 9A.5).
     """
     if not values:
@@ -101,12 +101,12 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
 
 
 def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
-    """Return a 95 % interval of the mean of scores in [0, 1]; None without scores.
+    """Return a 95 % interval for the mean of scores in [0, 1]; None without scores.
 
-    Scores of 0 and 1 that share no cluster get Wilson's interval; others get one by the same idea: the observed scores,
-    plus a share of unobserved ones at the far end. It has a width even if all scores are equal. If clusters are shared,
-    Student's t replaces the normal distribution, with the degrees of freedom and the variance of R. M. Bell and
-    D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect replaces n.
+    Scores of 0 and 1 without shared clusters get Wilson's interval. Other scores get one by the same idea: the observed
+    scores, plus a share of unobserved ones at the far end, so that it has a width even if all scores are equal. With
+    shared clusters, Student's t replaces the normal distribution, with the degrees of freedom and the variance of R. M.
+    Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect replaces n.
     """
     if not values:
         return None
@@ -127,7 +127,7 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
     weights = [len(group) / n for group in groups]
     residuals = [math.fsum(value - centre for value in group) / n for group in groups]
     spread = math.fsum(residual**2 / (1 - weight) for residual, weight in zip(residuals, weights, strict=True))
-    # Scores that cancel out within clusters by chance are no surer than scores without clusters.
+    # If scores happen to cancel out within clusters, they are no surer than scores without clusters.
     spread = max(spread, squares / n**2)
     most = math.fsum(weight**2 for weight in weights)
     unseen = min(most, max(1 / n, spread * n / squares)) if squares > ROUNDING**2 else most
@@ -136,9 +136,9 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
 
 
 def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
-    """Return a 95 % interval of the unweighted mean of the tasks' scores; None if a task has none, or there is no task.
+    """Return a 95 % interval for the unweighted mean of the tasks' scores; None if a task lacks one, or without tasks.
 
-    For several tasks each end is the farther of two: that of the tasks' combined intervals, and that of all their
+    For several tasks, each end is the farther of two: one from combining the tasks' intervals, one from all their
     scores by weight.
     """
     if len(tasks) == 1:
@@ -162,7 +162,7 @@ def _ends(centre: float, spread: float, unseen: float, z: float = Z95) -> tuple[
 
 
 def _distance(room: float, spread: float, unseen: float, z: float) -> float:
-    """Return how far the mean may be off towards an end at a distance of ``room``."""
+    """Return how far the mean may be off towards an end that is ``room`` away."""
     if room <= ROUNDING:
         return max(0.0, room)
     k = z * z
@@ -171,10 +171,10 @@ def _distance(room: float, spread: float, unseen: float, z: float) -> float:
 
 
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:
-    """Return a 95 % interval of the mean of independent estimates, each with its own 95 % interval.
+    """Return a 95 % interval for the mean of independent estimates, each with its own 95 % interval.
 
-    The distances to the ends add up as variances do, each side separately (G. Y. Zou and A. Donner, Statistics in
-    Medicine 27, 2008), so the intervals may be lopsided: none vanishes if all answers of a task are right.
+    Like variances, the distances to the ends add up, separately for each side (G. Y. Zou and A. Donner, Statistics in
+    Medicine 27, 2008). The interval may thus be lopsided, and never vanishes, even if all answers of a task are right.
     """
     n, centre = len(estimates), mean([value for value, _ in estimates])
     below = math.sqrt(math.fsum((value - low) ** 2 for value, (low, _) in estimates))
@@ -183,17 +183,17 @@ def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[flo
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a proportion, n >= 1 (E. B. Wilson, JASA 22, 1927)."""
+    """Return the 95 % score interval for a proportion, n >= 1 (E. B. Wilson, JASA 22, 1927)."""
     share, scale = successes / n, 1 + Z95 * Z95 / n
     centre = (share + Z95 * Z95 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(share * (1 - share) / n + Z95 * Z95 / (4 * n * n))
-    # Rounding must not push the ends of an all-or-nothing task off 0 and 1.
+    # Rounding must not move the ends for an all-or-nothing task off 0 and 1.
     low = 0.0 if share == 0 else centre - half
     high = 1.0 if share == 1 else centre + half
     return low, high
 
 
-@lru_cache(maxsize=1024)  # tasks and rounds of a simulation share the same few degrees
+@lru_cache(maxsize=1024)  # tasks and rounds of a simulation share a few degrees
 def t_quantile(degrees: float) -> float:
     """Return the 97.5 % point of Student's t distribution with ``degrees`` >= 1 degrees of freedom, by bisection."""
     low, high = 0.0, 13.0
@@ -222,7 +222,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    # Lentz's method; 300 terms suffice for every a and b that a t distribution brings.
+    # Lentz's method; 300 terms suffice for all a and b from a t distribution.
     c, d = 1.0, 1.0 / _nonzero(1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, 300):

@@ -1,4 +1,4 @@
-"""Test whether a model got worse: paired, one-sided and exact, over the examples that two runs share."""
+"""Test whether a model got worse: a paired, one-sided, exact test over the examples that two runs share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class PairedTest:
     """The result of the paired test over the differences ``new - old`` of two runs.
 
     ``n`` counts the pairs, ``clusters`` the independent units they form. ``change`` is the mean difference. ``p`` is
-    the one-sided mid-p that the new run is worse, 1.0 if nothing differs; ``exact`` is False if it is an
-    approximation. ``sums`` yield the bounds of the change, None without a pair. ``detectable`` is the smallest drop,
-    as a positive number, that such pairs would have shown four times in five; None if they would show no drop.
+    the one-sided mid-p that the new run is worse, 1.0 if nothing differs; ``exact`` is False if p is an approximation.
+    ``sums`` yield the bounds of the change, None without pairs. ``detectable`` is the smallest drop, as a positive
+    number, that such pairs would have shown four times in five, or None.
     """
 
     n: int
@@ -36,10 +36,10 @@ class PairedTest:
 def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, alpha: float = 0.05) -> PairedTest:
     """Test the differences ``new - old`` of scores in [0, 1], one per pair.
 
-    ``clusters`` names the cluster of each pair, or is empty; "" is a cluster of its own. Differences are summed within
-    clusters, then the exact sign-flip test judges the sums (:func:`sign_flip_p`): with one response to each example
-    and scores of 0 and 1 its p is McNemar's mid-p. ``alpha`` only decides what is ``detectable``. Raises ValueError
-    if the number of clusters differs, and for a difference outside [-1, 1].
+    ``clusters`` names the cluster of each pair, or is empty; "" forms its own cluster. The exact sign-flip test
+    (:func:`sign_flip_p`) judges the sums of differences within clusters. For one response per example and scores of 0
+    and 1, its p is McNemar's mid-p. ``alpha`` only affects ``detectable``. Raises ValueError for the wrong number of
+    clusters, and for a difference outside [-1, 1].
     """
     return pooled_test([(differences, clusters)], alpha=alpha)
 
@@ -47,8 +47,8 @@ def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, a
 def pooled_test(tasks: Sequence[Values], *, alpha: float = 0.05) -> PairedTest:
     """Test the unweighted mean of several tasks' changes.
 
-    A difference weighs one over the number of its task's pairs, as in an overall score. Clusters of one name are one
-    unit, across tasks too.
+    A difference's weight is one over the number of its task's pairs, as in an overall score. Clusters of one name form
+    one unit, even across tasks.
     """
     tasks = [(_snapped(differences), clusters) for differences, clusters in tasks if differences]
     units = units_of(tasks)
@@ -72,10 +72,10 @@ def p_better(test: PairedTest) -> float:
 
 
 def holm(p_values: Mapping[_Name, float]) -> dict[_Name, float]:
-    """Adjust p-values so that each may be compared with alpha: the chance of any false alarm among them is alpha.
+    """Adjust p-values for comparison with alpha, which then is the chance of any false alarm among them.
 
-    The smallest is multiplied by their number, the next by one less, and so on, none below its predecessor or above 1
-    (S. Holm, Scandinavian Journal of Statistics 6, 1979). Keys keep their order.
+    The smallest is multiplied by their number, the next by one less, and so on; none falls below its predecessor or
+    exceeds 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979). Keys keep their order.
     """
     adjusted: dict[_Name, float] = {}
     highest = 0.0

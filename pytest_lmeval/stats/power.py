@@ -1,4 +1,4 @@
-"""Power of the paired test: the smallest drop it would detect, and how often it detects a given one."""
+"""Power of the paired test: the smallest drop that it detects, and how often it detects a given one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 POWER = 0.8
-"""The chance that the test finds the smallest detectable drop."""
+"""The power at the smallest detectable drop."""
 
-_COUNTED = 20  # power is exact up to this many pairs that differ by chance alone, and a normal's beyond
-_UNDERFLOW = -600  # of a logarithm whose exponential is next to nothing
+_COUNTED = 20  # power is exact up to this many pairs that differ by chance alone; beyond, approximate
+_UNDERFLOW = -600  # a logarithm whose exponential is almost nothing
 _NEVER = 1e-7  # a negligible chance
-_PRECISION = 10  # halvings of a range that ends at double its start: the result is right to 0.1 %
+_PRECISION = 10  # halvings of a range that ends at double its start: accurate to 0.1 %
 
 
-@lru_cache(maxsize=1024)  # a simulation asks for the same few again in every round
+@lru_cache(maxsize=1024)  # a simulation repeats the same few calls in every round
 def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
-    """Return the smallest drop of a mean score, in (0, 1], that the test finds four times in five; None for none.
+    """Return the smallest drop of a mean score, in (0, 1], that the test detects four times in five, or None.
 
-    ``spread`` is the variance that tossed signs give the change: the sum of the squared parts that the independent
-    units contributed to it. ``weight`` is the sum of the squared parts that they would contribute if each went from
-    right to wrong. It is the drop of 1 / ``weight`` right-or-wrong examples, of which the share ``spread / weight``
-    differs by chance alone: by :func:`flip_power` if up to 20 of them do, by a normal distribution beyond.
+    ``spread`` is the variance of the change under tossed signs: the sum of the squared parts that the independent units
+    contribute. ``weight`` is the same sum if each unit went from right to wrong. The result is the drop for 1 /
+    ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by chance alone. It comes from
+    :func:`flip_power` if up to 20 of them differ, otherwise from a normal distribution.
     """
     n, noise = max(1, round(1 / weight)), min(1.0, spread / weight)
     if n * noise > _COUNTED:
@@ -32,16 +32,16 @@ def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
 
 
 def flip_power(n: int, drop: float, noise: float, alpha: float) -> float:
-    """Return the exact chance that the paired test of ``n`` independent right-or-wrong examples finds a drop.
+    """Return the exact chance that the paired test detects a drop in ``n`` independent right-or-wrong examples.
 
-    By chance alone a share ``noise`` of the examples changes between two runs, half of them for the better; another
+    By chance alone, a share ``noise`` of the examples changes between two runs, half of them for the better. Another
     share ``drop`` goes from right to wrong. ``noise + drop`` is at most 1.
     """
     return _power(n, drop, noise / 2, _needed(n, noise / 2, alpha))
 
 
 def normal_quantile(share: float) -> float:
-    """Return the point below which ``share``, in (0, 1), of the standard normal distribution is."""
+    """Return the point with the share ``share``, in (0, 1), of the standard normal distribution below it."""
     from statistics import NormalDist  # slow to import, and only large comparisons need it
 
     return NormalDist().inv_cdf(share)
@@ -66,7 +66,7 @@ def _normally_shown(drop: float, spread: float, weight: float, alpha: float) -> 
 
 
 def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
-    """Return the chance that at least ``needed[b]`` examples get worse while b get better, over all b."""
+    """Return the chance that at least ``needed[b]`` examples get worse while b get better, summed over all b."""
     worse = min(1.0, (better + drop) / (1 - better))
     return math.fsum(
         chance * (1.0 - math.fsum(_binomial(n - fixed, worse, needed[fixed])))
@@ -76,9 +76,9 @@ def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
 
 
 def _needed(n: int, better: float, alpha: float) -> list[int]:
-    """Return how many examples must get worse to be significant if 0, 1, 2 ... get better; n + 1 if no number would do.
+    """Return how many examples must get worse for significance if 0, 1, 2 ... get better; n + 1 if no number suffices.
 
-    The list ends at a number that practically never get better.
+    The list ends once so many examples practically never get better.
     """
     most = min(n, math.ceil(n * better + 5 * math.sqrt(n * better) + 5 * (better > 0)))
     needed: list[int] = []
@@ -96,7 +96,7 @@ def _sign_test(better: int, worse: int) -> float:
 
 
 def _binomial(n: int, share: float, terms: int) -> list[float]:
-    """Return the chances of 0, 1, 2 ... of n, ``terms`` of them or as many as there are."""
+    """Return the chances of 0, 1, 2 ... successes in n; up to ``terms`` of them."""
     terms = min(terms, n + 1)
     if share in (0.0, 1.0):
         return [float(k == round(n * share)) for k in range(terms)]

@@ -1,7 +1,7 @@
 """The sign-flip test: how often chance alone makes a sum of paired differences as low as the observed one.
 
 If two runs are equally good, every difference is as likely to have the opposite sign. The sums over all ways to toss
-the signs are the distribution of the observed sum (R. A. Fisher, The Design of Experiments, 1935).
+the signs form the distribution of the observed sum (R. A. Fisher, The Design of Experiments, 1935).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-_NOTHING = 1e-9  # of the largest difference: the remainder of float sums that should have cancelled
-_DENOMINATOR = 10_000  # the largest of a fraction that a difference may be
+_NOTHING = 1e-9  # relative to the largest difference: the remainder of float sums that should cancel
+_DENOMINATOR = 10_000  # the largest denominator of a fraction that a difference may be
 _COMMON_DENOMINATOR = 1_000_000
-_STEPS = 2_000_000  # additions for a grid that holds every difference exactly; about 50 ms
-_ROUNDED_STEPS = 800_000  # additions for a grid that differences are rounded to
-_FINE = 32  # steps in the root mean square of the rounded values: the sum is then off by 1 % of its deviation
+_STEPS = 2_000_000  # additions for a grid that contains every difference exactly; about 50 ms
+_ROUNDED_STEPS = 800_000  # additions for a grid to which differences are rounded
+_FINE = 32  # steps in the root mean square of the rounded values, so that the sum is off by 1 % of its deviation
 _COUNTED = 14  # units for which all 16,384 ways to toss the signs are counted; about 5 ms
 _FINEST = 4096  # steps beyond which a finer grid gains nothing
 
@@ -52,10 +52,10 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
 
 
 def _affordable_measure(ratios: Sequence[float]) -> float | None:
-    """Return the common measure of the ratios; None if they have no such measure, or its grid is too large."""
+    """Return the ratios' common measure; None if there is none, or if its grid is too large."""
     sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
     measure = _common_measure(sizes)
-    # Units of the commonest size cost nothing: they have a binomial distribution.
+    # Units of the commonest size are free: they have a binomial distribution.
     others = len(ratios) - max(sizes.values())
     return measure if measure and others * math.fsum(map(abs, ratios)) / measure <= 2 * _STEPS else None
 
@@ -71,7 +71,7 @@ def _p_of_all(ratios: Sequence[float]) -> float:
 
 
 def _step(ratios: Sequence[float]) -> float | None:
-    """Return the step of the grid to round to; None if no grid that is fine enough is affordable."""
+    """Return the step of the rounding grid; None if no sufficiently fine grid is affordable."""
     total = math.fsum(map(abs, ratios))
     root_mean_square = math.sqrt(math.fsum(ratio * ratio for ratio in ratios) / len(ratios))
     step = max(len(ratios) * total / (2 * _ROUNDED_STEPS), root_mean_square / _FINEST)
@@ -79,7 +79,7 @@ def _step(ratios: Sequence[float]) -> float | None:
 
 
 def _common_measure(sizes: Mapping[float, int]) -> float | None:
-    """Return the largest number of which all ``sizes``, in (0, 1], are whole multiples; None without one."""
+    """Return the largest number of which all ``sizes``, in (0, 1], are whole multiples, or None."""
     denominator = 1
     for size in sizes:
         fraction = Fraction(size).limit_denominator(_DENOMINATOR)
@@ -90,7 +90,7 @@ def _common_measure(sizes: Mapping[float, int]) -> float | None:
 
 
 def _p_on_grid(units: Sequence[int]) -> float:
-    # A sum of tossed signs is twice the sum of its positive units, less the total: count that sum instead.
+    # A sum of tossed signs is twice the sum of its positive units minus the total, so count that sum instead.
     weights = Counter(map(abs, units))
     del weights[0]
     return _mid_p(weights, sum(unit for unit in units if unit > 0))
@@ -101,7 +101,7 @@ def _mid_p(weights: Counter[int], x: int) -> float:
     total = sum(weight * count for weight, count in weights.items())
     if 2 * x > total:
         return 1.0 - _mid_p(weights, total - x)
-    # Sorted, so that the rounding of sums does not depend on the order of the pairs.
+    # Sort first, so that rounding does not depend on the order of the pairs.
     (commonest, count), *others = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     chances = [0.0] * (x + 1)
     chances[::commonest] = [_binomial_half(count, k) for k in range(x // commonest + 1)]

@@ -96,11 +96,11 @@ class Registry:
         self._add(self.formats, "format", suffix, Format(suffix, load, pattern))
 
     def metric(self, name: str) -> Metric:
-        """Return the metric called ``name``; raise UnknownName with the choices if there is none."""
+        """Return the metric called ``name``; for an unknown name, raise UnknownName with the choices."""
         return _get(self.metrics, "metric", name)
 
     def rule(self, name: str) -> Rule:
-        """Return the post-process rule called ``name``; raise UnknownName with the choices if there is none."""
+        """Return the post-process rule called ``name``; for an unknown name, raise UnknownName with the choices."""
         return _get(self.rules, "post-process rule", name)
 
     def load(self, path: Path) -> LoadedFile | None:

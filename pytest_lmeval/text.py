@@ -48,7 +48,7 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     headings like these. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
-    \x3a:error::no see \x23#[group]
+      \x3a:error::no see \x23#[group]
     """
     if not text.isprintable():
         lines = text.split("\n") if "\n" in keep else [text]

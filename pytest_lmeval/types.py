@@ -456,7 +456,7 @@ class ExampleQuestion:
 class ExampleAnswer:
     """The model's answer, with its duration and usage.
 
-    ``outputs`` has one text per repeat, and ``thoughts`` the thoughts before each, or nothing if there are none.
+    ``outputs`` has one text per repeat, and ``thoughts`` the thoughts before each, empty without any.
     ``cut_off`` means that an output hit the token limit, or is missing after thoughts. If a response took several
     requests, ``exchanges`` records all of them; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known
     ``prompt_tokens``, ``completion_tokens`` and ``cost``, and has COST_UNKNOWN if only some requests report a cost.

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _suite_at(paths: Sequence[Path]) -> Suite:
-    """Return the examples that a run would collect from task files; raise UsageError if there are none."""
+    """Return the examples that a run would collect from task files; raise UsageError if it would collect none."""
     project = Project()
     suite: dict[str, list[str]] = {}
     for file in project.files(paths):

@@ -60,7 +60,7 @@ class Project:
             yield FoundFile(path, name, _key(path))
 
     def find(self, key: str) -> FoundFile:
-        """Return the file of a task with this key, name or path; raise UsageError if there is none."""
+        """Return the file of a task with this key, name or path; raise UsageError if it does not exist."""
         path = Path(key)
         if path.suffix in self.registry.formats and path.is_file():
             return next(iter(self.files([path])))

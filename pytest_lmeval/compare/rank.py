@@ -232,7 +232,7 @@ def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])
         for each in (entrant, best)
     )
-    # A cached answer is free, which tells nothing about its price.
+    # A cached answer is free, which reveals nothing about its price.
     if any("cost_known" in took or "cached" in took for took in (own, other)) or not other.get("cost"):
         return None
     return own["cost"] / other["cost"] if "cost" in own else None

@@ -62,7 +62,7 @@ def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
 
 
 def _decisive(scored: Iterable[ExampleResult]) -> str:
-    """Return the name of the decisive score; "" if there is none, or several."""
+    """Return the name of the decisive score; "" without one, or with several."""
     names = {str(each.get(DECIDED_BY, "")) for result in scored for each in details_of(result)} - {""}
     return names.pop() if len(names) == 1 else ""
 

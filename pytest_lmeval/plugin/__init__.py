@@ -428,7 +428,7 @@ def _provided(values: Mapping[str, Any]) -> Any:
 
 
 class _NoJudge:
-    """Stands in for the judge in a run without --lm-judge: it is false, and any use raises UsageError."""
+    """Replaces the judge in a run without --lm-judge: it is false, and any use raises UsageError."""
 
     def __bool__(self) -> bool:
         return False

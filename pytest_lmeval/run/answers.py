@@ -237,7 +237,7 @@ class ModelAnswers:
         return self.plan.tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
-        """Return the responses to a unit; raise an error if there are none."""
+        """Return the responses to a unit; raise an error if the unit has none."""
         if self.plan.lacking and (refusal := self.plan.refusal(unit)):
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))

@@ -71,7 +71,7 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     think_tags: tuple[str, str] | None = _DEFAULT.think_tags,
     baseline: RunFile | None = None,
 ) -> Leaderboard:
-    """Run ``tasks`` and return the board, as pytest would write it; the overall score is the mean of the tasks' scores.
+    """Run ``tasks`` and return the board, as pytest would write it; the overall score is the tasks' unweighted mean.
 
     A task is a :class:`~pytest_lmeval.Task`, or any object with its required members. ``registry`` is the registry that
     loaded the tasks, unless it was the default. ``judge`` is the adapter that judges answers. ``repeats`` is the number

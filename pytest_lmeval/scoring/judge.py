@@ -22,7 +22,7 @@ Known = Mapping[str, Mapping[str, str]]
 class NamedJudges:
     """Judges named by tasks, each with its own adapter; ``open_model`` creates the adapter on first use.
 
-    It also replaces the run's judge if there is none: any request then raises an error that explains how to name one.
+    It also replaces the judge of a run without one: any request then raises an error that explains how to name one.
     """
 
     open_model: Callable[[str], Judge] | None

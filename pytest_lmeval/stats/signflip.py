@@ -52,7 +52,7 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
 
 
 def _affordable_measure(ratios: Sequence[float]) -> float | None:
-    """Return the ratios' common measure; None if there is none, or if its grid is too large."""
+    """Return the ratios' common measure; None if they have no such measure, or if its grid is too large."""
     sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
     measure = _common_measure(sizes)
     # Units of the commonest size are free: they have a binomial distribution.

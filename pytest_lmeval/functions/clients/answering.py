@@ -47,7 +47,7 @@ class Clients:
         return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; raise LmevalError if there is none, which makes the example an error.
+        """Return the answer; raise LmevalError without one, which makes the example an error.
 
         Drop fields that the adapter rejects, and record them in the step.
         """

@@ -24,8 +24,8 @@ _FINEST = 4096  # steps beyond which a finer grid gains nothing
 def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
     """Return the one-sided mid-p of a sum this low, P(S < s) + P(S = s) / 2, and whether it is exact.
 
-    ``units`` are independent differences; only their ratios matter. p is 1.0 if all of them are 0, else in [0, 1]. It
-    comes from the first of four ways that is affordable:
+    ``units`` are independent differences; only their ratios matter. p is 1.0 if all of them are 0, else in [0, 1].
+    The first affordable method of four computes it:
 
     - If the units are multiples of a common measure, the distribution of their sum is built unit by unit. This takes
       up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses; units of

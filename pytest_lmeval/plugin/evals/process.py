@@ -218,7 +218,7 @@ class NotForEvals(UsageError):
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Return the wider-scoped async fixtures that other tests than evals use, each with the first such test.
+    """Return the wider-scoped async fixtures used by tests other than evals, each with the first such test.
 
     Raise NotForEvals if evals use one, too: an object from one event loop does not work in another.
     """

@@ -1,1 +1,1 @@
-"""Adapters: the only model-specific code. :mod:`.protocol` says what one is."""
+"""Adapters: the only model-specific code. :mod:`.protocol` defines their interface."""

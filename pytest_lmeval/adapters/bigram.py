@@ -1,4 +1,4 @@
-"""Log-likelihoods of a model that looks one byte back: arithmetic that a reader can follow."""
+"""Log-likelihoods of a model that looks back one byte: arithmetic that a reader can follow."""
 
 from __future__ import annotations
 

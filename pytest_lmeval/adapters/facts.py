@@ -35,7 +35,7 @@ class AdapterFacts:
     exact: bool = False
     """True if the same input always gives the same output."""
     answers: bool = True
-    """False if it answers nothing: a run refuses examples that need an answer before it starts."""
+    """False if it cannot answer: a run then refuses, at the start, examples that need an answer."""
     trusted: bool = False
     """True if the code it writes is this package's own, which may run in any available sandbox."""
     tells_cost: bool | None = None

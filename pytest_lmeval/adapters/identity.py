@@ -1,4 +1,4 @@
-"""The identity of an adapter, which decides if the cache and a resumed run may reuse its answers, and of replicas."""
+"""Identify adapters and replicas, to decide if the cache and a resumed run may reuse answers."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Identity:
     """A key that differs between adapters that may answer differently, as far as that is known.
 
     ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. Without a
-    ``fingerprint``, the hash also covers attributes with plain values and harmless names, and those of held objects of
-    the project's own classes. ``is_sure`` says that the key covers everything: the adapter has a ``fingerprint``, or a
-    spec and readable source.
+    ``fingerprint``, the hash also covers attributes with plain values and harmless names, and those of objects in them
+    whose classes are the project's. ``is_sure`` says that the key covers everything: the adapter has a ``fingerprint``,
+    or a spec and readable source.
     """
 
     key: str

@@ -35,7 +35,7 @@ class ReplayAdapter:
 
     exact = True
     tells_cost = False
-    # Its answers depend on task and id, which are no part of a request's key.
+    # Its answers depend on task and id, which are not part of a request's key.
     cacheable = False
     # A request's options are part of its key.
     request_options = frozenset({ANY_OPTION})
@@ -58,7 +58,7 @@ class ReplayAdapter:
         self.recorded_models = frozenset(str(record["model"]) for record in exchanges if "model" in record)
 
     def as_judge(self) -> Any:
-        """Return the judge of the same file: answers of a model are no replies of a judge."""
+        """Return the judge of the same file, since a judge's replies are not a model's answers."""
         return ReplayJudge(self._path)
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
@@ -126,7 +126,7 @@ def _label(task: str | None, example_id: str) -> str:
 
 
 class ReplayJudge:
-    """Answers a question about an example with the recorded reply to an equal question, in their order."""
+    """Answers a question about an example with the recorded reply to an equal question, in the recorded order."""
 
     exact = True
     tells_cost = False

@@ -1,4 +1,4 @@
-"""Data through the ``datasets`` library: names on its hub, and saved data sets. Imported on demand."""
+"""Load data with the ``datasets`` library, from its hub or from saved data sets. Import this module on demand."""
 
 from __future__ import annotations
 

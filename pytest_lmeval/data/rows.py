@@ -52,7 +52,7 @@ def local_path(holder: Path, name: str) -> Path:
 
 
 def read_data(path: Path) -> DataFile:
-    """Return the rows of a file that a YAML file names; raise BadRows if it cannot be read or is empty, too."""
+    """Return the rows of a file that a YAML file names; raise BadRows also if it cannot be read or is empty."""
     try:
         (data,) = read_files([path])
     except OSError as error:

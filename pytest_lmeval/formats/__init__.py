@@ -1,1 +1,1 @@
-"""From a file on disk to tasks: one module per format, all yielding the ``Task`` of :mod:`.task`."""
+"""Load task files: one module per format, each of which returns the ``Task`` objects of a file."""

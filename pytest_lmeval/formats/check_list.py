@@ -96,7 +96,7 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
 
 
 class AnswerCheck(NamedTuple):
-    """A check as ``given`` in the record, with its metric, the rule for the output, and the extras for the metric."""
+    """A check with its metric, post-process rule and extras; ``given`` is the check as written in the record."""
 
     given: Mapping[str, Any]
     name: str
@@ -110,7 +110,7 @@ class AnswerCheck(NamedTuple):
         return tuple(self.given.get("targets", ()))
 
     def scoring(self) -> dict[str, Any]:
-        """Return the fields that decide the score: all but the threshold, and the time limit of code."""
+        """Return the fields that affect the score: all but the threshold, and for code its time limit."""
         scoring = {name: value for name, value in self.given.items() if name != "threshold"}
         if self.metric.name == _CODE:
             from pytest_lmeval.metrics.parts.code_plan import timeout_of
@@ -133,7 +133,7 @@ class AnswerCheck(NamedTuple):
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
-    """Return the checks of an example; the record's rule, or else the metric's, is the default of each."""
+    """Return the checks of an example; a check without a rule uses the record's, or else its metric's."""
     common = example.metadata
     found = []
     for given in common[CHECKS]:
@@ -151,7 +151,8 @@ def score_checks(
 ) -> Score:
     """Return the weighted mean of the checks' scores, with each score and threshold by name.
 
-    ``rule`` makes the prediction to show; ``graded`` asks the judge. The details have the checks and judges' replies.
+    ``rule`` extracts the prediction for reports; ``graded`` asks the judge. The details list the checks and the judges'
+    replies.
     """
     scores = [check.score(completion, sandbox, graded) for check in checks]
     found = [*map(_shown, checks, scores)]

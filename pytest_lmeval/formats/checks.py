@@ -1,7 +1,7 @@
 """Check the fields of a record or a task, and guess misspelt names.
 
-Every check raises RecordRefused with rule, field and detail. Authors may add any keys to ``extras`` or ``metadata``. A
-key that is nearly one that is read is probably a mistake, and refused: a misspelt ``must_pass`` would let a run pass.
+Every check raises RecordRefused with rule, field and detail. Authors may add any keys to ``extras`` or ``metadata``,
+except near misses of known keys: a misspelt ``must_pass`` would silently let a run pass.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _FILES = (
     (frozenset({"prompts", "tests"}), "a configuration of promptfoo"),
 )
 OF_COMPACT = (*POLICY_KEYS, "category", "post_process")
-"""Keys of the extras of every compact record that are read."""
+"""Keys of ``extras`` that the package reads in every compact record."""
 WORDS = frozenset({"difficulty", "passed", "subject"})
-"""Keys of the schemas, and common ones, that are not read but are no mistake."""
+"""Keys of the schemas, and common ones, that the package ignores but that are not mistakes."""
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 TURNS = "turns"
@@ -52,7 +52,7 @@ _OF_RECORDS: Mapping[str, str] = MappingProxyType({TURNS: "a prompt", CHECKS: "a
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
 """The metric names of a compact file that mean another metric of the registry, which ignores case and spacing."""
 READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
-"""The metrics that read their rules in the extras while they score."""
+"""The metrics that read their rules from the extras during scoring."""
 
 
 def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness: float = 0.6) -> str:
@@ -63,7 +63,7 @@ def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness
 
 
 def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
-    """Return the tool that a YAML file, or a record, with these keys is from, and the guide to convert it; or ""."""
+    """Return the tool that writes files with these keys, and the guide for converting them; "" if unknown."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
@@ -74,7 +74,7 @@ def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] =
 
 
 def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> None:
-    """Raise RecordRefused for a key of ``holder`` that is nearly one of the keys ``read``."""
+    """Raise RecordRefused if a key of ``holder`` looks like a misspelling of one in ``read``."""
     known = frozenset(read)
     for key in holder:
         if wanted := meant(key, known):
@@ -83,7 +83,7 @@ def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> N
 
 
 def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
-    """Yield the first line, and a sentence, for each misspelt key of records with free metadata."""
+    """Yield ``(first line, sentence)`` for each misspelt key, in records that may have any metadata."""
 
     def read(example: Example) -> frozenset[str]:
         return frozenset((*POLICY_KEYS, "timeout_s") if example.metric == "code_exec" else POLICY_KEYS)
@@ -96,7 +96,7 @@ def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
 def misspelt_keys(
     examples: Iterable[Example], read: Callable[[Example], frozenset[str]]
 ) -> Iterator[tuple[int, str, str, int]]:
-    """Yield ``(first line, key, probable key, examples)`` for each key that is nearly one of the keys ``read``."""
+    """Yield ``(first line, key, probable key, examples)`` for each likely misspelling of a key in ``read``."""
     first: dict[tuple[str, str], int] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for example in examples:
@@ -109,11 +109,11 @@ def misspelt_keys(
 
 @lru_cache(maxsize=4096)
 def meant(key: str, known: Collection[str]) -> str:
-    """Return the key of ``known`` that is nearly ``key``, or ""."""
+    """Return the key in ``known`` that ``key`` probably misspells, or ""."""
     if key in known or key in WORDS:
         return ""
     plain = key.strip().lower().replace("-", "_").replace(" ", "_")[:80]
-    # A further word makes a different key: cluster_id, threshold_note.
+    # An extra word makes a different key: cluster_id, threshold_note.
     if any(plain.startswith(f"{each}_") or plain.endswith(f"_{each}") for each in known):
         return ""
     near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=_SIMILARITY)
@@ -130,7 +130,7 @@ _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a bo
 
 
 def type_name(value: object) -> str:
-    """Return what JSON calls the type of ``value``, with its article."""
+    """Return the JSON name of the type of ``value``, with its article."""
     return _TYPE_NAMES.get(type(value), "a number")
 
 
@@ -278,7 +278,7 @@ def _is_date(text: str) -> bool:
 
 
 def reachable(targets: Sequence[str], metric: str) -> None:
-    """Raise RecordRefused for empty targets with which every answer would score 0, or 1."""
+    """Raise RecordRefused for empty targets, which would give every answer the same score."""
     if metric == "substring_contains" and not all(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
@@ -286,7 +286,7 @@ def reachable(targets: Sequence[str], metric: str) -> None:
 
 
 def known_metric(value: Any, field: str, registry: Registry) -> str:
-    """Return a metric's name in a file; raise RecordRefused if it is unknown, or the metric of turns or checks."""
+    """Return ``value`` as a metric's name; raise RecordRefused if it is unknown, or reserved for turns or checks."""
     metric = string(value, field)
     if RENAMED.get(metric, metric) not in registry.metrics:
         choices = registry.metrics.keys() - _OF_RECORDS.keys()
@@ -309,7 +309,7 @@ def category_of(extras: Mapping[str, Any]) -> str:
 
 
 def extras_of(fields: Mapping[str, Any], metric: Metric) -> Mapping[str, Any]:
-    """Return the extras of a record; raise RecordRefused for a bad or misspelt key that is read."""
+    """Return the extras of a record; raise RecordRefused for a misspelt key or an invalid value."""
     extras = optional_object(fields, "extras")
     gate_fields(extras, "extras")
     check_keys(extras, "extras", (*OF_COMPACT, *metric.extras))
@@ -317,7 +317,7 @@ def extras_of(fields: Mapping[str, Any], metric: Metric) -> Mapping[str, Any]:
 
 
 def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
-    """Raise RecordRefused for targets or extras that ``metric``, called ``word`` in the file, cannot score by."""
+    """Raise RecordRefused if ``metric``, called ``word`` in the file, cannot score with these targets and extras."""
     if metric.check is not None:
         metric.check(targets, extras)
     if boolean(extras.get("not", False), f"{place}.not") and not (metric.binary or metric.asks_judge):

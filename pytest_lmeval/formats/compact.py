@@ -18,7 +18,7 @@ from pytest_lmeval.types import Example
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
 FIELDS = frozenset({*REQUIRED, TURNS, CHECKS})
-"""A record with none of these fields is not of this dialect."""
+"""A record with none of these fields is not in this dialect."""
 
 IN_EXTRAS = {
     "metadata": " in this dialect it is called 'extras'",
@@ -28,7 +28,7 @@ IN_EXTRAS = {
         for name in ("category", "cluster", "io_pairs", "must_pass", "post_process", "tags", "tests", "threshold")
     },
 }
-"""The right places of fields that authors often put into a record."""
+"""The correct places of fields that authors often put at the root of a record."""
 OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 """The fields of a record; in a file with defaults, all other fields are data for the prompt."""
 
@@ -66,7 +66,7 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
-    """Tell whether ``record`` has the fields of this dialect, or is a first line with defaults."""
+    """Return True if ``record`` has fields of this dialect, or is a first line with defaults."""
     if record.keys() == {"defaults"}:
         return isinstance(record["defaults"], dict)
     if TURNS in record:

@@ -68,7 +68,7 @@ def _check_uses_rows(field: str, prompt: RowTemplate | ChatPrompt, rows: _Rows) 
 
 
 class _Row(NamedTuple):
-    """The cells of a row, its line in the YAML file, and its place in the data file if that is another."""
+    """The cells of a row, its line in the YAML file, and its place in a separate data file."""
 
     cells: Mapping[str, Any]
     line: int
@@ -77,7 +77,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows, and the facts about their file."""
+    """The rows and the facts about their file."""
 
     rows: Sequence[_Row]
     dataset: Mapping[str, Any] = field(default_factory=dict)

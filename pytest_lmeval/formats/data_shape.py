@@ -28,9 +28,9 @@ _ROLES = ("system", "user", "assistant")
 
 
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
-    """Tell whether a document is meant to be a data file; ``is_named`` if the command names it.
+    """Return True if a document is meant to be a data file; ``is_named`` if the command names it.
 
-    A file that is not named, and has other keys and no targets, belongs to another program, such as a training.
+    An unnamed file with other keys and without targets belongs to another program, such as a training script.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
     has_answers = not _ANSWERS.isdisjoint(document)
@@ -69,7 +69,7 @@ class ChatPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The templates of a record; ``metric`` is "" if there are ``checks``, each a check without targets, and these."""
+    """The templates of a record; with ``checks``, pairs of a check and its targets, ``metric`` is ""."""
 
     prompts: Mapping[str, RowTemplate | ChatPrompt]
     targets: Sequence[RowTemplate]

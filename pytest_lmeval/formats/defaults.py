@@ -21,8 +21,8 @@ _IN_EXTRAS = ("post_process", "threshold")
 class Defaults:
     """The common fields of the records of a file.
 
-    ``metric`` is None if each record has its own. The keys of a record that are no fields of one fill ``prompt``;
-    ``columns`` are further keys that it may have.
+    ``metric`` is None if each record has its own. Keys of a record that are not fields fill ``prompt``; ``columns`` are
+    further allowed keys.
     """
 
     metric: str | None

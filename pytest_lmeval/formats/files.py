@@ -30,13 +30,13 @@ RECORDING_SUFFIX = ".replay.jsonl"
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
-    """Tell whether ``path`` may hold a task: its suffix fits, and it is no recording, ledger or data of a task."""
+    """Return True if ``path`` may be a task file: its suffix fits, and it is no recording, ledger or data of a task."""
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
     if path.suffix != ".jsonl":
         return True
-    # A file that begins with a record of a task is no ledger, and not read that far.
+    # A file that begins with a task's record is not a ledger, and needs no further reading.
     return not ((not _holds_a_task(path) and _is_foreign(path)) or is_row_file(path))
 
 
@@ -71,9 +71,9 @@ def _is_strict(record: Mapping[str, object]) -> bool:
 
 
 def is_row_file(path: Path) -> bool:
-    """Tell whether a YAML file beside ``path``, or in the folder above, names it as the file of a data set.
+    """Return True if a YAML file beside ``path``, or in the folder above, names it as a data set's file.
 
-    A file that begins like a record of a task is not: that check is cheap.
+    A file that begins like a task's record never is: that check is cheap.
     """
     try:
         with path.open("rb") as file:
@@ -119,7 +119,7 @@ def find_misnamed(folder: Path) -> dict[Path, str]:
 
 
 def has_tasks(folder: Path) -> bool:
-    """Tell by a cheap look whether ``folder`` probably has a task."""
+    """Return True if a quick search suggests that ``folder`` has a task."""
     return any(_is_surely_a_task(path) for path in files_below(folder) if path.suffix in _MARKS)
 
 
@@ -140,8 +140,8 @@ def task_name(path: Path, root: Path) -> str:
 def file_task_name(name: str, path: Path) -> str:
     """Return the :func:`task_name` of the file at ``path``, given the ``name`` of one of its tasks.
 
-    The name may end in ``@`` and the name of a config, as may that of the file itself. If it does not follow from the
-    file's, the tasks have names of their own, and any name of the file will do.
+    The task's name may end in ``@`` and the name of a config, and so may the file's. If the task's name does not match
+    the file's, the tasks have their own names, and any name of the file will do.
     """
     parts = name.split("@")
     names = ["@".join(parts[:count]) for count in range(1, len(parts) + 1)]
@@ -212,7 +212,7 @@ def no_task_suffix(path: Path, registry: Registry) -> str:
 
 
 def leads_back(folder: Path) -> bool:
-    """Tell whether ``folder`` is a link to one of its parents, which would repeat all files."""
+    """Return True if ``folder`` is a link to one of its parents, which would repeat all files."""
     return folder.is_symlink() and folder.resolve() in [parent.resolve() for parent in folder.absolute().parents]
 
 

@@ -244,7 +244,7 @@ def _one_document(data: bytes) -> Any:
 
 
 def is_spec_record(record: Mapping[str, Any]) -> bool:
-    """Tell whether ``record`` is of the strict dialect."""
+    """Return True if ``record`` is of the strict dialect."""
     return not _SPEC_KEYS.isdisjoint(record)
 
 

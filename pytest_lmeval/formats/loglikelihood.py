@@ -23,7 +23,7 @@ Rule = Literal["total", "tokens", "characters", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its log-probability, the mean loss over the compared ``tokens``, and whether it is greedy."""
+    """One option: its log-probability, the mean loss over the compared ``tokens``, and True if it is greedy."""
 
     total: float
     loss: float
@@ -98,7 +98,7 @@ def ranked(
     """Return the options ``texts`` with the responses to the requests of :func:`option_requests`.
 
     ``pairs`` identifies the requests, by default the texts do. ``compared`` is :func:`whole`, the default,
-    :func:`by_beginning` or :func:`by_ending`. Raises ScoringError if a response is no log-probability.
+    :func:`by_beginning` or :func:`by_ending`. Raises ScoringError if a response is not a log-probability.
     """
     asked = (compared or whole)(log_probs(responses))
     keys: Sequence[Hashable] = pairs or texts
@@ -107,7 +107,7 @@ def ranked(
 
 
 def log_probs(responses: Sequence[Response]) -> list[LogProb]:
-    """Return the responses; raise ScoringError if one is no log-probability."""
+    """Return the responses; raise ScoringError if one is not a log-probability."""
     found = [response for response in responses if isinstance(response, LogProb)]
     if len(found) != len(responses):
         raise ScoringError("expected log-probabilities, got a completion")
@@ -146,7 +146,7 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 
 
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
-    """Rebuild the log-probabilities of a :meth:`Ranked.record`; empty if ``details`` have none.
+    """Return the log-probabilities of a :meth:`Ranked.record`; empty if ``details`` have none.
 
     Only compared tokens are recorded: the result is compared whole, and scores the same.
     """

@@ -81,7 +81,7 @@ class MixtureTask(Task):
 
     @property
     def needs(self) -> str:
-        """The method that a part needs, of which there is only one so far."""
+        """The adapter method that a part needs; so far there is only one."""
         return next((part.task.needs for part in self.parts if part.task.needs), "")
 
     @property
@@ -96,12 +96,12 @@ class MixtureTask(Task):
 
     @property
     def numbered(self) -> bool:
-        """True if any part is."""
+        """True if any part is numbered."""
         return any(part.task.numbered for part in self.parts)
 
     @property
     def aggregates(self) -> bool:
-        """True if any part does."""
+        """True if any part aggregates."""
         return any(part.task.aggregates for part in self.parts)
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
@@ -262,7 +262,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
 
 
 def labels_of(names: Iterable[str]) -> list[str]:
-    """Return the names of parts; a name that is there again gets its number."""
+    """Return labels from the names of parts; a repeated name gets a number."""
     seen: Counter[str] = Counter()
     labels = []
     for name in names:

@@ -37,7 +37,7 @@ _FIRST = " The conversation begins with you: done is false."
 
 
 def _saying(*, may_end: bool) -> Verdict:
-    """Return the verdict on the user's message, and whether it is the last, which ``may_end`` allows."""
+    """Return the verdict that reads the user's message, and True if it is the last, which ``may_end`` allows."""
 
     def read(reply: str) -> tuple[str, bool] | None:
         found = object_in(reply)
@@ -75,7 +75,7 @@ class Persona:
     def question(self, asker: str, talk: Sequence[tuple[str, str]], request: Callable[..., Generate]) -> Question:
         """Return the question for the message after ``talk``, pairs of a message of the user and its answer.
 
-        Its verdict is the message, and whether it is the last.
+        Its verdict is the message, and True if it is the last.
         """
         opening = (Message("user", self._role), *(message for pair in talk for message in _pair(*pair)))
         return Question(asker, _saying(may_end=bool(talk)), opening, request)

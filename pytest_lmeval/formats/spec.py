@@ -56,7 +56,7 @@ _IN_METADATA = {
 }
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MCQ_TARGET = re.compile(r"[A-E]")
-# Not preceded by a letter: the "q:" of "faq:" is no marker.
+# Not preceded by a letter: the "q:" of "faq:" is not a marker.
 _FEW_SHOT_MARKER = re.compile(r"(?<![^\W\d_])(?:question:|q:|example:)", re.IGNORECASE)
 
 

@@ -56,13 +56,13 @@ class LoadOptions:
         return range(available)[: self.limit]
 
     def trusts(self, path: Path) -> bool:
-        """Tell whether the task file ``path`` may run Python."""
+        """Return True if the task file ``path`` may run Python."""
         return self.trusted is None or any(path.resolve().is_relative_to(folder.resolve()) for folder in self.trusted)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """A task file as it was read: a format turns it into a :class:`LoadedFile`.
+    """The content of a task file, which a format turns into a :class:`LoadedFile`.
 
     ``is_named``: the command names this file, so it is an error if it holds no task. ``is_explicit``: the command names
     its folder, so it is an error if it cannot be parsed.
@@ -88,11 +88,11 @@ class Subjects:
 class LoadedFile:
     """The tasks of a task file, and its bad records.
 
-    ``no_task`` says why a file that was not named is no task; "" if it is not meant to be one, such as a data set.
+    ``no_task`` is the reason that an unnamed file is not a task; "" if it is not meant to be one, such as a data set.
     ``is_near_miss``: it is probably meant to be one. ``subjects`` has the subjects of each task by its name, if the run
-    selects subjects; a task without selected examples is only there. ``draws_few_shots``: ``LoadOptions.num_fewshot``
-    applies to one of the tasks. ``remarks`` are pairs ``(line, sentence)`` for every report: likely mistakes that are
-    allowed.
+    selects subjects; no other field lists a task without selected examples. ``draws_few_shots``:
+    ``LoadOptions.num_fewshot`` applies to one of the tasks. ``remarks`` are pairs ``(line, sentence)`` for every
+    report: likely mistakes that are allowed.
     """
 
     tasks: Sequence[Task] = ()

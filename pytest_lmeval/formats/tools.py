@@ -83,7 +83,7 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
 
 
 def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
-    """Raise RecordRefused if no call that is valid by the tool's schema has these arguments among its own."""
+    """Raise RecordRefused unless a call that the tool's schema allows can have these arguments."""
     WantedCall(tool["name"], arguments).check(schema_of(tool), field, partial=True)
 
 
@@ -115,7 +115,7 @@ def _tool(entry: Any, field: str) -> Mapping[str, Any]:
 
 
 def _check_schema(schema: Any, field: str, depth: int = 0) -> None:
-    """Raise RecordRefused unless ``schema`` has the shape of a JSON Schema; unknown keywords are free."""
+    """Raise RecordRefused unless ``schema`` has the shape of a JSON Schema; unknown keywords are allowed."""
     if isinstance(schema, bool) and depth:
         return
     if not isinstance(schema, dict):

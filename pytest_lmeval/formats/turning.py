@@ -54,12 +54,12 @@ class Script:
         return f"stopped after {self.max_rounds} rounds of calls (max_rounds)" if asks else ""
 
     def goes_on(self, turn: Sequence[Exchange]) -> bool:
-        """Tell whether the turn continues: the tools answer its last calls."""
+        """Return True if the turn continues: the tools answer its last calls."""
         return bool(turn[-1].response.tool_calls) and self.respond is not None and len(turn) <= self.max_rounds
 
 
 def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
-    """Return the exchanges of each turn so far; a turn begins with a further message of the user."""
+    """Return the exchanges of each turn so far; each message of the user begins a turn."""
     turns: list[list[Exchange]] = []
     said = -1
     for each in exchanges:

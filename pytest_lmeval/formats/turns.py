@@ -154,5 +154,5 @@ def _turn(
 
 
 def _is_scored(turn: Mapping[str, Any]) -> bool:
-    """Tell whether a turn is scored: it has targets, or a metric that needs none."""
+    """Return True if a turn is scored: it has targets, or a metric that needs none."""
     return "targets" in turn or "metric" in turn

@@ -59,7 +59,7 @@ def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
 
 
 def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
-    r"""Return the records as JSONL: UTF-8, each line ended by ``\n``."""
+    r"""Return the records as JSONL: UTF-8, with ``\n`` after each line."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
 
 

@@ -1,1 +1,1 @@
-"""Judges: their verdicts and prompts, and the parsing and summing up of their replies."""
+"""Ask judges: prompts, verdicts, and the parsing and summary of replies."""

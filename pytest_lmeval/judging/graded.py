@@ -15,7 +15,7 @@ from pytest_lmeval.types import Generate, Message, Score
 
 
 class UnreadReply(ScoringError):
-    """A judge's reply that cannot be read twice in a row; ``consultation`` has both replies."""
+    """A judge's reply could not be read, twice in a row; ``consultation`` has both replies."""
 
     def __init__(self, message: str, consultation: Consultation) -> None:
         super().__init__(message)

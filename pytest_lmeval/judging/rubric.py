@@ -72,7 +72,7 @@ class Rubric:
 
     @property
     def named(self) -> str:
-        """The levels, as a judge may write them."""
+        """The levels in the form that a judge may write."""
         return ", ".join(map(_shown, self.numbers))
 
 
@@ -105,7 +105,7 @@ def _number(level: Any, field: str) -> float:
 
 
 def _shown(number: float) -> str:
-    # As a judge may write it: not rounded, and 1 for 1.0.
+    # In the form that a judge may write: not rounded, and 1 for 1.0.
     return str(int(number)) if number.is_integer() else repr(number)
 
 

@@ -85,7 +85,7 @@ def level_of(rubric: Rubric) -> Verdict:
 
 
 def reasoned(name: str, form: str, wanted: str, find: Callable[[object], Any], options: Mapping[str, Any]) -> Verdict:
-    """Return a verdict with the reason before it, as one JSON object; ``find`` reads a JSON value, None for another."""
+    """Return a verdict with the reason before it, as one JSON object; ``find`` reads a JSON value, or returns None."""
 
     def read(reply: str) -> tuple[Any, str] | None:
         given = object_in(reply)

@@ -47,7 +47,7 @@ def _bleu_4(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 
 def _matches(prediction: Sequence[str], target: Sequence[str], order: int) -> tuple[int, int]:
-    """Return how many n-grams of the prediction match, and how many it has."""
+    """Return the number of matching n-grams in the prediction, and the number of all."""
     grams = ngrams(prediction, order)
     return (grams & ngrams(target, order)).total(), grams.total()
 

@@ -1,4 +1,4 @@
-"""The metrics of records that have several checks or turns, each with a metric of its own."""
+"""The metrics of records with several checks or turns, each of which has its own metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.metrics.parts.declare import metric
 def checks(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Score a record by the mean of its checks, each of which must reach its threshold.
 
-    Each check has a metric of its own; calling this function raises ScoringError.
+    Each check has its own metric; calling this function raises ScoringError.
     """
     raise ScoringError("checks is the metric of records with checks; it cannot score another record")
 
@@ -22,6 +22,6 @@ def checks(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -
 def turns(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
     """Score a conversation by the share of its scored turns that pass.
 
-    Each turn has a metric of its own; calling this function raises ScoringError.
+    Each turn has its own metric; calling this function raises ScoringError.
     """
     raise ScoringError("turns is the metric of records with turns; it cannot score another record")

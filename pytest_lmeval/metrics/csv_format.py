@@ -28,7 +28,7 @@ def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
 @metric(extras=("separator",), binary=True)
 def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the table is separated by ``extras.separator``: comma, semicolon, tab or space, or the character.
+    """Return 1.0 if ``extras.separator`` (comma, semicolon, tab, space, or the character) separates the table.
 
     Without that key, any table passes.
     """

@@ -45,7 +45,7 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
     The longest object or array counts. The schema is draft 2020-12 unless ``$schema`` names another; ``$ref`` fetches
     nothing. A JSON whose check exceeds a worker's time limit is wrong, and ``details.schema_status`` is ``timeout``.
     Needs the package jsonschema. Raises RecordRefused for extras without a valid schema, and ScoringError if a
-    reference cannot be resolved, jsonschema is not installed, or the check takes too long for a short JSON, too.
+    reference cannot be resolved, jsonschema is not installed, or the check takes too long even for a short JSON.
     """
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 

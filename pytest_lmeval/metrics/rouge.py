@@ -9,7 +9,7 @@ from pytest_lmeval.metrics.f1 import f1
 from pytest_lmeval.metrics.parts.declare import metric
 from pytest_lmeval.metrics.parts.texts import best_over_targets, lcs_length, ngrams
 
-# Comparing so many pairs of tokens takes about a second; two texts of a megabyte take seven, and 2 GB of memory.
+# Comparing this many pairs of tokens takes about a second; two texts of a megabyte take seven, and 2 GB of memory.
 _MOST_PAIRS = 1_000_000_000
 
 

@@ -1,4 +1,4 @@
-"""Compare a model's tool calls with those that are expected."""
+"""Compare a model's tool calls with the expected ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Files of a run, one writer and one reader each: ledger, board, recordings, shards."""
+"""Read and write the files of a run: ledger, board, recordings, shards."""

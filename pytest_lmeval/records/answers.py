@@ -168,6 +168,6 @@ def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove the file once the ledger has its answers, or none of them is of use."""
+    """Remove the file once the ledger has its answers, or none of them is useful."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)

@@ -103,7 +103,7 @@ def _fields(row: Mapping[str, Any], record: Mapping[str, Any], board: Mapping[st
 
 
 def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
-    # A row of differing thresholds has none: use any that agrees with the status.
+    # A row of differing thresholds has no threshold: use any that agrees with the status.
     threshold = row.get("threshold")
     implied = record.get("score") if record.get("status") == "passed" else 1.0
     return implied if threshold is None else threshold

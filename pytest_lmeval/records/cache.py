@@ -59,7 +59,7 @@ class Stock(NamedTuple):
 
 
 class AnswerStore:
-    """The answers in a folder, which is created if necessary; ``failure`` is the reason that it keeps no more.
+    """The answers in a folder, which is created if necessary; ``failure`` is the reason if it stores no more answers.
 
     ``outdated`` is the number of answers of an older version, if this store is the first to find them.
     """
@@ -109,7 +109,7 @@ class AnswerStore:
         return None
 
     def put(self, key: str, answer: Response, adapter: str = "") -> None:
-        """Keep an answer under ``key`` and replace an older one. After a failure, as on a full disk, keep no more."""
+        """Store an answer under ``key`` in place of an older one; after a failure, such as a full disk, do nothing."""
         if self.failure or not self._writes:
             return
         try:

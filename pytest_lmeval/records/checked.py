@@ -38,7 +38,7 @@ def checked(answer: _Answer) -> _Answer:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
-    # Clients use None for no reason and no thoughts; without a text there is no answer.
+    # Clients use None for a missing reason and missing thoughts; without a text there is no answer.
     return "" if value is None and name != "text" else _refuse(name, "text", value)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.stored import StoredLine, StoredLines
 
 KEPT = 5
-"""The number of older ledgers to keep in a folder."""
+"""The number of older ledgers that stay in a folder."""
 _SET_ASIDE = re.compile(r"ledger-\d{8}T\d{6}Z(?:-\d+)?\.jsonl")
 
 
@@ -169,7 +169,7 @@ def ending(
     optional = ("scores", "numbered")
     tasks = [{name: value for name, value in asdict(info).items() if value or name not in optional} for info in infos]
     run: dict[str, Any] = {"tasks": tasks, "facts": asdict(board.facts)}
-    with suppress(ValueError):  # aggregates that are no JSON
+    with suppress(ValueError):  # aggregates that are not JSON
         if plain := json.loads(json.dumps(aggregates, default=str, allow_nan=False)):
             run["aggregates"] = plain
     run["left_out"] = list(left_out)

@@ -49,7 +49,7 @@ class LedgerRun(Generic[_Result]):
         return bool(self.footer.get("complete"))
 
     def take(self, kind: str, value: Any) -> None:
-        """Take a line after the header that is no result."""
+        """Take a line after the header that is not a result."""
         follows = kind == "footer" and self.run and not self.footer
         self.run = self.run if follows else value if kind == "run" else {}
         self.footer = value if follows else {}
@@ -70,8 +70,8 @@ def read_ledger(
     r"""Return the runs of the ledger at ``path`` from its lines, which end at ``\n`` alone.
 
     ``make`` returns the part of a result to keep, or raises ValueError for a wrong field. Return None for another kind
-    of file: its first JSON object is no header, or too many lines without JSON come first. A file cut in its first line
-    has no runs. Raise UsageError that names the line for an object that no run writes, or for a newer version.
+    of file: its first JSON object is not a header, or too many lines without JSON come first. A file cut in its first
+    line has no runs. Raise UsageError that names the line for an object that no run writes, or for a newer version.
     """
     from pytest_lmeval.records.recorded import check_schema
 

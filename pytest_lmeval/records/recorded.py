@@ -1,4 +1,4 @@
-"""Check the JSON, schema and values of a file that a run wrote, since it may have been changed."""
+"""Check the JSON, schema and values of a file that a run wrote: someone may have edited it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pytest_lmeval.types import ExampleResult
 
 _Key = tuple[str, str]
 LARGE = 16 << 20
-"""The bytes of a ledger from which its texts stay in the file; below, memory costs less than an open file."""
+"""The size of a ledger from which its texts stay in the file: for a smaller one, memory costs less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

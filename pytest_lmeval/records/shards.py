@@ -23,8 +23,8 @@ _SHOWN = 5
 def check_shards(shards: Sequence[RunFile]) -> None:
     """Raise UsageError that names the file and the fault.
 
-    Faults are: a file that is no ledger, no shard, unfinished, or changed since its digest; a shard of 1..N that is
-    missing or given twice, or different N; different adapters, options, repeats, sandbox levels, selections or task
+    Faults are: a file that is not a ledger, not a shard, unfinished, or changed since its digest; a shard of 1..N that
+    is missing or given twice, or different N; different adapters, options, repeats, sandbox levels, selections or task
     files; a task that is not spread over the shards; an example in two of them, or in none.
     """
     for shard in shards:
@@ -192,7 +192,7 @@ def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str)
 
 
 def differing(here: str, there: str) -> str:
-    """Return the sentence about two parts of a run whose examples have the same ids and different contents."""
+    """Return a sentence about two parts of a run whose examples have equal ids but different contents."""
     return f"the same ids have different contents in {here} and {there}"
 
 
@@ -228,7 +228,7 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
         infos=infos,
         results=tuple(result for shard in shards for result in examples_of(shard)),
         digest="",
-        # Those of the parts cannot be joined.
+        # The aggregates of the parts cannot be joined.
         aggregates={},
         damaged=0,
     )
@@ -286,7 +286,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
 
 
 def _max_cost(facts: Sequence[RunFacts]) -> dict[str, Any]:
-    # Each shard had a limit of its own.
+    # Each shard had its own limit.
     limited = [fact.manifest["max_cost"] for fact in facts if isinstance(fact.manifest.get("max_cost"), dict)]
     if len(limited) < len(facts):
         return {}

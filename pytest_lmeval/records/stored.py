@@ -18,7 +18,7 @@ from pytest_lmeval.records.recorded import parse_object, recorded_result
 from pytest_lmeval.types import ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult
 
 _BOM = b"\xef\xbb\xbf"
-# The digest needs all outputs, and the count of classes predictions and targets: short ones are kept.
+# The digest needs all outputs, and the count of classes needs predictions and targets: keep short ones.
 _SHORT = 64
 _IN_FILE = object()
 _EMPTY, _ONE = dict[str, Any](), 1.0
@@ -117,7 +117,7 @@ _LATE: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     ExampleAnswer: {"outputs": _unless_short, "thoughts": _long, "exchanges": _long},
     ExampleOutcome: {"predictions": _unless_short, "error": _long, "details": lambda value: _long(value) or _EMPTY},
 }
-# Every example has its own values; all other equal values are held once.
+# These values differ between examples; equal values of all other fields share one object.
 _OWN = frozenset({"id", "hash", "item"})
 _SHARED: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("str", "Status"), intern),

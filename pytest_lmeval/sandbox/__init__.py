@@ -1,9 +1,9 @@
 """Run untrusted programs and return their values, never a verdict.
 
-Each program runs in a process of its own, without the user's environment, in an empty private working folder, with
-limits on CPU time, memory, files and processes. It receives one request at a time and answers with plain data on a
-dedicated pipe. The expected answers never enter that process: the caller compares. The exit status and the output
-decide nothing. A ``check(candidate)`` runs in a second process that shares nothing with the program.
+Each program runs in its own process, without the user's environment, in an empty private working folder, with limits on
+CPU time, memory, files and processes. It receives one request at a time and answers with plain data on a dedicated
+pipe. The expected answers never enter that process: the caller compares. The exit status and the output decide nothing.
+A ``check(candidate)`` runs in a second process that shares nothing with the program.
 
 At the level ``confined`` the kernel also denies the program every file but the standard library and its working
 folder, the network, other processes, and starting any. The other levels have the process and the limits alone.

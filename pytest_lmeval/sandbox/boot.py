@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_lmeval.sandbox.inside import wire
 
-# The folder `inside` becomes a package of its own, so that the child imports nothing else from this one.
+# The folder `inside` becomes a separate package, so that the child imports nothing else from this one.
 BOOT = """\
 import sys
 package = type(sys)("_lmeval_inside")

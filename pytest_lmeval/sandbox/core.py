@@ -26,7 +26,7 @@ CHANGES = "changes to arguments"
 
 
 class Sandbox:
-    """Runs programs at one level of confinement, each in a process of its own; safe to share between threads.
+    """Runs programs at one level of confinement, each in its own process; safe to share between threads.
 
     Every method that takes a ``program`` runs it once, within ``limits``, and always returns a `ProgramRun`. It raises
     `SandboxError` if no process could be started, twice in a row. At most ``parallel`` programs run at a time; more
@@ -48,7 +48,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End the processes that are kept between programs; a later program starts them again."""
+        """End the processes that outlive programs; a later program starts them again."""
         self._launcher.close()
 
     @property

@@ -1,4 +1,4 @@
-"""Run each program in an interpreter of its own, below a supervisor that ends every process it starts."""
+"""Run each program in a new interpreter, below a supervisor that ends every process it starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FreshLauncher:
         return _FreshChild(self._level, limits, ends)
 
     def close(self) -> None:
-        """Do nothing: no process is kept."""
+        """Do nothing: no process outlives its program."""
 
 
 class _FreshChild:

@@ -39,7 +39,7 @@ class Idleness:
         return time.monotonic() >= self._looked_at + LOOK_S
 
     def look(self, pids: Iterable[int], written: int) -> str:
-        """Return why the processes have waited for too long, or ""; ``written`` is how many bytes they have written."""
+        """Return why the processes have waited too long, or ""; ``written`` is the number of bytes they wrote."""
         # At most two looks: while this process itself is stopped, it does not read what a program writes.
         passed_s = min(time.monotonic() - self._looked_at, 2 * LOOK_S)
         self._looked_at = time.monotonic()

@@ -142,19 +142,19 @@ class ChildProcess(Protocol):
         """The last return value of `poll`."""
 
     def processes(self) -> list[int]:
-        """Return the ids of the program's processes, as far as they are known."""
+        """Return the known ids of the program's processes."""
 
     def poll(self) -> int | None:
         """Return the exit status, one of `inside.wire` or the program's own; None while it runs."""
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait at most that long for the end; return what `poll` would."""
+        """Wait at most ``timeout_s`` seconds for the end; return the result of `poll`."""
 
     def stop(self) -> None:
         """Ask the program and all processes that it started to end; do not wait."""
 
     def close(self) -> None:
-        """Kill what still runs and remove what the program left; call it once, after `stop`."""
+        """Kill the remaining processes and remove the program's files; call it once, after `stop`."""
 
 
 class Launcher(Protocol):
@@ -164,4 +164,4 @@ class Launcher(Protocol):
         """Start a process for one program; raise `SandboxError` if that fails."""
 
     def close(self) -> None:
-        """Release what is kept between programs; the next `launch` recreates it."""
+        """Release resources shared by programs; the next `launch` recreates them."""

@@ -30,9 +30,9 @@ _probed: list[ForkLauncher] = []
 def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequence[str] = ()) -> Sandbox:
     """Return a sandbox of the named level, by default the best available; its first program starts it.
 
-    ``workers`` is the number of processes of this run that have a sandbox of their own and share the CPUs.
-    ``packages`` are installed distributions that programs may import at the level ``confined``, with their
-    dependencies; the limit on memory is then 4 GiB or more. Raises `UsageError` for an unknown level or package.
+    ``workers`` is the number of processes in this run that share the CPUs, each with its own sandbox. ``packages`` are
+    installed distributions that programs may import at the level ``confined``, with their dependencies; the limit on
+    memory is then 4 GiB or more. Raises `UsageError` for an unknown level or package.
     """
     found = _level(best_level() if level is None else level)
     if found.name != "confined":
@@ -58,7 +58,7 @@ def _level(name: str) -> Level:
 
 
 def _parallel(workers: int) -> int:
-    """Return how many programs to run at a time: one more than this process has CPUs, since some programs wait."""
+    """Return the number of programs to run at a time: one more than this process has CPUs, since some programs wait."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cpus // max(1, workers)) + 1
 

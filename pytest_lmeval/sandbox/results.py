@@ -19,7 +19,7 @@ class Limits:
     guards against programs that wait for ever; its default, ten times ``cpu_s`` plus ten seconds, leaves room for a
     busy machine. If ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at
     a stretch, or twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and
-    ``open_files`` hold for each process. ``output_bytes`` is how much of the end of stdout and of stderr is kept.
+    ``open_files`` hold for each process. ``output_bytes`` limits the end of stdout, and of stderr, that is recorded.
     ``processes`` holds if a program may start any, ``disk_bytes``, all its files together, at the level ``confined``.
     """
 

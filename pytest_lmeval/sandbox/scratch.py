@@ -1,6 +1,6 @@
 """Private working folders of programs and servers.
 
-Each is locked as long as the process that made it lives, so a later process knows which folders a killed one left.
+The process that made a folder locks it until its own end, so a later process can find the folders of killed ones.
 """
 
 from __future__ import annotations

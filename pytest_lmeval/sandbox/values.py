@@ -224,7 +224,7 @@ def show(item: Any) -> str:
 
 
 def _start(item: Any) -> Any:
-    """Return the part of a tagged value that `show` has room for."""
+    """Return the beginning of a tagged value, as much as `show` has room for."""
     if isinstance(item, dict):
         return {tag: body if isinstance(body, str) else _start(body) for tag, body in item.items()}
     if isinstance(item, list):

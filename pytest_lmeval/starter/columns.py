@@ -84,7 +84,7 @@ def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | N
 
 
 def _are_names(cells: Sequence[Any]) -> bool:
-    """Return whether the cells of a column are short unique names."""
+    """Return True if the cells of a column are short unique names."""
     names = [str(cell) for cell in cells if isinstance(cell, str) or is_whole(cell)]
     are_short = all(_NAME.fullmatch(name) and name.strip() for name in names)
     return are_short and len({*names}) == len(cells)

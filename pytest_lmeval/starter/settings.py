@@ -82,7 +82,7 @@ def in_table(path: Path, text: str, table: tuple[str, ...]) -> Mapping[str, Any]
 
 
 def _adds(path: Path, before: str, after: str, table: tuple[str, ...], keys: Mapping[str, Any]) -> bool:
-    """Tell whether the change only adds ``keys`` to the table."""
+    """Return True if the change only adds ``keys`` to the table."""
     expected = inner = parsed(path, before)
     try:
         for name in table:

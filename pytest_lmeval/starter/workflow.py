@@ -54,7 +54,7 @@ def origin() -> str:
 
 
 def comes_from_here() -> bool:
-    """Tell whether this package was installed from a local folder or file, which no workflow can reach."""
+    """Return True if this package was installed from a local folder or file, which no workflow can reach."""
     return str(_recorded().get("url", "")).startswith("file:")
 
 

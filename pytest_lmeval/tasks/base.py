@@ -147,7 +147,7 @@ class BaseTask(Generic[SubjectT]):
         return prompts.worked_examples(self, item)
 
     def _get_instruction_messages(self, item: dict[str, Any]) -> list[Message]:
-        """Return the messages of the question: by default ``_get_instruction_text`` as one of the user."""
+        """Return the messages of the question: by default ``_get_instruction_text`` as one user message."""
         return [Message("user", prompts.text_of(self, "_get_instruction_text", item))]
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:

@@ -51,7 +51,7 @@ class BaseMetricContext:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A question about an item, as ``_create_samples`` returns and ``post_process_generated_completion`` gets it.
+    """A question about an item, which ``_create_samples`` returns and ``post_process_generated_completion`` receives.
 
     The run sets ``id``, ``item``, and ``index``, the item's place in its split, from 0.
     """

@@ -31,7 +31,7 @@ class NamedMetrics:
 
     @classmethod
     def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        """Tell whether the metric ``name`` applies to an item with these targets and this context."""
+        """Return True if the metric ``name`` applies to an item with these targets and this context."""
         return name not in cls.NEEDS or cls.NEEDS[name] in extras
 
 
@@ -66,7 +66,7 @@ class Bleu(NamedMetrics):
 
 
 class SquadF1(NamedMetrics):
-    """F1 over words without articles and punctuation, and whether they are the same words."""
+    """F1 over words without articles and punctuation, and exact match of these words."""
 
     NAMES = ("squad_f1", "squad_em")
 

@@ -43,7 +43,7 @@ class _Missing(StrictUndefined):
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Allows the attributes listed here alone; an element of a mapping hides a method of its name."""
+    """Allows only the attributes listed here; an element of a mapping takes precedence over a method of that name."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 

@@ -15,7 +15,7 @@ from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context, Undefined
 
 MEMORY, BUDGET = " memory", " budget"
-"""The variables with the memory of an example's templates and the budget of a rendering: no template can spell them."""
+"""The variables that hold the memory budget of an example and the budget of a rendering; no template can spell them."""
 
 MAX_STEPS = 100_000
 MAX_CHARS = 4 << 20
@@ -74,7 +74,7 @@ class RenderBudget:
         return value
 
     def iterate(self, values: Iterable[Any]) -> Iterator[Any]:
-        """Yield ``values``, a step for each."""
+        """Yield ``values``, counting one step for each."""
         for value in values:
             self.step()
             yield value
@@ -279,7 +279,7 @@ def _shown(value: Any) -> Any:
 
 @pass_context
 def _iterate(context: Context, values: Any) -> Any:
-    # A list stays one: its loop then knows its own length.
+    # Keep a list a list, so that a loop over it knows its length.
     budget = budget_of(context)
     if isinstance(values, Undefined):
         return values

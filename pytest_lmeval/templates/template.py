@@ -20,7 +20,7 @@ _RESULT = "lmeval_result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """The options of one format: further filters, a last line end that is kept, null written as the word None."""
+    """The options of one format: further filters, keeping a last line end, and writing null as the word None."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False
@@ -31,7 +31,7 @@ USUAL = Dialect()
 
 
 class TemplateFault(Exception):
-    """A template that cannot be parsed, or not filled with this row."""
+    """A template that cannot be parsed, or cannot be filled with this row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pytest_lmeval.numbers import Number
 
 ADAPTIVE = "adaptive"
 """The option ``thinking`` that lets the model decide how much to think."""
-# Body fields with options of their own.
+# Body fields that have their own options.
 _OWNED = frozenset(
     {"model", "messages", "system", "temperature", "top_p", "top_k", "stop_sequences", "max_tokens", "stream"}
 )

@@ -44,7 +44,7 @@ def request_fields(model: str, options: MessagesOptions, request: Generate) -> d
 def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, Any]:
     if options.thinking in (None, ADAPTIVE):
         return {"type": ADAPTIVE} if options.thinking else {}
-    # Thoughts are never sent back, and with a budget the interface wants those before a call with its result.
+    # Thoughts are never sent back, but with a budget the interface requires those before a call along with its result.
     since = takewhile(lambda message: message.role != "assistant", reversed(prompt))
     if any(message.role == "tool" for message in since):
         return {}
@@ -72,11 +72,11 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
     if message.role == "tool":
         yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
         return
-    # The interface takes no blank answer as a block; a blank question is left for it to refuse.
+    # Omit a blank answer, which the interface refuses as a block; let it refuse a blank question.
     if message.content.strip() or message.role != "assistant":
         yield {"type": "text", "text": message.content}
     for call in message.tool_calls:
-        # The interface takes only objects, and the model may have written anything.
+        # The interface accepts only objects, but the model may have written anything.
         given = {"INVALID_JSON": call.arguments} if call.values is None else call.values
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 

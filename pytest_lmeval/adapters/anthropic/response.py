@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
 Answers, which are scored: text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text
-before it. Errors, which are not: an error object, a reply that is no message, a block of an unknown kind, and a reply
-without blocks that used all its tokens.
+before it. Errors, which are not: an error object, a reply that is not a message, a block of an unknown kind, and a
+reply without blocks that used all its tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def completion(
     latency_ms: float | None = None,
     ttft_ms: float | None = None,
 ) -> Completion:
-    """Return the message as a completion; raise AdapterError if it is no answer.
+    """Return the message as a completion; raise AdapterError if it is not an answer.
 
     The text ends before the first of ``stops``: blank ones were not sent to the server.
     """

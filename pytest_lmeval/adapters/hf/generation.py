@@ -90,7 +90,7 @@ class _Text:
         self._ends = ends
         self._tokens: list[int] = []
         self._logprobs: list[float] = []
-        # A token is at least one byte: so many tokens hold any stop string that has just ended.
+        # A token has at least one byte, so this many tokens hold any stop string that has just ended.
         self._tail = max((len(stop.encode()) for stop in prompt.stop), default=-4) + 4
 
     def add(self, token: int) -> None:

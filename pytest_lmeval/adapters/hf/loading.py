@@ -1,4 +1,4 @@
-"""Load a model from a folder or by its hub name, or name the fault in it."""
+"""Load a model from a folder or by its name on the hub, and report faults in it."""
 
 from __future__ import annotations
 

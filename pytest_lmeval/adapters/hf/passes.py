@@ -59,7 +59,7 @@ class ReadRows(NamedTuple):
 
 
 class Reader:
-    """Reads batches; keeps the beginning of the last one, since the next batch may share it.
+    """Reads batches, and keeps the beginning of the last one for the next, which may share it.
 
     ``past`` is the model's name for past keys and values.
     """
@@ -83,7 +83,7 @@ class Reader:
         return self._pass(loaded, tokens, mask, wanted, None if begun is None else begun.past, keep_past=keep_past)
 
     def forget(self) -> None:
-        """Drop the kept beginning."""
+        """Drop the stored beginning."""
         self._kept = None
 
     def _begin(self, loaded: Loaded, batch: Batch[AnyRow]) -> ReadRows:

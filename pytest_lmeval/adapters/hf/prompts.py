@@ -17,7 +17,7 @@ from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.types import Generate, LogLikelihood, Message, ToolCall
 
-_BEFORE = 8  # tokens: enough to show a tokenizer that the next token does not begin a text
+_BEFORE = 8  # enough tokens to show a tokenizer that the next token does not begin a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Prompts:
         return tokens, opened
 
     def parsed(self, text: str, *, opened: bool, tools: bool) -> tuple[str, str, tuple[ToolCall, ...]]:
-        """Return the thoughts, answer and calls in the model's text; ``opened`` says that the prompt began thoughts."""
+        """Return the thoughts, answer and calls in the model's text; ``opened``: the prompt began thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         thoughts, answer = found or ("", text)
         return thoughts, *(parse_calls(answer, self._tools_family) if tools else (answer, ()))
@@ -212,7 +212,7 @@ def _turn(message: Message) -> dict[str, object]:
 
 
 def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
-    """Move blanks from the end of the context to the continuation if the request says so: tokenizers join them."""
+    """Move blanks from the end of the context to the continuation if the request asks for it: tokenizers join them."""
     bare = request.context.rstrip()
     if not request.moves_blanks or request.messages or not bare:
         return request

@@ -43,7 +43,7 @@ class ScoredRow:
 class Prompted:
     """A prompt of ``tokens`` with room for ``room`` more; ``seed`` seeds the draws for it alone.
 
-    ``opened`` says that it ends within thoughts, ``tools`` that the model may call some. ``number`` is the request's.
+    ``opened`` is true if it ends within thoughts, ``tools`` if the model may call tools. ``number`` is the request's.
     All rows of a batch have the same ``sampling``.
     """
 
@@ -70,7 +70,7 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class RowFamily(Generic[AnyRow]):
-    """Rows that begin with the same ``shared`` tokens, and need no prediction made at one of them."""
+    """Rows that begin with the same ``shared`` tokens, and need no prediction at any of them."""
 
     rows: Sequence[AnyRow]
     shared: int = 0
@@ -91,7 +91,7 @@ def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
 
 
 def families(rows: Iterable[AnyRow]) -> list[RowFamily[AnyRow]]:
-    """Group rows into families; a row that shares too little is a family of its own.
+    """Group rows into families; a row that shares too little becomes its own family.
 
     >>> long = [1, 2, 3, 4, 5, 6]
     >>> rows = [ScoredRow([*long, 7, 8], {0: [8, 9]}), ScoredRow([5], {1: [6]}), ScoredRow([*long, 9], {2: [9]})]
@@ -115,7 +115,7 @@ class _Members(Generic[AnyRow]):
         self._total = len(row.tokens)
 
     def take(self, row: AnyRow) -> bool:
-        """Add a row unless that saves too little; return True if it was added."""
+        """Add a row if that saves enough; return True if so."""
         begun = self.rows[0].tokens[: self.shared]
         # Most rows have the whole beginning, and comparing lists is much faster than comparing token by token.
         shared = self.shared if row.tokens[: self.shared] == begun else shared_length(begun, row.tokens)

@@ -1,6 +1,6 @@
 """Turn server-sent events into the document of a reply that was not streamed.
 
-The interface's :class:`Assembly` joins the events. An event that is no part of an answer, such as an error, replaces
+The interface's :class:`Assembly` joins the events. An event that is not part of an answer, such as an error, replaces
 the whole reply.
 """
 
@@ -29,7 +29,7 @@ class Assembly(Protocol):
         """True once an event has ended the answer."""
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError if it is no part of an answer."""
+        """Add an event; raise ValueError or TypeError if it is not part of an answer."""
 
     def document(self) -> dict[str, object]:
         """Return the events so far as an unstreamed reply."""
@@ -68,7 +68,7 @@ class EventStream:
         return self._done or self._answer.has_ended or bool(self.fault) or not self._is_stream
 
     def document(self) -> bytes | None:
-        """Return the reply as JSON, or the fault; None if the body is no event stream."""
+        """Return the reply as JSON, or the fault; None if the body is not an event stream."""
         if not self._is_stream:
             return None
         try:

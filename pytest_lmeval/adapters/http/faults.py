@@ -1,4 +1,4 @@
-"""Errors of requests to a server, and whether a retry may help."""
+"""Errors of requests to a server: those worth a retry, and others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worth_retrying(status: int) -> bool:
 
 
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
-    """Return the error of a reply with a ``status`` other than 2xx, which asked to ``wait`` so many seconds."""
+    """Return the error for a reply with a ``status`` other than 2xx, which may ask to ``wait`` some seconds."""
     message = f"{where}: {excerpt(body) or 'empty body'}"
     error: AdapterError
     if worth_retrying(status):
@@ -44,7 +44,7 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
 
 
 def _error_fields(body: bytes) -> dict[str, object]:
-    """Return the message, type, code and param that the error object in ``body`` has."""
+    """Return the message, type, code and param of the error object in ``body``."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):

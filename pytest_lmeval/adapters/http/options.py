@@ -76,7 +76,7 @@ class ServerOptions:
         return {**asked, **self.extra_body, **own}
 
     def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Return the price of so many tokens; None if a price or a number is unknown."""
+        """Return the price of these tokens; None if a price or a number is unknown."""
         if self.price_input is None or self.price_output is None or prompt_tokens is None or completion_tokens is None:
             return None
         return (prompt_tokens * self.price_input + completion_tokens * self.price_output) / 1e6
@@ -110,7 +110,7 @@ def temperature(highest: float) -> Check:
 def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] = ()) -> Check:
     """Take a table of JSON values for the body, without secrets.
 
-    Refuse ``owned`` names, which have options of their own, and ``forbidden`` ones, which change the response.
+    Refuse ``owned`` names, which have their own options, and ``forbidden`` ones, which change the response.
     """
 
     def check(value: Any) -> dict[str, object]:
@@ -156,7 +156,7 @@ def _environment_name(value: Any) -> str:
 
 
 def _stops(value: Any) -> tuple[str, ...]:
-    """Take one text or several, none of them empty."""
+    """Take one or several non-empty texts."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item for item in texts):
         raise ValueError("a non-empty text or a list of them")

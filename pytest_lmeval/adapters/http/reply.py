@@ -1,4 +1,4 @@
-"""Parse replies of any interface as JSON, and describe replies that are no answer.
+"""Parse replies of any interface as JSON, and describe replies that are not answers.
 
 A retry may help after an error object that does not blame the request, an empty body, and the page of a proxy.
 """

@@ -80,7 +80,7 @@ class HttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def expect_cancellation(self, seconds: float) -> None:
-        """Drop a longer time limit of its own: the caller cancels requests after ``seconds``."""
+        """Drop a longer time limit: the caller cancels requests after ``seconds``."""
         self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
@@ -195,7 +195,7 @@ class HttpTransport:
         )
 
     def _describe(self, error: BaseException, url: URL) -> str:
-        """Describe an error of the client, without words of its own that may quote the server."""
+        """Describe an error of the client without its message, which may quote the server."""
         if isinstance(error, aiohttp.ClientPayloadError):
             what = "the body was cut off or is malformed"
         elif isinstance(error, aiohttp.ServerDisconnectedError):

@@ -31,7 +31,7 @@ from pytest_lmeval.types import Completion, Generate
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _SHORTEST_SECRET = 8
 _LOGGING_S = 2.0
-# Arguments of litellm that have options of their own, and arguments that would change the response.
+# Arguments of litellm that have their own options, and arguments that would change the response.
 _OWNED = frozenset(
     {"model", "messages", "temperature", "top_p", "stop", "seed", "max_tokens", "timeout", "api_base", "base_url"}
 )

@@ -34,7 +34,7 @@ def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> d
 
 
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:
-    """Return the continuation's part of the echo; raise AdapterError if it cannot be told apart.
+    """Return the continuation's part of the echo; raise AdapterError if its beginning is uncertain.
 
     A token across the border counts as the continuation's. ``ids`` are the texts of the tokens.
     """

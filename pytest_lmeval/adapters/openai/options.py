@@ -10,7 +10,7 @@ from pytest_lmeval.adapters.http.options import CHECKS, ServerOptions, extra_bod
 from pytest_lmeval.adapters.options import Check, choice, fault, flag, text
 from pytest_lmeval.numbers import Number
 
-# Body fields that have options of their own, and fields that would change the response.
+# Body fields that have their own options, and fields that would change the response.
 _OWNED = frozenset(
     {"model", "messages", "prompt", "temperature", "top_p", "stop", "seed", "logprobs"}
     | {"max_tokens", "max_completion_tokens", "stream", "stream_options"}

@@ -38,7 +38,7 @@ def completion(
         hint = ", all tokens allowed were used before any text" if reason == "length" else ""
         raise document.error(f"no text (finish_reason {one_line(repr(reason))}{hint})", kind=RequestRefused)
     if thoughts:
-        text = text.lstrip("\r\n")  # between thoughts and answer: some servers leave it, some only in a stream
+        text = text.lstrip("\r\n")  # between thoughts and answer: some servers keep it, some only in a stream
     prompt_tokens, completion_tokens = count(document, "prompt_tokens"), count(document, "completion_tokens")
     return Completion(
         text=text,
@@ -107,7 +107,7 @@ def thought_in(part: Any) -> Any:
 
 
 def _tool_calls(document: Document, choice: Mapping[str, object]) -> tuple[ToolCall, ...]:
-    """Return the tool calls, with the arguments as written; raise AdapterError for an entry that is no call."""
+    """Return the tool calls, with the arguments as written; raise AdapterError for an entry that is not a call."""
     message = choice.get("message")
     given = message.get("tool_calls") if isinstance(message, dict) else None
     if not given:
@@ -137,7 +137,7 @@ def _reasoning_tokens(document: Document) -> int | None:
 
 
 def joined(parts: list[Any]) -> str | None:
-    """Return the text of content parts without thoughts; None if a part is no text."""
+    """Return the text of content parts without thoughts; None if a part is not text."""
     parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
     found = [text for text in texts if isinstance(text, str)]
@@ -145,7 +145,7 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def _logprobs(given: Any) -> tuple[float, ...]:
-    """Return the log-probability of each token, in either endpoint's form; () if any is no number."""
+    """Return the log-probability of each token, in either endpoint's form; () if any is not a number."""
     if not isinstance(given, dict):
         return ()
     content, flat = given.get("content"), given.get("token_logprobs")

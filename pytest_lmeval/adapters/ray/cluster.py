@@ -64,15 +64,15 @@ class RemoteReplica:
         self._actor = actor.remote(order, "")
 
     def load(self, then: Then) -> None:
-        """Let it make its adapter."""
+        """Have the process make its adapter."""
         _call(self._actor.load.remote(), then)
 
     def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None, then: Then) -> None:
-        """Let it answer requests."""
+        """Have the process answer requests."""
         _call(self._actor.ask.remote(requests, think_tags), then)
 
     def close(self) -> Any:
-        """Let it close its adapter; return a reference for :func:`wait_closed`."""
+        """Have the process close its adapter; return a reference for :func:`wait_closed`."""
         return self._actor.close.remote()
 
     def end(self) -> None:

@@ -20,8 +20,8 @@ class RayOptions:
     """The number of replicas, the needs of each, and the distribution of requests.
 
     ``num_gpus`` and ``num_cpus`` are for one replica. A replica has at most ``ahead`` batches of ``batch_size``
-    requests at a time. ``restarts`` limits the replicas that replace dead ones. ``wait_s`` is the most seconds for a
-    replica to become ready, and to answer nothing.
+    requests at a time. ``restarts`` limits the replicas that replace dead ones. ``wait_s`` limits the seconds in which
+    a replica becomes ready, and those without any answer.
     """
 
     replicas: int = 8
@@ -70,7 +70,7 @@ def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
 
 
 def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
-    """Return a message if the ``nodes`` of a cluster lack room for all replicas, otherwise "".
+    """Return a message if the ``nodes`` of a cluster lack room for all replicas, else "".
 
     A node is its resources by Ray's names: ``CPU``, ``GPU``. A replica runs on one node.
     """

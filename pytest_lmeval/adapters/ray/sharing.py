@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_DEATHS = 2
-"""A request is dropped after so many replicas died with it."""
+"""The number of replicas that die with a request before it is dropped."""
 
 
 @dataclass(eq=False, slots=True)
@@ -119,7 +119,7 @@ class Sharing:
         return not batch.late
 
     def overdue(self, now: float, limit_s: float) -> Iterator[SentBatch]:
-        """Yield, once, the batches that exceed ``limit_s`` per request; they become late."""
+        """Yield each batch once that exceeds ``limit_s`` per request, and mark it as late."""
         for load in self._loads.values():
             for batch in load.batches if self._streams else load.batches[:1]:
                 if not batch.late and now - batch.began > limit_s * len(batch.requests):

@@ -32,7 +32,7 @@ _LABEL_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@ -]{0,199}")
 def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
     """Return a task for each entry of ``icl_tasks``, named by its label, and the errors of entries and records.
 
-    Data files are beside the file or in ``eval_data`` beside it. A faulty entry is no task; bad records are skipped.
+    Data files are beside the file or in ``eval_data`` beside it. Faulty entries and bad records are skipped.
     """
     loader = _CoreLoader(source, document)
     loader.load(document.get(_ROOT))
@@ -155,13 +155,13 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The scores of guessing, in percent as written, and their lines, by task label; ``name`` is the file's."""
+    """The scores of guessing, in percent as in the file, and their lines, by task label; ``name`` is the file name."""
 
     name: str
     by_label: Mapping[str, tuple[str, int]]
 
     def of(self, label: str) -> float:
-        """Return the score that guessing reaches at ``label``, in [0, 1); raise RecordRefused for an unknown label."""
+        """Return the score of guessing in the task ``label``, in [0, 1); raise RecordRefused for an unknown label."""
         if label not in self.by_label:
             hint = nearest(label, self.by_label)
             raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")

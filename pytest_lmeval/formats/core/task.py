@@ -1,7 +1,7 @@
 """A CORE task: its prompts, and the score by the probabilities of options.
 
-A full prompt is ``context + delimiter + continuation``, after few-shots of the same form and a blank line each. It is
-cut at the first token to compare.
+A full prompt is ``context + delimiter + continuation``, preceded by few-shot examples of the same form, each followed
+by a blank line. It is cut at the first token to compare.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: contexts and continuations, one side with a single text, and the number of the right pair.
+    """The contexts and continuations of a record, one side with a single text, and the index of the right pair.
 
     ``choices`` are the contexts of a schema, else the continuations. ``line`` is the record's, from 1.
     """
@@ -42,7 +42,7 @@ class Record:
 class CoreTask(Task):
     """A task of ``icl_tasks``; an example's ``metadata`` has its ``contexts``, ``continuations`` and ``choices``.
 
-    ``random_baseline`` is the score that guessing reaches, in [0, 1); ``dataset`` are path and hash of the records.
+    ``random_baseline`` is the score that guessing reaches, in [0, 1); ``dataset`` has the path and hash of the records.
     """
 
     name: str
@@ -56,7 +56,7 @@ class CoreTask(Task):
     needs: str = "loglikelihood"
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return a request for each option, one for options with equal text; a schema has its own contexts."""
+        """Return one request per distinct option; the options of a schema have different contexts."""
         data = example.metadata
         # The prompt is the context, if all options share it.
         contexts = data["contexts"] if self.kind == "schema" else (Generate(prompt).text,)
@@ -83,7 +83,7 @@ class CoreTask(Task):
         return Score(float(chosen == gold), options.record(chosen), data["choices"][chosen], metrics=metrics)
 
     def threshold(self, example: Example) -> float | None:
-        """Return None: the metric's."""
+        """Return None: the metric's threshold applies."""
         return None
 
     def metric_name(self, example: Example) -> str:
@@ -91,7 +91,7 @@ class CoreTask(Task):
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the task type and all that is compared."""
+        """Return the task type and the texts that are compared."""
         return {"type": self.kind, **{key: example.metadata[key] for key in ("contexts", "continuations", "gold")}}
 
 
@@ -137,7 +137,7 @@ def _right(shot: Record, kind: str, delimiter: str) -> str:
 
 
 def _schema(before: str, contexts: Sequence[str], continuation: str) -> Rendered:
-    """Cut the prompts before the last words that the contexts share, whose tokens may be equal, too."""
+    """Cut the prompts before the last words that all contexts share, since their tokens may be equal, too."""
     pairs = list(zip(contexts, _cuts(contexts), strict=True))
     continuations = tuple(context[cut:] + continuation for context, cut in pairs)
     return tuple(before + context[:cut] for context, cut in pairs), continuations

@@ -82,7 +82,7 @@ def exclusion(key: str) -> str:
 
 
 def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how many of the rows, given by their details, each action excluded; the first that holds counts."""
+    """Return the number of rows that each action excluded, from their details; the first that applies counts."""
     return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
 
 

@@ -67,8 +67,8 @@ def aggregate(
 ) -> dict[str, Any]:
     """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the rows scored and not excluded.
 
-    ``score`` is that of a task whose rows are measured, if a ``score_metric`` names it. A metric without a value is
-    skipped, and ``notes.left_out`` has the reason.
+    A task whose rows are measured has a ``score`` if ``score_metric`` names one of its metrics. A metric without a
+    value is skipped, and ``notes.left_out`` gives the reason.
     """
     rows = scored_rows(results)
     found = _Metrics(frozenset(name for result in results for name in (result.metric, *result.metrics)))
@@ -80,7 +80,7 @@ def aggregate(
         except NoValue as reason:
             name = aggregation.metric.named(aggregation.default_name, aggregation.metric.type)
             scores.note("left_out", f"{aggregation.scorer}.{name}", str(reason))
-        # The board has space for one table: that of the first.
+        # The board has space for one table: use the first.
         if scores.table is not None and not found.classes:
             found.classes, found.confusion = scores.table
     own = found.own.get(decision.scorer.key, {}) if decision.scorer is not None else {}
@@ -99,7 +99,7 @@ def aggregate(
 def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> list[Mapping[str, Any]]:
     """Return the details of every row of every repeat of the scored examples, in the order of their ids.
 
-    With ``excluded`` also those that an action excluded: a judge has judged them, too.
+    With ``excluded``, include rows that an action excluded: a judge has judged them, too.
     """
     wanted = [each for each in results if each.is_scored or (excluded and each.status == "excluded")]
     kept = sorted(wanted, key=lambda result: result.id)

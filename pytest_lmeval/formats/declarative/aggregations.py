@@ -15,7 +15,7 @@ from pytest_lmeval.errors import ScoringError, nearest
 
 
 class ClassScores(TypedDict):
-    """One label: shares in [0, 1], and how many rows have it."""
+    """The scores of one label, each in [0, 1], and the number of rows with it."""
 
     precision: float
     recall: float
@@ -98,7 +98,7 @@ NUMBERS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 def classify(true: Sequence[str], predicted: Sequence[str]) -> Classes:
-    """Return precision, recall, F1 and number of rows of every label that is true or predicted for some row."""
+    """Return precision, recall, F1 and the number of rows of each label that is true or predicted in any row."""
     trues, guesses = Counter(true), Counter(predicted)
     hits = Counter(label for label, guess in zip(true, predicted, strict=True) if label == guess)
     return {

@@ -137,7 +137,7 @@ class Builder:
     def _snippet(
         self, keys: Keys, block: Any, names: Sequence[str], owner: str, check: Callable[[Snippet], Any]
     ) -> Snippet | None:
-        """Return the snippet at ``keys``, a field of ``block``; None, and a fault, if it is not usable."""
+        """Return the snippet at ``keys``, a field of ``block``; if it is unusable, record a fault and return None."""
         included = self.document.includes.get(keys)
         place = f"{self.source.path.name}, snippet of line {self.document.place(keys).line}"
         try:
@@ -188,7 +188,7 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
 
 
 class _Examples:
-    """Turns rows into examples and records the prompt of each, or why it has none."""
+    """Turns rows into examples, and records the prompt of each, or the reason that it has none."""
 
     def __init__(self, builder: Builder, dataset: Dataset, decisive: Scorer | None) -> None:
         self.samples: dict[str, Mapping[str, Any]] = {}

@@ -96,7 +96,7 @@ def _has_mark(value: Any) -> bool:
 
 
 def _is_filled_in(given: Any) -> bool:
-    """Return True if the tool, or the names of its arguments, are filled in for every row; their values may be."""
+    """Return True if a template gives the tool or the names of its arguments; templates for values do not count."""
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]

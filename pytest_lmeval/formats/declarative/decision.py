@@ -1,4 +1,4 @@
-"""The one rule that chooses the scorer and the field that are the score of a row."""
+"""Choose the scorer and the field that give a row its score."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScoreRule:
 
     @property
     def has_score(self) -> bool:
-        """True if the task can have a score, as far as is known before its rows are scored."""
+        """True if the task may have a score; only scoring its rows can rule it out."""
         return self.field is not None or self.open or bool(self.score_metric)
 
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
@@ -62,7 +62,7 @@ class ScoreRule:
 
 
 def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
-    """Return the rule for rows that ``scorers`` score; one of purpose ``qa`` never decides."""
+    """Return the rule for rows that ``scorers`` score; a scorer with the purpose ``qa`` never decides."""
     scorer = next((each for each in scorers if each.model.purpose == "score"), None)
     if scorer is None:
         return ScoreRule(None, measures=any(each.model.metrics for each in scorers))
@@ -127,7 +127,7 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the score that ``score_metric`` names, of a task whose ``rows`` are measured, or None.
+    """Return the score of a task whose ``rows`` are measured, by its ``score_metric``; None without one.
 
     ``metrics`` are those of the scorer that decides, ``left_out`` the reasons why some have no value. Raise
     ScoringError if the rows took their scores from different fields, or the metric has no value in [0, 1].

@@ -32,7 +32,7 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault, and the keys of the field that has it."""
+    """One fault, and the keys that lead to its field."""
 
     keys: Keys
     rule: str

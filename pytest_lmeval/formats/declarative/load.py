@@ -142,7 +142,7 @@ def task_configs(
 
 
 def stand_ins(parameters: Sequence[ParameterBase]) -> dict[str, Any]:
-    """Return a value for every parameter, so that a task can be checked before any is chosen."""
+    """Return a value for every parameter, so that a task can be checked before the run sets them."""
     return {each.key: each.default if each.default is not None else _stand_in(each) for each in parameters}
 
 
@@ -179,7 +179,7 @@ def _misaddressed(key: str, parameters: Sequence[ParameterBase], config: Mapping
             hint = nearest(name, known, "it has")
             yield Fault(("config_spec",), "bad_value", f"{where}: the task has no parameter {name!r}{hint}")
     for name in config["values"]:
-        # A value may belong to another task, but hardly one that nearly names a parameter of this one.
+        # A value may belong to another task, unless it looks like a misspelt parameter of this one.
         if name not in known and (hint := nearest(name, known)):
             yield Fault(("config_spec",), "bad_value", f"{where}: no parameter {name!r}{hint}")
 

@@ -44,7 +44,7 @@ def attributes(value: Any) -> Any:
 def plain(value: Any, where: str = "", depth: int = 0) -> Any:
     """Return ``value`` as JSON; raise ValueError that names an element that JSON cannot hold.
 
-    NaN and infinities count as such. Numpy scalars become Python ones.
+    NaN and infinities are such elements. Numpy scalars become Python ones.
     """
     if depth > _MAX_DEPTH:
         raise ValueError(f"{where or 'the value'} is nested deeper than {_MAX_DEPTH} levels")
@@ -86,16 +86,16 @@ _MOST_HANGS = 3
 
 
 class SnippetFault(ValueError):
-    """A snippet that cannot be used, known before it ran."""
+    """A fault that makes a snippet unusable, found before it runs."""
 
 
 class _TimedOut(BaseException):
-    """Raised in a snippet that has run for too long."""
+    """Raised in a snippet that runs too long."""
 
 
 @dataclass(slots=True, eq=False)
 class Snippet:
-    """A function in a snippet, whose module runs in a thread of its own, from the first call on.
+    """A function in a snippet; from its first call, the snippet's module runs in a separate thread.
 
     ``owner`` names its owner in messages, ``parameters`` are the names of the function's arguments. A call that takes
     longer than ``timeout_s`` is an error. Python code is stopped then; a call into C code cannot be, and its thread

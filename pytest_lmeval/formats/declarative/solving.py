@@ -228,7 +228,7 @@ def _table(tool: SolverTool) -> list[dict[str, Any]]:
 
 
 def turns_of(completion: Completion) -> list[dict[str, Any]]:
-    """Return the messages of each turn of a conversation, as in details and for scorers."""
+    """Return the messages of each turn of a conversation, for details and scorers."""
     found = []
     for turn in by_turn(completion.exchanges):
         *_, user = [message for message in turn[0].request.prompt if isinstance(message, Message)]

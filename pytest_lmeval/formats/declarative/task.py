@@ -65,7 +65,7 @@ class DeclarativeTask(Task):
 
     @property
     def has_score(self) -> bool:
-        """True if the task can have a score, as far as is known before its rows are scored."""
+        """True if the task may have a score; only scoring its rows can rule it out."""
         return self.decision.has_score
 
     @property

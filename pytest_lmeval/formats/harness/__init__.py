@@ -1,6 +1,6 @@
 """Task files of lm-evaluation-harness: the YAML of its tasks and groups, read as the harness reads it.
 
-That package is never imported: its rules are implemented here anew.
+That package is never imported: its rules are reimplemented here.
 """
 
 from __future__ import annotations

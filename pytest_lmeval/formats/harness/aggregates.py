@@ -40,7 +40,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """Return the value that :func:`encoded` was given, with tuples for lists."""
+    """Return the value that :func:`encoded` turned into JSON, with tuples for lists."""
     if isinstance(value, list):
         return tuple(decoded(each) for each in value)
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
 """Read and check the keys of one task, in its file and in the files that it includes.
 
-The code that uses a key has its meaning; functions are references until they are called.
+The code that uses a key defines its meaning; functions are references until they are called.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _yaml_loader(folder: Path) -> Any:
         return FunctionRef(folder, module, name)
 
     class Loader(_YamlLoader):  # type: ignore[misc]  # the base is one of two, of which one may be missing
-        """The safe loader with the one further tag of these files."""
+        """The safe loader, with the additional tag of these files."""
 
     Loader.add_constructor("!function", function)
     return Loader

@@ -26,7 +26,7 @@ _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, r
 class RowSet(Sequence[Row]):
     """Rows in order, with the methods of ``datasets.Dataset``: each returns new rows and changes none.
 
-    Rows that are read are copies.
+    Reading a row returns a copy.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -151,7 +151,7 @@ def _called_with(rows: RowSet, with_indices: bool) -> Iterator[tuple[Any, ...]]:
 
 
 def _check(method: str, options: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option that could change the rows; those for speed and progress do not."""
+    """Raise TypeError for an option that could change the rows; options for speed and progress cannot."""
     if unknown := sorted(options.keys() - _WITHOUT_EFFECT):
         raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
 
@@ -235,7 +235,7 @@ def _read(file: Path) -> tuple[list[Row], bytes]:
     try:
         if file.suffix != ".json":
             return read_rows(file, as_written=True)
-        # The loader json reads a record a line.
+        # The json loader reads one record per line.
         data = file.read_bytes()
         return parse_rows(file.with_suffix(".jsonl"), data), data
     except BadRows as bad:

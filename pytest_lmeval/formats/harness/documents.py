@@ -73,7 +73,7 @@ class Documents:
     def load(self, *refs: Any) -> Any:
         """Import those of ``refs`` that are functions; raise RecordRefused if that fails.
 
-        Return the state of ``random`` after the import of a module of theirs that drew from it, else None.
+        Return the state of ``random`` after importing one of their modules that drew from it, else None.
         """
         start = None
         for ref in refs:

@@ -23,7 +23,7 @@ _NUMBER = r"#### (\-?[0-9\.\,]+)"
 def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str, list[Filter]]:
     """Return the filters of each pipeline by its name; by default the first response is scored.
 
-    ``call`` calls a function of the task's own.
+    ``call`` calls one of the task's own functions.
     """
     if given is None:
         return {"none": [_FILTERS["take_first"]]}
@@ -63,7 +63,7 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
-    """Return the result of a filter of the task's own, which takes the responses of several documents."""
+    """Return the result of one of the task's own filters, which takes the responses of several documents."""
     found = [*function([given], [dict(row)])]
     if len(found) != 1:
         raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")
@@ -86,7 +86,7 @@ def _regex(
 
 
 def found_in(pattern: Pattern, responses: Sequence[Any], group: int) -> list[str | None]:
-    """Return the match at ``group`` in each response, or None; of its groups, the first that is not empty."""
+    """Return the match at ``group`` in each response, or None; among several groups, the first that is not empty."""
     texts = [response if isinstance(response, str) else "" for response in responses]
     return [_chosen(found[group]) if found else None for found in pattern.findall(texts)]
 
@@ -113,7 +113,7 @@ def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names
 
     letters = {chr(65 + number): f"({chr(65 + number)})" for number in range(len(row["choices"]))}
     by_text = dict(zip((cleaned(choice.strip()) for choice in row["choices"]), letters.values(), strict=True))
-    # The longest first: one option may begin another.
+    # Longest first: one option may be the beginning of another.
     texts = compiled("|".join(sorted(map(re.escape, by_text), key=len, reverse=True)))
     bare = compiled(rf":[\s]*({'|'.join(letters)})")
     answers = []

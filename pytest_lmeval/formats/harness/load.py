@@ -169,7 +169,7 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
 
 
 def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[HarnessTask]) -> Iterator[str]:
-    """Yield a sentence for each metric of a group that none of its tasks has, as far as their files tell."""
+    """Yield a sentence for each metric of a group that no file of its tasks mentions."""
     for name, group in groups.items():
         members = [task for task in tasks if task.name in group["tasks"]]
         # The values of a function may have any names.
@@ -192,7 +192,7 @@ def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[Har
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
     """Return metrics, pipelines and the fields of requests; raise RecordRefused for an invalid key.
 
-    ``call`` calls a function of the task's own.
+    ``call`` calls one of the task's own functions.
     """
     check_config(config)
     return measures_of(config), pipelines(config.get("filter_list"), call), generation_of(config)

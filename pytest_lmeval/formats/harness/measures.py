@@ -17,7 +17,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.patterns import without
 from pytest_lmeval.metrics.parts.probability import softmax
 
-# For texts, these pass target and result on to an aggregation of the task's own.
+# For texts, these pass target and result on to the task's own aggregation.
 _PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
 # The default aggregation of each metric that is not a mean.
@@ -37,7 +37,7 @@ _KNOWN = {
     "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
-# The number of known metrics, from the first, that a task of each output type has by default.
+# By output type, how many of the known metrics, from the first, a task has by default.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
@@ -80,7 +80,7 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
         reason = f"{kind} has no metric {name!r}{nearest(name, known, 'expected one of')}"
         raise RecordRefused("not_supported", "metric_list", reason)
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
-    # Functions of the task, and metrics of another library, have options of their own.
+    # Functions of the task, and metrics of another library, have their own options.
     if not own and not given.get("hf_evaluate"):
         takes = {*_MATCH_OPTIONS, *_NOT_OPTIONS} | ({"average"} if name != "exact_match" else set())
         check_names({str(key): key for key in options}, sorted(takes), f"metric_list.{name}.")

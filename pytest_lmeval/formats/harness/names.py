@@ -33,7 +33,7 @@ _GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list"
 _METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
 _Keys = Mapping[str, Any]
 _Above = tuple[str, ...]
-"""The groups that led to a name, the outermost first."""
+"""The groups that led to a name, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)

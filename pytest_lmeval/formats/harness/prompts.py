@@ -29,7 +29,7 @@ class Shots:
     def __init__(self, sampler: str, pool: Sequence[Row], count: int, drops_itself: bool) -> None:
         self._sampler, self._pool, self._count, self._drops_itself = sampler, [*pool], count, drops_itself
         self._random = random.Random(SEED)
-        self.made: dict[int, list[_Part]] = {}  # by row, unless a function makes them: documents share them
+        self.made: dict[int, list[_Part]] = {}  # by row of the pool, unless a function makes them
         self._drawn: list[Sequence[Row]] = []
 
     def of(self, rows: Sequence[Row], place: int) -> Sequence[Row]:
@@ -79,7 +79,7 @@ class Maker:
         """Return the example of the row at ``place``; raise RecordRefused if the task does not fit it."""
         try:
             return self._made(place)
-        except ScoringError as error:  # of a function of the task
+        except ScoringError as error:  # raised by a function of the task
             raise RecordRefused("bad_value", "_function", str(error)) from None
 
     def _made(self, place: int) -> Example:

@@ -188,7 +188,7 @@ class HarnessTask(Task):
         return {"metrics": metrics, "notes": {MEASURES: notes, **({GROUPS: self.groups} if self.groups else {})}}
 
     def threshold(self, example: Example) -> float | None:
-        """Return 1.0 for a metric of right or wrong, else 0.0: no example fails by a score without a scale."""
+        """Return 1.0 for a metric of right or wrong, else 0.0: a score without a scale fails no example."""
         return 1.0 if self.decisive.rpartition(",")[0] in RIGHT_OR_WRONG else 0.0
 
     def metric_name(self, example: Example) -> str:

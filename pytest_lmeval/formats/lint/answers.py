@@ -79,8 +79,8 @@ class _Place(NamedTuple):
 def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for every example whose answer is in its worked examples, or at the end of its prompt.
 
-    Labels and options belong there: examples with labels are reported only if a worked example is the question itself.
-    A prompt that would score as its own answer is reported, too.
+    Labels and options belong in prompts, so an example with labels gets a warning only if a worked example repeats its
+    question. A prompt that would score as its own answer gets one, too.
     """
     answers = {words(target) for example in task.examples for target in example.targets}
     options = answers if len(answers) <= _FEW_ANSWERS else set()
@@ -95,7 +95,7 @@ def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
 
 
 def overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
-    """Yield a warning for every pair of tasks if one has prompts of the other, as prompts or worked examples."""
+    """Yield a warning for each pair of tasks if one repeats prompts of the other, as prompts or worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
         for example in task.examples:

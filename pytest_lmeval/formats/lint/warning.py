@@ -64,12 +64,12 @@ def shown(text: str) -> str:
 
 
 def has_labels(example: Example) -> bool:
-    """Tell whether the answers come from a small set that prompts and worked examples usually name."""
+    """Return True if the answers come from a small set that prompts and worked examples usually name."""
     return example.category in {"mcq", "classification"} or example.metric == "multiple_choice"
 
 
 def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
-    """Tell whether a text is enough for a score: no program runs, and the registry has the metric."""
+    """Return True if text alone can be scored: no program runs, and the registry has the metric."""
     names = (task.metric_name(example), *task.further_metrics(example))
     found = [registry.metrics.get(name) for name in names]
     return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)

@@ -1,4 +1,4 @@
-"""Find JSONL files that are no tasks, because a Python file beside or above them reads them as data."""
+"""Find JSONL files that are not tasks, but data that a Python file beside or above them reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_KEYS = 5
 
 
 def is_data(path: Path) -> bool:
-    """Tell whether a Python file names the file, or a folder it is in, as its data.
+    """Return True if a Python file names the file, or a folder it is in, as its data.
 
     The name is a plain string. In a ``task_*.py`` it comes after ``DATASET_PATH =``, is an argument of
     ``load_dataset``, an alias of that or a function that calls it, or has the suffix of a data file. In other files it
@@ -56,7 +56,7 @@ def rows_of_others(path: Path, data: bytes) -> str:
 
 
 def _mentions(file: Path, path: Path) -> bool:
-    """Tell whether a Python file quotes the name of the data file or of a folder between the two."""
+    """Return True if a Python file quotes the name of the data file or of a folder between the two."""
     try:
         text = file.read_text("utf-8", "replace")
     except OSError:

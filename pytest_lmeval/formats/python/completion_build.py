@@ -35,12 +35,12 @@ _METHODS = ("_get_instruction_text", "_get_ground_truth")
 
 
 def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
-    """Tell whether a class names a split to draw few-shots from, or draws them itself."""
+    """Return True if a class names a split to draw few-shots from, or draws them itself."""
     return bool(kind.FEWSHOT_SPLIT) or _overrides(kind, "_sample_fewshot_examples")
 
 
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
-    """Return an instance of a task class, or the one given, with the number of few-shots that the run asks for."""
+    """Return an instance of a task class, or the instance ``thing``, with the run's number of few-shots."""
     kind = thing if isinstance(thing, type) else type(thing)
     # Other classes ignore the run's number of few-shots.
     asked = options.num_fewshot if draws_few_shots(kind) else None
@@ -130,7 +130,7 @@ def _check(task: BaseTask[Any]) -> None:
 
 
 def _check_called(task: BaseTask[Any]) -> None:
-    """Raise RecordRefused for the first member that the class overrides and no run calls."""
+    """Raise RecordRefused for the first overridden member that no run calls."""
     named, held = _own_names(type(task)), vars(task)
     for name, instead in NOT_CALLED.items():
         if name in held or (name in named and name in task._NOT_CALLED):
@@ -263,5 +263,5 @@ def _own_names(kind: type) -> list[str]:
 
 
 def _overrides(kind: type[BaseTask[Any]], name: str) -> bool:
-    """Tell whether the class, or a base that is not ours, sets ``name``."""
+    """Return True if the class, or a base outside this package, sets ``name``."""
     return any(name in vars(base) for base in _own_classes(kind))

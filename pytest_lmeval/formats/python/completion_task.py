@@ -1,4 +1,4 @@
-"""The task of a run that a class over a dataset becomes."""
+"""The task that a run makes of a class over a dataset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pytest_lmeval.types import Completion, Example, Generate, Joined, Message, 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Data for scoring an example: its sample and extras, and ``others`` that are scored with it."""
+    """Data for scoring an example: its sample, extras, and ``others``, the samples scored with it."""
 
     sample: Sample
     extras: Mapping[str, Any]
@@ -110,9 +110,9 @@ class ExampleMaker:
 
 @dataclass(frozen=True, slots=True)
 class CompletionTask(Task):
-    """A class over a dataset: ask for a completion, or for how probable each possible one is, and score it.
+    """A class over a dataset: requests a completion, or the probability of each possible one, and scores it.
 
-    ``dataset`` describes the source of the data: its ``path``, the ``sha256`` of what was read, its ``revision``.
+    ``dataset`` describes the source of the data: its ``path``, its ``revision``, and the ``sha256`` of the data read.
     """
 
     name: str
@@ -210,7 +210,7 @@ class CompletionTask(Task):
         return Scored(prediction, example.targets, held.extras, example.messages or (), self.name, example.id, text)
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the same with a hash of the code without the methods that write prompts."""
+        """Return the fields of :meth:`scoring`, but hash the code without the methods that write prompts."""
         return {**self.scoring(example), "code": self.scoring_code}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:

@@ -26,7 +26,7 @@ def lacking(kind: type[Task]) -> list[str]:
 
 
 def trains_only(kind: type[Task]) -> bool:
-    """Tell whether a class has only conversations to train on, and no evaluation."""
+    """Return True if a class has only training conversations and no evaluation."""
     return set(lacking(kind)) == {"eval_type", "evaluate"}
 
 

@@ -1,4 +1,4 @@
-"""The task of a run that a list of conversations becomes."""
+"""The task that a run makes of a list of conversations."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ class DialogueMaker:
 
 @dataclass(frozen=True, slots=True)
 class DialogueTask(Task):
-    """A task of conversations: ask for the next turn, or for the most probable letter, and let the task evaluate it.
+    """A task of conversations: requests the next turn, or the most probable letter, which the task evaluates.
 
-    ``by_probability`` is True once the adapter is known to compute the probability of a letter.
+    ``by_probability`` is True if the adapter is known to compute the probability of a letter.
     """
 
     name: str
@@ -140,13 +140,13 @@ class DialogueTask(Task):
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the rest of the conversation, how it is asked, and a hash of the task file's code."""
+        """Return the rest of the conversation, the kind of request, and a hash of the task file's code."""
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
         how = "probability" if self.by_probability else self.task.eval_type
         return {"conversation": json_of(rest), "asked": how, "code": self.code}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the same with a hash of the code without ``get_example``, whose result is there as data.
+        """Return the fields of :meth:`scoring`, but hash the code without ``get_example``: they contain its result.
 
         A result with more than the question and JSON is the same only if the code is equal.
         """

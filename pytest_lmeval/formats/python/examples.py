@@ -1,4 +1,4 @@
-"""Examples that a task makes with code: each is made once, on first use."""
+"""Examples that a task's code makes, each once and on first use."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Items(Sequence[ItemIndex]):
         return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
 
     def twin(self, splits: Splits, split: str, index: int) -> int | None:
-        """Return the place of the item ``index`` in another split, as a class may make two splits of one file."""
+        """Return the place of the item ``index`` in another split, since a class may make two splits from one file."""
         rows = splits[split]
         if id(rows) not in self._rows:
             self._rows[id(rows)] = rows.by_identity()

@@ -96,7 +96,7 @@ class Measure:
     """One metric of a task; ``check`` raises RecordRefused for a context that it cannot score.
 
     ``judge`` asks a judge instead of calling the metric. ``of_loglikelihoods`` scores the log-probabilities of all
-    completions. ``of_answer`` scores a ``JudgedAnswer``; None is no value. ``compares``: an item's samples are scored
+    completions. ``of_answer`` scores a ``JudgedAnswer``, or returns None. ``compares``: an item's samples are scored
     together, by the most probable.
     """
 
@@ -218,5 +218,5 @@ def _by_judge(*_: Any) -> float:
 
 
 def _by_loglikelihood(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Tell whether the chosen continuation is right; the caller compared the probabilities."""
+    """Return 1.0 if the chosen continuation is right, else 0.0; the caller has compared the probabilities."""
     return float(prediction in targets)

@@ -1,6 +1,6 @@
-"""The samples that a task class makes from its items: one of each, or as the class decides.
+"""The samples that a task class makes from its items: by default one per item.
 
-Two samples of an item may be scored together, by which conversation makes the same text more probable.
+Two samples of an item may be scored together: the right conversation must make the same text more probable.
 """
 
 from __future__ import annotations

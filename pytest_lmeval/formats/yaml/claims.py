@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 ROOT_KEYS = ("definition", "icl_tasks", "mixture", "harness")
-# A data file has a key of each of these at its root.
+# A data file has a key from each of these at its root.
 ROLES = (frozenset({"prompt"}), frozenset({"data", "rows"}), frozenset({"metric", "target", "targets", "checks"}))
 
 
@@ -27,25 +27,25 @@ _HARNESS_NAME = _keys(("task", "group"))
 
 
 def has_root_key(data: bytes) -> bool:
-    """Tell whether a task's key, or the keys of a data file, may be at the root of the YAML."""
+    """Return True if a task's key, or the keys of a data file, may be at the root of the YAML."""
     return bool(_ROOT_KEY.search(data)) or all(role.search(data) for role in _ROLES)
 
 
 def is_of_harness(data: bytes) -> bool:
-    """Tell by a quick search whether a YAML file is a task or a group of lm-evaluation-harness."""
+    """Return True if a quick search suggests a task or a group of lm-evaluation-harness."""
     return bool(_HARNESS_NAME.search(data) and _HARNESS.search(data))
 
 
 def is_data_set(data: bytes) -> bool:
-    """Tell by a quick search whether a YAML file describes a data set."""
+    """Return True if a quick search suggests that a YAML file describes a data set."""
     return bool(_KEY.search(data) and _DATA_SET.search(data))
 
 
 def reads_like_a_task(data: bytes) -> bool:
-    """Tell by a quick search whether YAML has a task's key, or the keys of a data file, at its root."""
+    """Return True if a quick search finds a task's key, or the keys of a data file, at the root of YAML."""
     return bool(_SURE_ROOT_KEY.search(data)) or all(role.search(data) for role in _SURE_ROLES)
 
 
 def has_title(data: bytes) -> bool:
-    """Tell by a quick search whether a YAML file has a key or title, as every task does."""
+    """Return True if a quick search finds a key or title, which every task has."""
     return bool(_TITLE.search(data))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 RESERVED = ("name", "tasks")
-"""Keys of a config that are no parameters."""
+"""Keys of a config that are not parameters."""
 
 
 def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:

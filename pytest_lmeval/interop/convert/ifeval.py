@@ -43,7 +43,7 @@ class Given:
         return [f"(?:{word})" for word in self.of(key, list)]
 
     def times(self, part: str, number: str, relation: str = "") -> str:
-        """Return the pattern of texts with ``part`` at least, or less often than, the argument ``number``."""
+        """Return the pattern of texts with ``part`` at least as often as the argument ``number``, or less often."""
         count, how = self.of(number, int), self.of(relation, str) if relation else "at least"
         # The text before each match holds no other match: there is only one way to count.
         return _related(self, rf"(?:(?:(?!{part}).)*{part}){{{count}}}", how)

@@ -23,7 +23,7 @@ FULFILS = "The text fulfils what the reference demands."
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A part of the source that has no counterpart, or another meaning.
+    """A part of the source that has no counterpart here, or a different meaning.
 
     ``file`` and ``line`` are its place, ``what`` is its name there, and ``why`` gives the reason and what to do.
     """
@@ -39,7 +39,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The files to write, by path; the parts left out, those that differ, and the commands to run next."""
+    """The files to write, by path; remarks about skipped and changed parts; and the commands to run next."""
 
     files: NewFiles
     left_out: Sequence[Remark] = ()
@@ -52,7 +52,7 @@ class Imported:
         yield from (f"differs: {remark}" for remark in _sorted(self.differs))
 
     def nothing(self, source: Path, part: str) -> UsageError:
-        """Return the error for a source of which no ``part`` has a counterpart."""
+        """Return the error for a source without any ``part`` that has a counterpart."""
         lines = "".join(f"\n{each}" for each in self.listed())
         return UsageError(f"{source}: no {part} of it has a counterpart, so nothing was written{lines}")
 

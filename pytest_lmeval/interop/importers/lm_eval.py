@@ -71,7 +71,7 @@ class _OutputTask:
         return f"{metric},{first['filter']}"
 
     def rises(self, decisive: str) -> bool:
-        """Tell whether more of a metric is better."""
+        """Return True if higher values of a metric are better."""
         return bool(self.higher.get(decisive.rpartition(",")[0], True))
 
 
@@ -309,6 +309,6 @@ def _count(facts: Mapping[str, Any], task: str, kind: str) -> int | None:
 
 
 def _counts_of(run: _Run, task: str) -> tuple[int | None, int]:
-    """Return the number of documents that a task has, None if unknown, and of those that were asked."""
+    """Return the number of documents of a task, None if unknown, and the number of those in the run."""
     asked = len({sample["doc_id"] for _, sample in run.samples[task]})
     return _count(run.facts, task, "original"), asked

@@ -35,7 +35,7 @@ class _Template(NamedTuple):
 
 
 def bring_in(source: Path, destination: Path) -> Imported:
-    """Return a data file for each eval in ``source``, or one for samples; raise UsageError for what is neither."""
+    """Return a data file for each eval in ``source``, or one for samples; raise UsageError for any other source."""
     if source.suffix in (".jsonl", ".gz"):
         left: list[Remark] = []
         differs = [Remark(source.name, 1, "class", "samples do not name their scoring; assumed to be basic Match")]
@@ -73,7 +73,7 @@ def _of_registry(source: Path, destination: Path) -> Imported:
 
 
 class _Unread(Exception):
-    """Why an eval has no counterpart."""
+    """The reason that an eval has no counterpart."""
 
 
 def _kind_and_args(spec: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""The type of tool calls that a model or an application made."""
+"""The type of tool calls by a model or an application."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 class Call(tuple[str, Any]):
-    """A call that was made: a pair of name and arguments, so that a failed assert shows it as one."""
+    """A tool call: a pair of name and arguments, so that a failed assert shows it as a tuple."""
 
     __slots__ = ()
 

@@ -69,7 +69,7 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """The outputs of which the program must print one."""
+    """The outputs, one of which the program must print."""
 
     targets: tuple[str, ...]
 
@@ -183,7 +183,7 @@ def _compared(left: ast.expr, name: str, right: ast.expr) -> Expression | None:
 
 
 def _literal(node: ast.expr) -> tuple[Any] | None:
-    """Return the value of a literal in a tuple; None if it is no literal, or no plain data."""
+    """Return the value of a literal in a tuple; None if it is not a literal of plain data."""
     try:
         value = ast.literal_eval(node)
         encode(value)

@@ -33,7 +33,7 @@ def per_byte(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
 
 
 def softmax(totals: Sequence[float]) -> list[float]:
-    """Return the probabilities of the options, given that one of them comes; they sum to 1.
+    """Return the probabilities of the options, normalized to sum to 1.
 
     >>> softmax([-1000.0, -1000.0])
     [0.5, 0.5]

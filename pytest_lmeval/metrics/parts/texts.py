@@ -1,4 +1,4 @@
-"""Split texts into words and n-grams, and measure what two of them share.
+"""Split texts into words and n-grams, and measure the overlap of two texts.
 
 Long computations run in the process of worker_child.py, which executes this file by itself.
 """
@@ -26,7 +26,7 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the index of the brace that closes the one before ``first``, or the length of the text if none does."""
+    """Return the index of the brace that closes the one before ``first``, or the length of the text without one."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

@@ -1,4 +1,4 @@
-"""Expected calls, and how the calls that a model made differ from them."""
+"""Expected calls, and the differences of a model's calls from them."""
 
 from __future__ import annotations
 
@@ -172,9 +172,9 @@ def _as_bfcl(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
-    """Expected calls and calls that were made; each method returns the first difference, or "".
+    """Expected and actual calls; each method returns the first difference, or "".
 
-    ``invalid`` has the fault of each call that was made, or "".
+    ``invalid`` has the fault of each actual call, or "".
     """
 
     expected: Sequence[WantedCall]
@@ -219,7 +219,7 @@ class CallComparison:
         return self.invalid[made] or expected.difference(call.values or {}, subset=self.subset, text=self.text)
 
     def _pairs(self) -> dict[int, int]:
-        """Return the largest pairing of expected calls and calls made, by their numbers."""
+        """Return the largest pairing of expected and actual calls, by their numbers."""
         made, expected = range(len(self.made)), range(len(self.expected))
         fits = [[number for number in made if not self._difference(wanted, number)] for wanted in expected]
         taken: dict[int, int] = {}
@@ -239,7 +239,7 @@ class CallComparison:
 
 
 def fault_of(call: Call, schema: Mapping[str, Any] | None) -> str:
-    """Return why a call that was made cannot be right, or ""."""
+    """Return the reason that an actual call cannot be right, or ""."""
     from pytest_lmeval.metrics.parts.worker import TookTooLong
 
     if isinstance(call.arguments, str):

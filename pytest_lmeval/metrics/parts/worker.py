@@ -1,4 +1,4 @@
-"""Run metrics whose input may take long in a process that is killed at a limit of CPU time."""
+"""Run metrics that may take long in a separate process, killed at a limit of CPU time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TookTooLong(ScoringError):
 
 
 class MetricWorker:
-    """Answers questions in a process of its own, one at a time; threads may share it.
+    """Answers questions in a separate process, one at a time; threads may share it.
 
     The process starts with the first question, and again after it was killed. It ends with ``close``, with this
     object, or with this process.

@@ -74,7 +74,7 @@ def _limit_memory() -> None:
 
 
 def _confine() -> None:
-    """Drop the rights to write files, use the network and start programs, as far as this system's layers can."""
+    """Drop the rights to write files, use the network and start programs, as far as this system allows."""
     package = ModuleType("_lmeval_inside")
     package.__path__ = [str(Path(__file__).parents[2] / "sandbox" / "inside")]
     sys.modules[package.__name__] = package

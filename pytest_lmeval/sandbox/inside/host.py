@@ -190,7 +190,7 @@ def _describe(error: BaseException) -> tuple[str, str]:
 
 
 class CandidateError(Exception):
-    """The program raised an exception of its own, or returned a value that is not plain data."""
+    """The program raised its own exception, or returned a value that is not plain data."""
 
 
 class Proxy:

@@ -220,7 +220,7 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
     try:
         os.setsid()
         request, result, stdout, stderr = pipes
-        # An open file of its own: the server's would share locks and modes with other programs.
+        # Open a separate file: the server's would share locks and modes with other programs.
         stdin = os.open(os.devnull, os.O_RDWR)
         # The received descriptors are above all of these.
         for target, fd in enumerate((stdin, stdout, stderr, request, result)):

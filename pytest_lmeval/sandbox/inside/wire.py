@@ -37,7 +37,7 @@ OVER_PROCESSES = 202
 OVER_DISK = 203
 OVER_THREADS = 204
 NOT_STARTED = 205
-# A server first sends the process id, in so many bytes.
+# The bytes of the process id, which a server sends first.
 PID_SIZE = 4
 
 
@@ -130,7 +130,7 @@ def receive(fd: int) -> Any:
 
 
 def reply(fd: int, kind: str, *parts: Any) -> None:
-    """Send one message to the parent; raise `UnfitError` if a part is no plain data or the message is too long."""
+    """Send one message to the parent; raise `UnfitError` if a part is not plain data or the message is too long."""
     payload = ("[" + ",".join([encode(part) for part in (kind, *parts)]) + "]").encode("ascii")
     if len(payload) > MAX_FRAME:
         raise UnfitError(f"more than {MAX_FRAME} bytes as JSON")

@@ -113,7 +113,7 @@ def _template(given: Any, values: Mapping[str, Any]) -> Any:
 _COUNTERPARTS = {
     ("message_builders", "turns"): " write turns, one message of the user each; a system message is the field system"
 }
-"""The hint by the field of another tool and its counterpart here."""
+"""The hint for a field of another tool, by that field and its counterpart here."""
 
 
 def _unknown(key: str, known: list[str]) -> str:

@@ -30,7 +30,7 @@ class MetricBase(Block):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields of the scorer that it takes, by the key that names each field."""
+        """The scorer's fields that the metric reads, by the key that names each."""
         named = {key: getattr(self, key) for key in type(self).model_fields if key.startswith("field")}
         counts = {key: getattr(self, key) for key in type(self).model_fields if key.endswith("_field")}
         return {key: field for key, field in (named | counts).items() if field is not None}

@@ -56,7 +56,7 @@ class StringParameter(ParameterBase):
 
 
 class CategoricalParameter(ParameterBase):
-    """One of some texts."""
+    """One of several texts."""
 
     type: Literal["categorical"] = Field(description="One of allowed_values.")
     allowed_values: list[str] = Field(min_length=1, description="The values it may have.")

@@ -29,7 +29,7 @@ _BUILT_IN_TYPES = (
 
 
 class ScorerBase(Block):
-    """One scorer; ``USUAL`` are the fields whose means are its metrics if the file names none, each with its name."""
+    """One scorer; by default its metrics are the means of the fields in ``USUAL``, each with its name."""
 
     USUAL: ClassVar[tuple[tuple[str, str], ...]] = (("score", "{key}_mean"),)
     VARIABLES: ClassVar[tuple[str, ...]] = ()
@@ -46,7 +46,7 @@ class ScorerBase(Block):
     threshold: float | None = Field(default=None, ge=0, le=1, description="The score that a row must reach.")
 
     def usual_metrics(self, key: str) -> Sequence[tuple[Metric, str]]:
-        """Return the metrics of a scorer that names none, each with its name on the board."""
+        """Return the default metrics, each with its name on the board."""
         return [(FieldMetric(type="mean", field=field), name.format(key=key)) for field, name in self.USUAL]
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
@@ -71,7 +71,7 @@ class TextScorer(ScorerBase):
 
 
 class StringEquals(TextScorer):
-    """Compares the answer with the expected one, whitespace at both ends aside."""
+    """Compares the answer with the expected one, ignoring whitespace at both ends."""
 
     USUAL = (("prediction_is_correct", "string_equality_mean"),)
     type: Literal["string_equals"] = Field(description="Compares two texts for equality.")
@@ -171,9 +171,9 @@ class JudgeBase(ScorerBase):
 
 
 class Labeler(JudgeBase):
-    """A label out of a list."""
+    """A label from a list."""
 
-    type: Literal["labeler_via_model"] = Field(description="A label out of a list.")
+    type: Literal["labeler_via_model"] = Field(description="A label from a list.")
     labels: list[str] | None = Field(default=None, min_length=1, description="The labels to choose from.")
     valid_labels: list[str] | None = Field(default=None, min_length=1, description="Another name of labels.")
     user_prompt: TemplateText = Template(description="The judge's prompt.")
@@ -188,10 +188,10 @@ class Labeler(JudgeBase):
 
 
 class JudgeClassifier(JudgeBase):
-    """Right or wrong, as a judge sees it."""
+    """A judge decides if the answer is right or wrong."""
 
     USUAL = (("is_correct", "{key}_mean"),)
-    type: Literal["model_as_a_judge_classifier"] = Field(description="Right or wrong, as a judge sees it.")
+    type: Literal["model_as_a_judge_classifier"] = Field(description="A judge decides if the answer is right or wrong.")
     correct_labels: list[str] = Field(min_length=1, description="The labels that mean right.")
     incorrect_labels: list[str] = Field(min_length=1, description="The labels that mean wrong.")
     ground_truth: TemplateText | None = Template(default=None, description="A reference for the judge.")
@@ -205,9 +205,9 @@ class JudgeClassifier(JudgeBase):
 
 
 class JudgeScorer(JudgeBase):
-    """A number, as a judge sees it."""
+    """A judge gives a number."""
 
-    type: Literal["model_as_a_judge_scorer"] = Field(description="A number, as a judge sees it.")
+    type: Literal["model_as_a_judge_scorer"] = Field(description="A judge gives a number.")
     score_min: float = Field(default=0.0, description="The worst score.")
     score_max: float = Field(default=1.0, description="The best score.")
     ground_truth: TemplateText | None = Template(default=None, description="A reference for the judge.")

@@ -32,7 +32,7 @@ class ChatInput(Block):
 
 
 class GenericInput(Block):
-    """A JSON document, for models with an input format of their own."""
+    """A JSON document, for models with their own input format."""
 
     type: Literal["generic"] = Field(description="JSON, written by a template.")
     template: TemplateText = Template(description="JSON, filled for every row; write values as {{ x | tojson }}.")
@@ -98,7 +98,7 @@ class SolverTool(Block):
 
 
 class SimulatedUser(Block):
-    """A user played by a further model: that of --lm-user, else the judge."""
+    """A user played by another model: that of --lm-user, or else the judge."""
 
     persona: TemplateText = Template(min_length=1, description="The user's character, filled for every row.")
     goal: TemplateText = Template(default="", description="The user's goal, filled for every row.")

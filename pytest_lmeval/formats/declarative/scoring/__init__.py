@@ -1,1 +1,1 @@
-"""Scorers: they give the answer of a row a score, or other fields."""
+"""Score the answer of a row, or find other fields for it."""

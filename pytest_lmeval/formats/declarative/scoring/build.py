@@ -19,7 +19,7 @@ _FORMS = (("sample", "model_input", "model_output"), ("sample", "solver_output")
 
 
 def build_scorer(key: str, model: ScorerBase, registry: Registry, tools: Sequence[Mapping[str, Any]]) -> Scorer:
-    """Return the scorer of any kind but Python; one that takes calls checks them by the schemas of ``tools``."""
+    """Return the scorer for a model other than Python; a metric of calls checks them by the schemas of ``tools``."""
     if isinstance(model, JudgeBase):
         return JudgingScorer(key, model)
     scorer = text_scorer(key, model, registry, tools)
@@ -28,7 +28,7 @@ def build_scorer(key: str, model: ScorerBase, registry: Registry, tools: Sequenc
 
 
 def scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
-    """Return the names of a function's arguments: of its parameters if all are known, else by their number."""
+    """Return the arguments of a function: by the names of its parameters if all are known, else by their number."""
     parameters = snippet.parameters
     known = {name for form in _FORMS for name in form}
     if parameters and known.issuperset(parameters):

@@ -56,7 +56,7 @@ class JudgingScorer:
         return self._question(scoring).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the judge's verdict; if its reply cannot be read twice, the fields have no value."""
+        """Return the judge's verdict; if two replies cannot be read, the fields have no value."""
         found = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
         fields = self._fields_of(found.verdict)
         if self.model.human_label is not None:

@@ -31,9 +31,9 @@ class Scoring:
 class ScorerOutput:
     """The fields that a scorer found.
 
-    ``unscorable`` is the reason if they hold no score and the fault is not the model's. ``prediction`` is the scored
-    text, ``unparsed``: it held no answer. ``judge`` are the replies of a judge, ``usage`` their tokens and cost,
-    ``details`` further facts for readers.
+    ``unscorable`` is the reason if there is no score through no fault of the model. ``prediction`` is the scored text;
+    ``unparsed`` is true if it contains no answer. ``judge`` has the replies of a judge, ``usage`` their tokens and
+    cost, and ``details`` further facts for readers.
     """
 
     fields: Mapping[str, Any]
@@ -46,7 +46,7 @@ class ScorerOutput:
 
 
 class Scorer(Protocol):
-    """One scorer of a task; ``fields`` and ``candidates`` are None if they are known only after it ran."""
+    """One scorer of a task; ``fields`` and ``candidates`` are None if they are known only after it has run."""
 
     @property
     def key(self) -> str:
@@ -62,7 +62,7 @@ class Scorer(Protocol):
 
     @property
     def candidates(self) -> tuple[str, ...] | None:
-        """Those of its fields that can be the score of a row: a boolean, or a number in [0, 1]."""
+        """The fields that can be the score of a row: a boolean, or a number in [0, 1]."""
 
     def score(self, scoring: Scoring) -> ScorerOutput:
         """Return the fields of a row; raise LmevalError if it cannot be scored."""

@@ -54,7 +54,7 @@ class RubricScorer:
         return graded.question(predicted.text, self.texts.targets(scoring), extras).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the judge's level and reason; if its reply cannot be read twice, neither."""
+        """Return the judge's level and reason, or neither if two replies cannot be read."""
         graded, predicted, extras = self._given(scoring)
         targets = self.texts.targets(scoring)
         fields: dict[str, Any] = {"answer_gt": targets[0] if len(targets) == 1 else list(targets)}

@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A case, its checks, and the parts of its example that are not checks."""
+    """A case, its checks, and the fields of its example other than checks."""
 
     case: Case
     checks: Sequence[Check]

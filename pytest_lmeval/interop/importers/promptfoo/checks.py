@@ -1,4 +1,4 @@
-"""Turn an assertion into checks of a data file, or say why that is impossible."""
+"""Turn an assertion into checks of a data file, or give the reason that it has no counterpart."""
 
 from __future__ import annotations
 
@@ -182,5 +182,5 @@ _MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = MappingProxyType(
 
 
 def is_kind(name: str) -> bool:
-    """Tell whether promptfoo has an assertion of this name."""
+    """Return True if promptfoo has an assertion of this name."""
     return name.removeprefix("not-") in {*_MAKERS, *WITHOUT}

@@ -25,7 +25,7 @@ _PROGRAMS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb
 
 
 class LeftOut(Exception):
-    """Why a part of a config has no counterpart; ``node`` is the faulty part if it is not the whole."""
+    """The reason that a part of a config has no counterpart; ``node`` is the faulty element within it, if known."""
 
     def __init__(self, why: str, node: Node | None = None) -> None:
         super().__init__(why)
@@ -107,7 +107,7 @@ class Remarks:
 
 
 def is_reference(value: Any) -> bool:
-    """Tell whether a value names a file."""
+    """Return True if a value names a file."""
     return isinstance(value, str) and value.startswith(_PREFIX)
 
 

@@ -46,7 +46,7 @@ WITHOUT: Mapping[str, str] = MappingProxyType(
         "human": f"extras.human_label compares a judge with labels of people ({page('grade-with-a-judge.md')})",
     }
 )
-"""By the kind of an assertion without ``not-``: why it has no counterpart, and what to write instead."""
+"""By the kind of an assertion without ``not-``: the reason that it has no counterpart, and an alternative."""
 
 OF_A_KEY: Mapping[str, str] = MappingProxyType(
     {
@@ -69,7 +69,7 @@ OF_A_KEY: Mapping[str, str] = MappingProxyType(
         "runSerially": "examples are independent here; their order does not matter",
     }
 )
-"""By a key of a config, a test or its options: why that key alone is left out."""
+"""By a key of a config, a test or its options: the reason for skipping that key alone."""
 
 ENDS: Mapping[str, str] = MappingProxyType(
     {
@@ -81,7 +81,7 @@ ENDS: Mapping[str, str] = MappingProxyType(
         "postprocess": TRANSFORM,
     }
 )
-"""By a key of a test or its options: why the whole test is left out."""
+"""By a key of a test or its options: the reason for skipping the whole test."""
 
 _JUDGE = "the judge here has its own prompt, and gives 0 or 1 unless extras.levels defines more"
 
@@ -97,4 +97,4 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("llm-rubric", "model-graded-closedqa", "factuality", "model-graded-factuality"), _JUDGE),
     }
 )
-"""By the kind of an assertion: how its check differs."""
+"""By the kind of an assertion: the difference of its check."""

@@ -19,7 +19,7 @@ _SAME = re.compile(rf"\{{\{{-?\s*([A-Za-z_]\w*)(\.\w+|\[\d+\])*(\s*\|\s*({_FILTE
 
 
 def is_template(text: str) -> bool:
-    """Tell whether a text has a tag."""
+    """Return True if a text has a tag."""
     return "{{" in text or "{%" in text or "{#" in text
 
 
@@ -64,7 +64,7 @@ def tolerating(template: str, blank: Collection[str]) -> str:
 
 
 def is_blank(value: Any) -> bool:
-    """Tell whether a data file would call a cell empty."""
+    """Return True if a data file would call a cell empty."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 

@@ -209,7 +209,7 @@ def _profiles(project: Path | None) -> _Profiles:
         if not isinstance(profile, dict) or not isinstance(profile.get("adapter"), str):
             raise UsageError(f'{where}.{name}: expected a table with adapter = "SPEC", such as "openai:MODEL"')
         if profile["adapter"] in profiles:
-            raise UsageError(f"{where}.{name}: adapter {profile['adapter']!r} is a profile itself; name an adapter")
+            raise UsageError(f"{where}.{name}: adapter {profile['adapter']!r} is itself a profile; name an adapter")
     return profiles
 
 

@@ -33,7 +33,7 @@ def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Regis
     for number, check in enumerate(checks.filled_list(given, CHECKS, "array of objects")):
         name = _check_check(check, f"{CHECKS}[{number}]", tools, registry)
         if name in names:
-            detail = f"{name!r} is the name of {CHECKS}[{names.index(name)}], too: give each check a name of its own"
+            detail = f"{name!r} is the name of {CHECKS}[{names.index(name)}], too: give each check its own name"
             raise RecordRefused("bad_value", f"{CHECKS}[{number}].name", detail)
         names.append(name)
     return [*given]
@@ -76,7 +76,7 @@ def _check_extras_of_check(extras: Mapping[str, Any], field: str, metric: Metric
         if key == "threshold":
             raise RecordRefused("unknown_field", f"{field}.{key}", "the threshold of a check is beside its metric")
         if key in OF_COMPACT and key != "post_process":
-            raise RecordRefused("unknown_field", f"{field}.{key}", f"{key!r} belongs into the extras of the record")
+            raise RecordRefused("unknown_field", f"{field}.{key}", f"{key!r} belongs in the extras of the record")
     checks.check_keys(extras, field, ("post_process", *metric.extras))
     if "post_process" in extras:
         checks.one_of(extras["post_process"], f"{field}.post_process", registry.rules)

@@ -122,7 +122,7 @@ def meant(key: str, known: Collection[str]) -> str:
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _INSTEAD: Mapping[tuple[str, type], str] = {
-    ("prompt", list): f"; one text a record; conversations: {page('conversations.md#turns')}",
+    ("prompt", list): f"; one text per record; conversations: {page('conversations.md#turns')}",
     ("targets", str): '; write ["..."], a list, even of one text',
 }
 _OVER_TOKENS = frozenset({"bleu", "bleu_4", "f1", "math_equal", "rouge_1", "rouge_2", "rouge_l"})

@@ -130,7 +130,7 @@ class _Maker:
                 if example.id in examples:
                     before = examples[example.id][1]
                     where = before.place or f"line {before.line}"
-                    raise RecordRefused("duplicate_task_id", "id", f"{example.id!r} is that of {where} already")
+                    raise RecordRefused("duplicate_task_id", "id", f"{example.id!r} is already the id of {where}")
             except RecordRefused as refused:
                 faults.append((row, refused))
             else:

@@ -96,7 +96,7 @@ def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
     """Return the shape of a data file; raise RecordRefused for the first fault."""
     checks.check_names(document, _KEYS)
     if "data" in document and "rows" in document:
-        raise RecordRefused("bad_value", "rows", "'data' is given, too: give one of the two")
+        raise RecordRefused("bad_value", "rows", "both 'data' and 'rows' are set: use one")
     if document.keys().isdisjoint(("metric", CHECKS)):
         raise RecordRefused("missing_required", "metric", "a data file needs a metric, or checks, to score answers")
     id = _template(document["id"], "id") if "id" in document else None
@@ -130,7 +130,7 @@ def _prompts(given: Any) -> Mapping[str, RowTemplate | ChatPrompt]:
         raise RecordRefused("bad_type", PROMPT, "expected a text, or a mapping of names to texts, got an empty one")
     for name in given:
         if not _NAME.fullmatch(name):
-            detail = f"a prompt's name is made of letters, digits, '.', '_' and '-', got {name!r:.60}"
+            detail = f"a prompt's name consists of letters, digits, '.', '_' and '-', got {name!r:.60}"
             raise RecordRefused("bad_value", f"{PROMPT}.{name}", detail)
     return {name: _prompt(each, f"{PROMPT}.{name}") for name, each in given.items()}
 
@@ -141,7 +141,7 @@ def _prompt(given: Any, name: str) -> RowTemplate | ChatPrompt:
 
 def _targets(holder: Mapping[str, Any], prefix: str = "") -> list[RowTemplate]:
     if "target" in holder and "targets" in holder:
-        raise RecordRefused("bad_value", f"{prefix}targets", "'target' is given, too: give one of the two")
+        raise RecordRefused("bad_value", f"{prefix}targets", "both 'target' and 'targets' are set: use one")
     if "target" in holder:
         return [_template(holder["target"], f"{prefix}target")]
     if "targets" not in holder:

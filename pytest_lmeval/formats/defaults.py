@@ -101,6 +101,6 @@ def _columns(given: Mapping[str, Any]) -> frozenset[str]:
     names = checks.strings(given["columns"], f"{DEFAULTS}.columns")
     for name in names:
         if name in OF_RECORD or names.count(name) > 1:
-            why = "is there twice" if names.count(name) > 1 else "is a field of records"
+            why = "occurs twice" if names.count(name) > 1 else "is a field of records"
             raise RecordRefused("bad_value", f"{DEFAULTS}.columns", f"{name!r} {why}")
     return frozenset(names)

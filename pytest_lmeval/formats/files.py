@@ -108,7 +108,7 @@ def misnamed(path: Path) -> str:
     if path.suffix == ".yml" and reads_like_a_task(_read(path)):
         return "task files in YAML end in .yaml"
     if path.suffix == ".json" and all(field in _read(path, _FIRST_LINE) for field in _FIELDS_OF_TASKS):
-        return "task files in JSON end in .jsonl, and have one record a line"
+        return "task files in JSON end in .jsonl, and have one record per line"
     return ""
 
 
@@ -170,7 +170,9 @@ def load_file(
     node = f"{name}{path.suffix}"
     if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
         # Logs would show the name, and no command line could select the examples.
-        detail = "the file's name holds '::', a control character or a command to a CI runner; rename it, or its folder"
+        detail = (
+            "the file's name contains '::', a control character or a command to a CI runner; rename it, or its folder"
+        )
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", detail)])
     try:
         data = path.read_bytes()

@@ -185,7 +185,9 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     examples, errors = reader.examples, reader.errors
     if not examples and not errors:
         errors = [
-            RecordError(1, None, "missing_required", "_root", "no record in the file; expected one JSON object a line")
+            RecordError(
+                1, None, "missing_required", "_root", "no record in the file; expected one JSON object per line"
+            )
         ]
     if not examples:
         from pytest_lmeval.formats.python.claims import rows_of_others
@@ -308,7 +310,7 @@ class RecordReader:
             raise RecordRefused("bad_value", TURNS if example.metric == TURNS else "metric", detail)
         if example.id in self._lines_by_id:
             field = "task_id" if self.strict else "id"
-            detail = f"{example.id!r} was used on line {self._lines_by_id[example.id]} already"
+            detail = f"{example.id!r} is already on line {self._lines_by_id[example.id]}"
             raise RecordRefused("duplicate_task_id", field, detail)
 
     def _id_of(self, record: Any) -> str | None:

@@ -242,9 +242,9 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
         raise RecordRefused("bad_value", field, f"expected a path, or path and task, got {entry!r:.80}")
     path = (source.path.parent / wanted["path"]).resolve()
     if not path.is_file() or path.suffix not in registry.formats:
-        raise RecordRefused("bad_value", field, f"{wanted['path']!r} is no task file beside this one")
+        raise RecordRefused("bad_value", field, f"{wanted['path']!r} is not a task file beside this one")
     if path in _LOADING.get():
-        raise RecordRefused("bad_value", field, f"{wanted['path']!r} has this mixture in it")
+        raise RecordRefused("bad_value", field, f"{wanted['path']!r} contains this mixture")
     try:
         loaded = load_file(path, task_name(path, path.parent), registry, options=source.options, is_named=True)
     except UsageError as error:

@@ -117,7 +117,7 @@ def score_turns(example: Example, response: Completion, registry: Registry) -> S
     extras, script = example.metadata, script_of(example)
     talk, turns = by_turn(response.exchanges), extras["turns"]
     if len(talk) != len(turns):
-        raise ScoringError(f"{len(talk)} of {len(turns)} turns were asked")
+        raise ScoringError(f"only {len(talk)} of {len(turns)} turns ran")
     tools = {"tools": extras["tools"]} if "tools" in extras else {}
     found = [_turn(turn, exchanges, script, registry, tools) for turn, exchanges in zip(turns, talk, strict=True)]
     passed = [each["passed"] for each in found if "passed" in each]

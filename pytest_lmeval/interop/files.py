@@ -45,7 +45,7 @@ def read_records(source: Path, *, from_python: bool = False) -> Iterator[tuple[s
         found = True
         yield place, record
     if not found:
-        raise UsageError(f"{source}: holds no record; expected one JSON object a line")
+        raise UsageError(f"{source}: holds no record; expected one JSON object per line")
 
 
 def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
@@ -66,7 +66,7 @@ def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
 def check_new(key: str, id: str, place: str, places: dict[str, str]) -> None:
     """Add an id with its ``place``; raise UsageError if an earlier place used the id."""
     if id in places:
-        raise UsageError(f"{place}: {key} {id!r} was used at {places[id]} already")
+        raise UsageError(f"{place}: {key} {id!r} is already used at {places[id]}")
     places[id] = place
 
 

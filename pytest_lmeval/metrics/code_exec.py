@@ -92,7 +92,7 @@ def _by_stdout(prediction: str, plan: Stdouts, limits: Limits, sandbox: Sandbox)
     printed = run.stdout.rstrip()
     met = run.status == "pass" and run.stdout_whole and any(printed == target.rstrip() for target in plan.targets)
     if run.status == "pass" and not run.stdout_whole:
-        run = replace(run, reason=f"more output than the {limits.output_bytes} bytes that are kept")
+        run = replace(run, reason=f"more output than the recorded {limits.output_bytes} bytes")
     return _all_or_nothing(run, met)
 
 

@@ -64,7 +64,7 @@ def _place(folder: Path, report_dir: Path) -> Path:
     previous = report_dir / PREVIOUS
     is_folder = previous.is_dir() and not previous.is_symlink()
     if os.path.lexists(previous) and not (is_folder and (_is_ours(previous) or not os.listdir(previous))):
-        what = "holds files that no run wrote" if is_folder else "is no folder"
+        what = "holds files that no run wrote" if is_folder else "is not a folder"
         raise UsageError(f"{previous}: {what}, and the reports of the last run belong there; rename it")
     if not _is_ours(previous):
         write_atomically(previous / _NOTE, _ABOUT.encode())

@@ -96,7 +96,7 @@ def _call(number: int, value: Any) -> ToolCall:
         try:
             arguments = json.dumps(arguments, default=str)
         except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"tool calls whose arguments are no JSON: {error}") from None
+            raise ValueError(f"tool calls whose arguments are not JSON: {error}") from None
     return ToolCall(str(id or f"call{number:05}"), str(name), str(arguments))
 
 

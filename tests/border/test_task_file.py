@@ -250,7 +250,7 @@ REFUSED = Border(
             "raising", "a quote that does not end", 'said,label\nx,x\n"x,x\n', "q.csv:3: a quote that does not end"
         ),
         bad_rows("control characters", "a csv that is cut", "said,label\nx\0,x\nx", "q.csv:3: 1 cells; expected 2"),
-        bad_rows("twice", "an id", "id,said,label\na,x,x\na,y,y\n", "q.csv:3: 'a' is that of q.csv:2 already"),
+        bad_rows("twice", "an id", "id,said,label\na,x,x\na,y,y\n", "q.csv:3: 'a' is already the id of q.csv:2"),
         bad_rows("out of order", "a csv without its header", "x,y\n", "q.csv: no row in the file"),
     ),
 )

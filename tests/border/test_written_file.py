@@ -76,7 +76,7 @@ BORDER = Border(
             "earlier run",
             "a file in the place of the folder for its reports",
             code=4,
-            says="reports/previous: is no folder",
+            says="reports/previous: is not a folder",
             on=("terminal",),
             files=placed(
                 'place("leaderboard.json", lambda path: pathlib.Path(path).touch())',

@@ -183,7 +183,7 @@ REFUSED: list[tuple[Record, str]] = [
     (_yes({"metric": "substring_contains", "targets": [" "]}), "bad_value checks[0].targets: every text"),
     (_yes({"extras": []}), "bad_type checks[0].extras: expected an object, got an array"),
     (_yes({"extras": {"threshold": 1}}), "unknown_field checks[0].extras.threshold: the threshold of a check"),
-    (_yes({"extras": {"must_pass": True}}), "unknown_field checks[0].extras.must_pass: 'must_pass' belongs into"),
+    (_yes({"extras": {"must_pass": True}}), "unknown_field checks[0].extras.must_pass: 'must_pass' belongs in"),
     (_yes({"extras": {"ignore_cas": True}}), "unknown_field checks[0].extras.ignore_cas: nothing reads"),
     (_yes({"extras": {"ignore_case": 1}}), "bad_type checks[0].extras.ignore_case: expected true or false"),
     (_yes({"extras": {"post_process": "x"}}), "bad_value checks[0].extras.post_process: 'x' is not one of"),
@@ -292,7 +292,11 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
     ("old", "new", "said"),
     [
         ("checks:", "metric: f1\nchecks:", "q.yaml:3: unknown_field metric: a data file with checks has no metric of"),
-        ("target: ", "targets: [x], target: ", "q.yaml:4: bad_value checks[0].targets: 'target' is given, too"),
+        (
+            "target: ",
+            "targets: [x], target: ",
+            "q.yaml:4: bad_value checks[0].targets: both 'target' and 'targets' are set",
+        ),
         ('"{{ word }}"', "word", "q.yaml:4: bad_value checks[0].target: 'word' is text, and the name of a column"),
         ("{{ word }}", "{{ wrd }}", "q.yaml:4: bad_value checks[0].target: there is no column 'wrd'; did you mean"),
         (

@@ -93,7 +93,7 @@ def test_a_record_has_what_it_says_and_else_the_defaults(changes: Record, record
         ({"extras": {"must_pass": 1}}, "bad_type defaults.extras.must_pass: expected true or false"),
         ({"columns": "by"}, "bad_type defaults.columns: expected a non-empty array"),
         ({"columns": ["id"]}, "bad_value defaults.columns: 'id' is a field of records"),
-        ({"columns": ["a", "a"]}, "bad_value defaults.columns: 'a' is there twice"),
+        ({"columns": ["a", "a"]}, "bad_value defaults.columns: 'a' occurs twice"),
     ],
 )
 def test_bad_defaults_are_one_error_whatever_follows(defaults: object, said: str) -> None:

@@ -151,7 +151,7 @@ def test_the_hash_follows_the_tasks(folder: Path) -> None:
         ([7], "bad_value mixture.tasks[0]: expected a path, or path and task, got 7"),
         (
             ["sums.jsonl", "nothing.jsonl"],
-            "bad_value mixture.tasks[1]: 'nothing.jsonl' is no task file beside this one",
+            "bad_value mixture.tasks[1]: 'nothing.jsonl' is not a task file beside this one",
         ),
         (
             [{"path": "task_letters.py", "task": "Leters"}],
@@ -194,7 +194,7 @@ def test_mixtures_in_each_other_are_refused(folder: Path) -> None:
     source = TaskSource(folder / "one.mix", b"", "one")
     (error,) = load_mixture(source, {"mixture": ["two.mix"]}, registry).errors
 
-    assert "'one.mix' has this mixture in it" in error.detail
+    assert "'one.mix' contains this mixture" in error.detail
 
 
 PYTHON = (

@@ -187,7 +187,7 @@ def test_a_solution_may_be_any_text(solution: str) -> None:
         ([{**_problem(), "model": {"is_correct": True}}], ":1: model: 'solution' is missing; got 'is_correct'"),
         ([_problem(a="A: 1", b="A: 1"), _problem(a="A: 1")], ":2: 'b' is on some lines and missing on others"),
         ([_problem(a="A: 1"), _problem(a="A: 1", b="A: 1")], ":2: 'b' is on some lines and missing on others"),
-        ([{**_problem(), "../up": {"solution": ""}}], ":1: the model name '../up' is no file name"),
+        ([{**_problem(), "../up": {"solution": ""}}], ":1: the model name '../up' is not a file name"),
     ],
 )
 def test_a_gsm8k_file_of_another_shape_is_refused_by_line_and_key(
@@ -238,7 +238,7 @@ def test_a_humaneval_id_that_stands_twice_is_refused_by_both_lines(tmp_path: Pat
     source = _source(tmp_path, _lines(_program(), _program()))
     with pytest.raises(UsageError) as caught:
         convert_humaneval(source, tmp_path / "out")
-    assert f"{source}:2: task_id 'Test/0' was used at {source}:1 already" == str(caught.value)
+    assert f"{source}:2: task_id 'Test/0' is already used at {source}:1" == str(caught.value)
 
 
 # --- every kind ------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_rows_and_programs_that_are_not_as_published_are_refused(tmp_path: Path)
         ("mmlu", b"", ": holds no record"),
         ("truthfulqa", b"Question,Answer\na,b\n", ":2: 'Best Answer' is missing; got 'Question', 'Answer'"),
         ("truthfulqa", b"\xff", ":1: not UTF-8; save the file as UTF-8"),
-        ("mbpp", _lines(SUM, SUM), ":2: task_id 'mbpp-007' was used at "),
+        ("mbpp", _lines(SUM, SUM), ":2: task_id 'mbpp-007' is already used at "),
         ("mbpp", _lines({**SUM, "task_id": "7"}), ":1: 'task_id' must be a number, got '7'"),
         ("mbpp", _lines({**SUM, "test_list": []}), ":1: 'test_list' must be a list of strings, got []"),
         ("mbpp", _lines({**SUM, "test_list": ["assert abs(1)"]}), ":1: 'test_list' calls no function of 'code'"),

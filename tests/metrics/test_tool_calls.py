@@ -112,8 +112,8 @@ RIGA = {"name": "weather", "arguments": {"city": "Riga"}}
         ({**RIGA, "accept": {"unit": []}}, "accept: expected lists of values"),
         ({**RIGA, "optional": "unit"}, "optional: expected a list of names"),
         ({**RIGA, "optional": ["unit"]}, "optional: 'unit' has no value, neither in arguments nor in accept"),
-        ({**RIGA, "accept": {"/at/lat": [1]}}, "the arguments have no place 'at/lat'"),
-        ({**RIGA, "accept": {"/city/0": ["R"]}}, "the arguments have no place 'city/0'"),
+        ({**RIGA, "accept": {"/at/lat": [1]}}, "the arguments contain no 'at/lat'"),
+        ({**RIGA, "accept": {"/city/0": ["R"]}}, "the arguments contain no 'city/0'"),
     ],
 )
 def test_an_expected_call_that_cannot_be_right_is_refused(call: dict[str, Any], says: str) -> None:

@@ -64,7 +64,10 @@ def test_a_text_is_text(name: str) -> None:
         ({"tool_calls": {"name": "add"}}, "tool_calls {'name': 'add'}; expected a list of (id, name, arguments)"),
         ({"tool_calls": [None]}, "tool calls that are not (id, name, arguments): None"),
         ({"tool_calls": [("", 3, "{}")]}, "tool calls that are not (id, name, arguments): ('', 3, '{}')"),
-        ({"tool_calls": [("", "add", _CIRCLE)]}, "tool calls whose arguments are no JSON: Circular reference detected"),
+        (
+            {"tool_calls": [("", "add", _CIRCLE)]},
+            "tool calls whose arguments are not JSON: Circular reference detected",
+        ),
     ],
 )
 def test_what_cannot_be_an_answer_is_refused_with_its_value(fields: dict[str, Any], says: str) -> None:

@@ -69,7 +69,7 @@ def read_options(given: Mapping[str, object]) -> MessagesOptions:
     """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):
-        raise fault("anthropic", "option temperature or top_k has no place with thinking; expected neither")
+        raise fault("anthropic", "options temperature and top_k cannot be combined with thinking; expected neither")
     if options.price_input is None and (options.price_cache_write, options.price_cache_read) != (None, None):
         raise fault("anthropic", "option price_cache_write or price_cache_read expected price_input and price_output")
     return options

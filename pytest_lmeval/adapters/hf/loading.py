@@ -118,7 +118,7 @@ def _check_causal(source: str, config: Any, transformers: Any) -> None:
     heads = [name for name in declared if name.lower() in known or "causallm" in name.lower()]
     if config.is_encoder_decoder or (declared and not heads):
         kind = ", ".join(declared) or f"an encoder-decoder ({config.model_type})"
-        raise fault(f"{source} is no causal language model but {kind}; expected one such as LlamaForCausalLM")
+        raise fault(f"{source} is not a causal language model but {kind}; expected one such as LlamaForCausalLM")
 
 
 def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:

@@ -86,7 +86,7 @@ def read_options(given: Mapping[str, object]) -> HfOptions:
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
     if options.chat is False and (options.system is not None or options.chat_template_kwargs):
-        raise fault("options system and chat_template_kwargs have no place with chat=false")
+        raise fault("options system and chat_template_kwargs cannot be combined with chat=false")
     return options
 
 

@@ -83,9 +83,9 @@ class Prompts:
         tools = [{"type": "function", "function": dict(tool)} for tool in request.tools]
         text = self._converse(request.prompt, tools)
         if text == self._converse(request.prompt):
-            raise AdapterError("the chat template has no place for tools")
+            raise AdapterError("the chat template does not support tools")
         if request.tool_choice not in ("", "auto"):
-            raise AdapterError(f"tool_choice {request.tool_choice!r}: a chat template only takes auto")
+            raise AdapterError(f"tool_choice {request.tool_choice!r}: a chat template accepts only auto")
         if not self._tools_family:
             raise AdapterError("the chat template does not show the format of calls; set the option tool_parser")
         return text

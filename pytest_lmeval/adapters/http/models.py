@@ -36,9 +36,7 @@ class ServerModel(Generic[Given]):
         if not isinstance(model, str) or (model and not model.strip()) or not model.isprintable():
             raise UsageError(f"adapter {self.kind!r} needs the name of a model: {self.kind}:MODEL")
         if not model and options.price_input is not None:
-            raise fault(
-                self.kind, "option price_input has no place without a model; expected [tool.lmeval.prices.MODEL]"
-            )
+            raise fault(self.kind, "option price_input needs a model; expected [tool.lmeval.prices.MODEL]")
         self._key = read_key(self.kind, options.api_key_env, options.needs_key)
         if self._key.stands_in((model, options)):
             raise UsageError(f"adapter {self.kind!r}: the API key itself is in the model's name or in an option")

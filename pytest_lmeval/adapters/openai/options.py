@@ -55,5 +55,5 @@ def read_options(given: Mapping[str, object]) -> OpenAIOptions:
     """Return the ``given`` options; raise UsageError that names the option and what was expected."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
-        raise fault("openai", "option system has no place with endpoint 'completions'; expected endpoint 'chat'")
+        raise fault("openai", "option system cannot be combined with endpoint 'completions'; expected endpoint 'chat'")
     return options

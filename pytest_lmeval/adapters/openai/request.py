@@ -47,7 +47,7 @@ def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:
     if not request.tools:
         return {}
     if options.endpoint == "completions":
-        raise AdapterError("tools need the endpoint 'chat'; this adapter was given endpoint 'completions'")
+        raise AdapterError("tools need the endpoint 'chat'; this adapter uses endpoint 'completions'")
     tools = {"tools": [{"type": "function", "function": dict(tool)} for tool in request.tools]}
     choice = request.tool_choice
     if choice in ("", "auto"):

@@ -115,7 +115,7 @@ def _tool_calls(document: Document, choice: Mapping[str, object]) -> tuple[ToolC
     calls = [_tool_call(call) for call in given] if isinstance(given, list) else [None]
     found = tuple(call for call in calls if call is not None)
     if len(found) != len(calls):
-        raise document.error("tool_calls that are no list of function calls")
+        raise document.error("tool_calls that are not a list of function calls")
     return found
 
 

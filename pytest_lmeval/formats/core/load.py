@@ -73,7 +73,7 @@ class _CoreLoader:
         entry = check_entry(given)
         line = line_in(self.document, (_ROOT, number, "label"))
         if entry.label in self._lines:
-            raise RecordRefused("bad_value", "label", f"{entry.label!r} is on line {self._lines[entry.label]} already")
+            raise RecordRefused("bad_value", "label", f"{entry.label!r} is already on line {self._lines[entry.label]}")
         self._lines[entry.label] = line
         baseline = baselines.of(entry.label)
         data = _read(self.source.path.parent, entry.uri)

@@ -182,7 +182,7 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     keys = ("definition", "dataset")
     wrong = next((each for each in given if not isinstance(each, str | int)), None)
     if not usable:
-        return [], [Fault(keys, "bad_value", f"{dataset.path.name}: the id {wrong!r:.60} is no text or number")]
+        return [], [Fault(keys, "bad_value", f"{dataset.path.name}: the id {wrong!r:.60} is neither text nor a number")]
     repeated = next(each for each, count in Counter(ids).items() if count > 1)
     return [], [Fault(keys, "duplicate_task_id", f"{dataset.path.name}: two rows have the id {repeated!r:.60}")]
 

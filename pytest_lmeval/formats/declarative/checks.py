@@ -44,7 +44,7 @@ def check_parts(definition: Definition, entity: str, registry: Registry) -> Iter
     for number, scorer in enumerate(definition.scorers):
         here: Keys = (*_ROOT, "scorers", number)
         if keys[number] in keys[:number]:
-            yield Fault((*here, "key"), "bad_value", f"duplicate scorer {keys[number]!r}; give it a key of its own")
+            yield Fault((*here, "key"), "bad_value", f"duplicate scorer {keys[number]!r}; give it its own key")
         yield from scorer.check(here, entity, registry)
         if isinstance(scorer, MetricScorer):
             yield from _check_extras(scorer, here, definition, registry.metrics[scorer.type])

@@ -74,7 +74,7 @@ class _ModuleLoader:
     def _add(self, found: Any) -> None:
         task = self._build(found)
         if task.name in self._taken:
-            detail = f"{task.name!r} is the name of {self._taken[task.name]} already; rename one of them"
+            detail = f"{self._taken[task.name]} is already called {task.name!r}; rename one of them"
             field = "NAME" if hasattr(found.thing, "NAME") else "name"
             raise RecordRefused("bad_value", f"{found.label}.{field}", detail)
         self._taken[task.name] = f"{found.label} (line {found.line})"

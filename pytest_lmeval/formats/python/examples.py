@@ -47,7 +47,7 @@ class Examples(Sequence[Example]):
             example = self._make(index)
             if example.id in self._index_of:
                 first = self._index_of[example.id]
-                raise RecordRefused("duplicate_task_id", "id", f"{example.id!r} is the id of item {first} already")
+                raise RecordRefused("duplicate_task_id", "id", f"{example.id!r} is already the id of item {first}")
             self._index_of[example.id] = index
             self._made[index] = example
         return self._made[index]

@@ -136,7 +136,7 @@ def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score
     applying = [measure for measure in measures if measure.applies(answer.targets, answer.extras)]
     first, *others = [(measure, _score(measure, answer, tools)) for measure in applying]
     if first[1] is None:
-        raise ScoringError(f"metric {first[0].name!r} has no value for this answer; put another in front of it")
+        raise ScoringError(f"metric {first[0].name!r} has no value for this answer; list another one first")
     found = {measure.name: score for measure, score in others if score is not None}
     asked = [score for measure, score in (first, *others) if measure.judge is not None and score is not None]
     judges = {"judge": [entry for score in asked for entry in score.details["judge"]]} if asked else {}

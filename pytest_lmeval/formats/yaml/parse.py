@@ -127,7 +127,7 @@ class DocumentReader:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise YamlFault(_place(event.start_mark), "a second document; expected one in a file")
+                    raise YamlFault(_place(event.start_mark), "a second document; expected one per file")
                 value = self._value(next(self._events), ())
         return value
 
@@ -179,7 +179,7 @@ class DocumentReader:
             place = _place(event.start_mark)
             path = (*keys, key)
             if key in values:
-                raise YamlFault(place, f"the key {key!r} is on line {self.places[path].line} already")
+                raise YamlFault(place, f"the key {key!r} is already on line {self.places[path].line}")
             self.places[path] = place
             values[key] = self._value(next(self._events), path)
         return values

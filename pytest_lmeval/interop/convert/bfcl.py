@@ -170,7 +170,7 @@ def _alternatives(values: Sequence[Any], schema: Mapping[str, Any], place: str) 
         else:
             found.append(value)
     if len(found) > _MOST_VALUES:
-        raise UsageError(f"{place}: more than {_MOST_VALUES} right values: write this record as a task of your own")
+        raise UsageError(f"{place}: more than {_MOST_VALUES} right values: write this record as your own task")
     return found
 
 

@@ -60,7 +60,7 @@ def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if model != safe_name(model, "", dots=True):
-            raise UsageError(f"{place}: the model name {model!r} is no file name; expected A-Z a-z 0-9 _ . -")
+            raise UsageError(f"{place}: the model name {model!r} is not a file name; expected A-Z a-z 0-9 _ . -")
         if not isinstance(value, dict):
             raise UsageError(f"{place}: {model!r} must be an object with a 'solution', got {value!r:.80}")
     uneven = sorted(named.keys() ^ models) if models is not None else []

@@ -122,7 +122,7 @@ class WantedCall:
         try:
             holder, key = _holder(self.arguments, path)
         except LookupError:
-            return f"accept, optional: the arguments have no place {shown}"
+            return f"accept, optional: the arguments contain no {shown}"
         if path in self.optional and isinstance(holder, list):
             return f"optional: {shown} is an element of a list, which cannot be optional"
         if path in self.optional and path not in self.accept and key not in holder:

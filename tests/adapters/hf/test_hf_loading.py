@@ -104,7 +104,7 @@ def test_a_config_that_cannot_be_read_is_named(copy: Path) -> None:
 @pytest.mark.usefixtures("libraries")
 def test_what_is_no_causal_model_is_named(tmp_path: Path, model_type: str, architectures: Any, kind: str) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type, "architectures": architectures}))
-    expected = f"{tmp_path} is no causal language model but {kind}; expected one such as LlamaForCausalLM"
+    expected = f"{tmp_path} is not a causal language model but {kind}; expected one such as LlamaForCausalLM"
     assert expected == refusal(tmp_path)
 
 

@@ -43,10 +43,10 @@ from pytest_lmeval.errors import UsageError
         ({"system": 5}, "option system is 5; expected text"),
         (
             {"chat": False, "system": "Be brief."},
-            "options system and chat_template_kwargs have no place with chat=false",
+            "options system and chat_template_kwargs cannot be combined with chat=false",
         ),
         ({"chat_template_kwargs": "x"}, "expected a table such as {enable_thinking = false}"),
-        ({"chat": False, "chat_template_kwargs": {"a": 1}}, "have no place with chat=false"),
+        ({"chat": False, "chat_template_kwargs": {"a": 1}}, "cannot be combined with chat=false"),
         ({"logprobs": 1}, "option logprobs is 1; expected true or false"),
         ({"batch_tokens": 0}, "option batch_tokens is 0; expected a whole number >= 1"),
         ({"request_window": 0}, "option request_window is 0; expected a whole number >= 1"),

@@ -186,9 +186,9 @@ def test_a_template_is_given_tools_and_the_arguments_of_calls_by_name(tokenizer:
 @pytest.mark.parametrize(
     ("template", "options", "request_of", "problem"),
     [
-        (PLAIN, {}, Generate("?", tools=(TOOL,)), "the chat template has no place for tools"),
+        (PLAIN, {}, Generate("?", tools=(TOOL,)), "the chat template does not support tools"),
         (QWEN, {"chat": False}, Generate("?", tools=(TOOL,)), "tools need a chat template"),
-        (QWEN, {}, Generate("?", tools=(TOOL,), tool_choice="required"), "a chat template only takes auto"),
+        (QWEN, {}, Generate("?", tools=(TOOL,), tool_choice="required"), "a chat template accepts only auto"),
         (QWEN.replace("<tool_call>", "call"), {}, Generate("?", tools=(TOOL,)), "set the option tool_parser"),
     ],
 )

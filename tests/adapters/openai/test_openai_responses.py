@@ -307,5 +307,5 @@ def test_a_reply_may_have_both_text_and_calls() -> None:
 
 @each_row("calls", ["add", [{}], [{"function": {"name": 3}}], [None], {"name": "add"}])
 def test_calls_that_are_none_are_an_error(calls: Any) -> None:
-    with pytest.raises(AdapterError, match="tool_calls that are no list of function calls"):
+    with pytest.raises(AdapterError, match="tool_calls that are not a list of function calls"):
         read(_message(content="x", tool_calls=calls))

@@ -115,7 +115,7 @@ def test_the_hash_tells_data_settings_and_baseline(tmp_path: Path) -> None:
         ({"continuation_delimiter": 1}, ["bad_type bees.continuation_delimiter"]),
         ({"has_categories": "yes"}, ["bad_type bees.has_categories", "got a string"]),
         ({"has_categories": True}, ["missing_required bees.category", "bees.jsonl:1:"]),
-        ({"label": "facts"}, ["bad_value facts.label", "'facts' is on line 2 already"]),
+        ({"label": "facts"}, ["bad_value facts.label", "'facts' is already on line 2"]),
         ({"label": "=cmd"}, ["bad_value =cmd.label"]),
         ({"label": 5}, ["bad_type icl_tasks.label"]),
     ],

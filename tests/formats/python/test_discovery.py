@@ -88,10 +88,10 @@ def test_a_class_that_needs_a_split_gets_the_test_split(folder: TaskFolder) -> N
             "TASKS = [Split(size=..., split=...)]",
         ),
         (f"{ONE}\nTASKS = [TaskMixture([])]", "bad_value TaskMixture.tasks: expected at least one task"),
-        (f"{ONE}\nTASKS = [One, One]", "bad_value One.name: 'One' is the name of One (line 2) already"),
+        (f"{ONE}\nTASKS = [One, One]", "bad_value One.name: One (line 2) is already called 'One'"),
         (
             QUIZ + QUIZ.replace("class Quiz", "class Again"),
-            "task_it.py:16: bad_value Again.NAME: 'quiz' is the name of Quiz (line 3) already",
+            "task_it.py:16: bad_value Again.NAME: Quiz (line 3) is already called 'quiz'",
         ),
         ("x = undefined", "task_it.py:2: import_error _module: NameError: name 'undefined' is not defined ("),
         ("def f():\n    1 / 0\n\nf()", "task_it.py:3: import_error _module: ZeroDivisionError: division by zero ("),

@@ -30,7 +30,7 @@ def test_a_list_is_one_config_each_named_or_numbered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2", r"config.yaml:2: column 1: the key 'a' is on line 1 already"),
+        ("a: 1\na: 2", r"config.yaml:2: column 1: the key 'a' is already on line 1"),
         ("[]", r"an empty list"),
         ("- 1", r"config 1: expected a mapping"),
         ("- {name: a}\n- {name: a}", r"two configs are called 'a'"),

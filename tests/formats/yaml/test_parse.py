@@ -49,7 +49,7 @@ def test_every_key_and_element_has_its_place() -> None:
 @each_row(
     ("text", "place", "message"),
     [
-        ("a: 1\nb: 2\na: 3", (3, 1), "the key 'a' is on line 1 already"),
+        ("a: 1\nb: 2\na: 3", (3, 1), "the key 'a' is already on line 1"),
         ("a:\n\tb: 1", (2, 1), "indent with blanks, not tabs"),
         ("a: !!python/object/apply:os.system [ls]", (1, 4), "the tag !!python/object/apply:os.system is not read"),
         ("a: !!python/name:os.system", (1, 4), "is not read; only !include is"),

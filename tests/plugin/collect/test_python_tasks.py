@@ -112,7 +112,7 @@ def test_bad_items_can_be_left_out(everything: Project) -> None:
     )
 
     result.assert_outcomes(passed=1, deselected=3)
-    assert "duplicate_task_id id: item 1: 'a' is the id of item 0 already" in str(everything.board()["bad_records"])
+    assert "duplicate_task_id id: item 1: 'a' is already the id of item 0" in str(everything.board()["bad_records"])
 
 
 def test_what_raises_while_it_scores_is_an_error_of_its_example_with_the_line(everything: Project) -> None:

@@ -250,7 +250,7 @@ def test_prices_that_are_none_are_refused(app: App, table: str, said: str) -> No
 def test_prices_without_a_model_are_refused(app: App) -> None:
     result = app.run("--lm-adapter-arg=price_input=1", "--lm-adapter-arg=price_output=1")
     assert (4, {}) == (result.ret, app.asked())
-    result.stderr.fnmatch_lines(["*price_input has no place without a model; expected ?tool.lmeval.prices.MODEL]*"])
+    result.stderr.fnmatch_lines(["*price_input needs a model; expected ?tool.lmeval.prices.MODEL]*"])
 
 
 def test_every_path_to_a_verdict_knows_which_models_were_asked_for(app: App) -> None:

@@ -166,7 +166,7 @@ def test_a_previous_that_no_run_made_is_refused_before_anything_is_asked(ran: Pr
     asked, before = ran.calls(), files(ran.path / "reports")
     result = ran.run("--lm-gate=none")
     assert 4 == result.ret
-    what = "holds files that no run wrote" if kind == "folder" else "is no folder"
+    what = "holds files that no run wrote" if kind == "folder" else "is not a folder"
     result.stderr.fnmatch_lines([f"*reports/previous: {what}, and the reports of the last run belong there; rename it"])
     assert (asked, before) == (ran.calls(), files(ran.path / "reports"))
 

@@ -123,7 +123,7 @@ MISTAKES = {
     "threshold in the record": compact(
         "}", ', "threshold": 0.5}', 'write it into extras: "extras": {"threshold": ...}'
     ),
-    "prompts": compact('"say: x"', '["say: x"]', "bad_type prompt", "one text a record", "docs/conversations.md"),
+    "prompts": compact('"say: x"', '["say: x"]', "bad_type prompt", "one text per record", "docs/conversations.md"),
     "messages": compact('"say: x"', '[{"role": "user", "content": "x"}]', "bad_type prompt", "docs/conversations.md"),
     "targets is text": compact('["x"]', '"x"', "bad_type targets", 'write ["..."]'),
     "a target is a number": compact('["x"]', "[4]", "at index 0", 'write "4"'),

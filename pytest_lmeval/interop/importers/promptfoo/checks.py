@@ -113,7 +113,7 @@ def _regex(value: Any, node: Node) -> list[Check]:
     try:
         re.compile("" if is_template(text) else text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise LeftOut(f"no regular expression of Python: {error}") from None
+        raise LeftOut(f"not a regular expression of Python: {error}") from None
     if "[]" in text or "[^]" in text:
         raise LeftOut("[] and [^] of JavaScript mean something else in Python; [\\s\\S] is any character in both")
     return [Check("regex", (text,))]
@@ -125,7 +125,7 @@ def _json(whole: str) -> Callable[[Any, Node], list[Check]]:
         if value in (None, ""):
             return found
         if not isinstance(value, dict | bool):
-            raise LeftOut("a JSON Schema that is no mapping; write it as YAML or into a .json file")
+            raise LeftOut("a JSON Schema that is not a mapping; write it as YAML or in a .json file")
         schema = Check("json_schema", ("JSON",), {"json_schema": value})
         return [schema] if whole == "is_json" else [*found, schema]
 

@@ -136,7 +136,7 @@ class Folder:
         """Return the file that a reference names, or all files that its pattern matches; raise LeftOut."""
         name = str(node.value).removeprefix(_PREFIX)
         if "://" in name or "{{" in name:
-            raise LeftOut(f"{name!r} is no file of the config's folder; save what it names there", node)
+            raise LeftOut(f"{name!r} is not a file in the config's folder; save its content there", node)
         pattern = name.removeprefix("./")
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             raise LeftOut(f"{name!r} leads out of the config's folder; only files below it are read", node)
@@ -146,7 +146,7 @@ class Folder:
                 raise LeftOut(f"{name!r} names {len(found):,} files; expected 1 to {_MOST_FILES:,}", node)
             return [self._checked(path, node) for path in found]
         except (OSError, ValueError) as error:  # too long, or with characters that no file system takes
-            raise LeftOut(f"{name!r:.60} is no name of a file: {error!s:.60}", node) from None
+            raise LeftOut(f"{name!r:.60} is not the name of a file: {error!s:.60}", node) from None
 
     def value(self, path: Path, node: Node) -> Any:
         """Return the value of a YAML or JSON file, or the text of any other file; raise LeftOut."""
@@ -157,7 +157,7 @@ class Folder:
         try:
             return self._bytes(path, node).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise LeftOut(f"{path.name}: no text in UTF-8 (byte {error.start + 1}); prompts hold text", node) from None
+            raise LeftOut(f"{path.name}: not UTF-8 text (byte {error.start + 1}); prompts hold text", node) from None
 
     def parsed(self, path: Path, node: Node) -> Node:
         """Return the value of a YAML or JSON file with its places; raise LeftOut."""

@@ -80,7 +80,7 @@ def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
         raise LeftOut(f"provider {name!r:.60}: only chat interfaces are supported")
     model = model if way in _WAYS and model else rest
     if (transform := node.at("transform")).value is not None:
-        raise LeftOut("a transform of the answers: wrap the adapter in one of your own (adapters.md)", transform)
+        raise LeftOut("a transform of the answers: wrap the adapter in your own (adapters.md)", transform)
     if way == "responses":
         remarks.differ(node, "the model is asked by chat completions", "openai:responses")
     adapter = "litellm" if service in _LITELLM else "anthropic" if service == "anthropic" else "openai"

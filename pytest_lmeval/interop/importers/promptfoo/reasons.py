@@ -9,11 +9,11 @@ from pytest_lmeval.pages import page
 
 TRANSFORM = "a transform is a program, which is not run; post_process has rules such as strip_whitespace and lower"
 _CODE = "code is not run; write it as a metric (registry.add_metric) or a scorer `python` of a YAML task"
-_EMBEDDING = "similarity of embeddings is no metric here; use rouge_l, f1 or rubric, or an eval function"
+_EMBEDDING = "similarity of embeddings is not a metric here; use rouge_l, f1 or rubric, or an eval function"
 _RAG = f"see {page('rag.md')}: an eval function with lm.grade over question, context and answer"
 _PERPLEXITY = f"no metric here; the ledger has the log-probabilities ({page('log-likelihood.md')})"
 _TRACE = "write an eval function; it has the steps of the application in lm.trace and lm.calls"
-_FORMAT = "no metric here reads this format; use regex or a metric of your own"
+_FORMAT = "no metric here reads this format; use regex or your own metric"
 _CHOICE = "to compare prompts over all rows: lmeval rank --by config"
 _MODEL = "calls another service; use the metric rubric, or call it in an eval function"
 _CALLS = "the metric tool_calls of a record with extras.tools scores which calls are made"

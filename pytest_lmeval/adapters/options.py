@@ -16,7 +16,7 @@ Check = Callable[[Any], Any]
 def checked(
     adapter: str, checks: Mapping[str, Check], given: Mapping[str, object], show: Callable[[Any], str] = repr
 ) -> dict[str, Any]:
-    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
     found = {}
     for name, value in given.items():
         if name not in checks:

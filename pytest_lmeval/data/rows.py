@@ -89,9 +89,9 @@ def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, A
 def parse_rows(path: Path, data: bytes, *, as_written: bool = False) -> list[dict[str, Any]]:
     """Return the rows of the file at ``path``, whose bytes are ``data``; raise BadRows.
 
-    Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Column names must differ. A file with more bytes,
-    uncompressed, or rows than the limits is refused: parquet by its metadata, and as soon as it turns out to hold more.
-    ``as_written`` keeps blanks around the names of csv columns, and line ends in cells.
+    Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Column names must differ. A file with more rows, or
+    uncompressed bytes, than the limits is refused; for parquet, the metadata decide before reading, and the limits
+    apply again while reading. ``as_written`` keeps blanks around the names of csv columns, and line ends in cells.
     """
     return _numbered_rows(path, data, as_written)[0]
 

@@ -1,8 +1,8 @@
 """The permutation that numpy draws for a seed, and so the order in which the ``datasets`` library shuffles.
 
-It is ``numpy.random.default_rng(seed).permutation(size)``, computed without numpy. These are the published algorithms
-of its ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); a number that is too large for its
-place is drawn again.
+It is ``numpy.random.default_rng(seed).permutation(size)``, computed without numpy. It implements the published
+algorithms of its ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); a number that is too large
+for its place is drawn again.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ def read_records(data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE
 
 
 def _errors_of_file(data: bytes) -> list[RecordError]:
-    """Return one fault for a file that is not JSONL at all, instead of one for each line; else nothing."""
+    """Return a single fault if the file is not JSONL at all, else nothing."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         detail = "the file is UTF-16; save it as UTF-8"
     elif (document := _one_document(data)) is None:

@@ -78,7 +78,7 @@ def answer_of(exchanges: Sequence[Exchange]) -> Completion:
 
 
 def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
-    """Return the messages of the model in a turn, and the tools' answers that were sent to it, as JSON."""
+    """Return the model's messages in a turn, and the tools' answers sent to it, as JSON."""
     shown: list[dict[str, Any]] = []
     for number, each in enumerate(turn):
         shown.append(_shown(each.response))

@@ -33,7 +33,7 @@ def code_exec_record(prediction: str, targets: Sequence[str], extras: Mapping[st
 
 
 def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
-    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``, exactly one of which must exist.
+    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``, of which exactly one must exist.
 
     Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not run.
     """

@@ -20,8 +20,8 @@ def drop_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
     Dua et al. (2019), "DROP: A reading comprehension benchmark". Commas separate the spans of a prediction.
     ``extras.answer_tuples`` are the answers, each a list of spans; without it each target is an answer of one span.
-    Spans are compared without case, ASCII punctuation and the words a, an and the, numbers by their value.
-    Raises RecordRefused for other extras.
+    Comparison ignores case, ASCII punctuation and the words a, an and the; numbers are compared by value. Raises
+    RecordRefused for other extras.
     """
     given = _spans(prediction)
     return float(any(len(given) == len(each) and set(given) == set(each) for each in _answers(targets, extras)))
@@ -99,7 +99,7 @@ def _f1(given: frozenset[str], wanted: frozenset[str]) -> float:
 
 
 def best_sum(worth: list[list[float]]) -> float:
-    """Return the largest sum of one entry from each row, no two from one column; there are no more rows than columns.
+    """Return the largest sum of one entry per row, no two in one column; there are at most as many rows as columns.
 
     The Hungarian method by shortest paths, each from one more row: rows squared times columns.
     """

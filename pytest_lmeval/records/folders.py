@@ -50,7 +50,7 @@ def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:
-    """Return the baseline of a model: the file ``given`` for all models, or the one of its label in that folder.
+    """Return the baseline of a model: the file ``given``, or the file for its label if ``given`` is a folder.
 
     That is ``LABEL/leaderboard.json`` or ``LABEL.json``; "" for a model without one if other models have theirs.
     """

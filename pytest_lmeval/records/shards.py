@@ -21,7 +21,7 @@ _SHOWN = 5
 
 
 def check_shards(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the file and the fault.
+    """Raise UsageError if the ``shards`` are not the parts of one run; the message names the file and the fault.
 
     Faults are: a file that is not a ledger, not a shard, unfinished, or changed since its digest; a shard of 1..N that
     is missing or given twice, or different N; different adapters, options, repeats, sandbox levels, selections or task

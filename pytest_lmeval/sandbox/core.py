@@ -88,7 +88,7 @@ class Sandbox:
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 
     def probe(self) -> tuple[str, ...]:
-        """Return the level's layers that do not hold on this machine, found by trying what they forbid."""
+        """Return the level's layers that do not work on this machine, found by trying what they forbid."""
         try:
             runs = {name: self.call(probe, "f", [[]], Limits()) for name, probe in self.confinement.layers.items()}
         except MissingLayersError as error:
@@ -207,7 +207,7 @@ def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied
 
 
 def _text(parts: Sequence[Any]) -> str:
-    """Return the start of the description in a message, which is its last part."""
+    """Return the start of a message's description, its last part."""
     return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 

@@ -1,4 +1,4 @@
-"""The levels of confinement: each is a name and the layers that a child applies before it receives a program."""
+"""The levels of confinement: each has a name, and layers that a child applies before it receives a program."""
 
 from __future__ import annotations
 

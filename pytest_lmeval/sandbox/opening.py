@@ -65,7 +65,7 @@ def _parallel(workers: int) -> int:
 
 @functools.cache
 def probe_level(level: str) -> tuple[str, ...]:
-    """Return the level's layers that do not hold on this machine, found by trying what they forbid.
+    """Return the level's layers that do not work on this machine, found by trying what they forbid.
 
     The result is cached per process. A sandbox that cannot start lacks every layer. Raises `UsageError` as
     `open_sandbox` does.
@@ -90,7 +90,7 @@ def probe_level(level: str) -> tuple[str, ...]:
 
 @functools.cache
 def best_level() -> str:
-    """Return ``confined`` if all of its layers hold, else ``process``."""
+    """Return ``confined`` if all of its layers work, else ``process``."""
     return "process" if probe_level("confined") else "confined"
 
 

@@ -18,7 +18,7 @@ _FILES = Path(__file__).with_name("files")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Files by their path in the project, the paths to run, and whether they import the project's own modules.
+    """Files by their path in the project, the paths to run, and True if they import the project's own modules.
 
     ``has_ids``: each example has its own id, so it can be paired after its prompt changed.
     """

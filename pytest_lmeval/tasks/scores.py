@@ -133,7 +133,7 @@ class JSONFormat(NamedMetrics):
 
 
 class CSVFormat(NamedMetrics):
-    """The answer contains a table; with the ``separator`` and the number of ``columns`` in the context."""
+    """The answer contains a table, with the ``separator`` and the number of ``columns`` from the context."""
 
     NAMES = ("has_csv", "csv_separator", "csv_columns")
     NEEDS: ClassVar[Mapping[str, str]] = {"csv_separator": "separator", "csv_columns": "columns"}

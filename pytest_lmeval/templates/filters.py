@@ -32,7 +32,7 @@ class LimitReached(Exception):
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """The memory left for the values that all templates of one example make."""
+    """The remaining memory for the values that all templates of one example make."""
 
     bytes: int = MAX_BYTES
 
@@ -45,7 +45,7 @@ class MemoryBudget:
 
 @dataclass(slots=True)
 class RenderBudget:
-    """The limits left to one rendering. Steps come first: a template then stops at the same place everywhere."""
+    """The remaining limits of one rendering. Steps come first: a template then stops at the same place everywhere."""
 
     memory: MemoryBudget = field(default_factory=MemoryBudget)
     steps: int = MAX_STEPS

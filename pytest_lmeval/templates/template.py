@@ -51,7 +51,7 @@ class Template:
     _value: JinjaTemplate | None
 
     def render(self, variables: Mapping[str, Any]) -> str:
-        """Return the template filled with ``variables``; raise TemplateFault.
+        """Return the template filled with ``variables``; raise TemplateFault if that fails.
 
         Renderings whose variables have the same `MemoryBudget` under ``MEMORY`` share it.
         """

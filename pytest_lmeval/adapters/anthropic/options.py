@@ -66,7 +66,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> MessagesOptions:
-    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):
         raise fault("anthropic", "options temperature and top_k cannot be combined with thinking; expected neither")

@@ -21,9 +21,9 @@ class HfOptions:
 
     ``temperature`` 0 is greedy; above it, ``seed`` draws tokens from the ``top_p`` most probable mass.
     ``max_new_tokens`` applies to requests without ``max_tokens``. ``batch_tokens`` limits the tokens that go through
-    the model together, including padding and tokens to be written, chosen among ``request_window`` requests.
-    ``tool_parser`` is the format of tool calls, by default the one whose marks the chat template has. ``threads`` is
-    the number of torch's CPU threads, by default a worker's share of torch's default.
+    the model together, including padding and tokens to be written; ``request_window`` is the number of requests from
+    which a batch is chosen. ``tool_parser`` is the format of tool calls, by default the one whose marks the chat
+    template has. ``threads`` is the number of torch's CPU threads, by default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -81,7 +81,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> HfOptions:
-    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
     options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
@@ -91,7 +91,7 @@ def read_options(given: Mapping[str, object]) -> HfOptions:
 
 
 def sampling_of(given: Mapping[str, Any], taken: Collection[str], options: HfOptions) -> tuple[tuple[str, float], ...]:
-    """Return the options in ``taken`` that a request has been ``given``; raise AdapterError for an invalid value."""
+    """Return the request's options that are in ``taken``; raise AdapterError for an invalid value."""
     own = {name: given[name] for name in taken if given.get(name) is not None} if given else {}
     if not own:
         return ()

@@ -86,7 +86,7 @@ Given = TypeVar("Given", bound=ServerOptions)
 
 
 def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, object]) -> Given:
-    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
     for name in given.keys() - checks.keys():
         _refuse_key(adapter, name, checks)
     options = kind(**checked(adapter, checks, given, show=_shown))

@@ -69,7 +69,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> LiteLLMOptions:
-    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
     return read("litellm", LiteLLMOptions, _CHECKS, given)
 
 

@@ -52,7 +52,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> OpenAIOptions:
-    """Return the ``given`` options; raise UsageError that names the option and what was expected."""
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system cannot be combined with endpoint 'completions'; expected endpoint 'chat'")

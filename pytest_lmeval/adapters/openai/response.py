@@ -1,7 +1,7 @@
 """Turn the body of a reply into a completion.
 
 Answers, which are scored: text, even if empty, tool calls, thoughts without an answer, and a refusal. Errors, which are
-not: an error object, no choice, a choice without all of these, and an answer stopped or cut by a content filter.
+not: an error object, no choice, a choice without any of these, and an answer that a content filter stopped or cut.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def completion(
 
 
 def _served_by(fields: Mapping[str, object]) -> str:
-    """Return the model's name in the reply, with the fingerprint of its system."""
+    """Return the model's name and system fingerprint from the reply."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
     name = name if isinstance(name, str) else ""
     return shown_name(f"{name} ({mark})".strip() if isinstance(mark, str) and mark else name)

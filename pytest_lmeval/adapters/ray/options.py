@@ -19,7 +19,7 @@ fault = partial(adapter_fault, "ray")
 class RayOptions:
     """The number of replicas, the needs of each, and the distribution of requests.
 
-    ``num_gpus`` and ``num_cpus`` are for one replica. A replica has at most ``ahead`` batches of ``batch_size``
+    ``num_gpus`` and ``num_cpus`` apply to each replica. A replica has at most ``ahead`` batches of ``batch_size``
     requests at a time. ``restarts`` limits the replicas that replace dead ones. ``wait_s`` limits the seconds in which
     a replica becomes ready, and those without any answer.
     """

@@ -27,11 +27,11 @@ class Aggregation:
 
     @property
     def names(self) -> list[str]:
-        """The names of its numbers on the board; none if they are known only after the computation."""
+        """The names of the metric's numbers on the board; none if only the computation reveals them."""
         return self.metric.names(self.default_name)
 
     def numbers(self, scores: Scores) -> dict[str, float]:
-        """Return its numbers by their names; raise NoValue if the rows give none."""
+        """Return the metric's numbers by name; raise NoValue if the rows give none."""
         if self.snippet is not None:
             return {self.metric.prefixed(name): value for name, value in _computed(self.snippet, scores.rows)}
         if not scores.rows:

@@ -45,7 +45,7 @@ class Scores:
         self.notes.setdefault(what, {})[of] = value
 
     def values(self, name: str) -> list[Any]:
-        """Return the values of a field, without those that are null."""
+        """Return the values of a field that are not null."""
         for each in self.rows:
             if name not in each:
                 hint = nearest(name, each, "it has")

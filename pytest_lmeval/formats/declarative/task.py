@@ -28,7 +28,7 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
-    ``samples`` and ``asked`` are rows and prompts by the id of the example; ``broken`` maps the ids of examples without
+    ``samples`` and ``asked`` have the rows and prompts by the example's id; ``broken`` maps the ids of examples without
     a prompt to the reason.
     """
 

@@ -18,7 +18,7 @@ _State = list[tuple[Callable[[Any], object], Any]]
 def seeded(seed: int = 0, other: int = 1234, start: Any = None) -> Iterator[Callable[[], bool]]:
     """Seed the generators for the block; yield a function that returns True after a draw from one of them.
 
-    ``seed`` is for ``random``, ``other`` for numpy and torch; the defaults are the harness's. ``start`` is a state of
+    ``seed`` seeds ``random``, ``other`` numpy and torch; the defaults are the harness's. ``start`` is a state of
     ``random`` to begin with.
     """
     before = _states()

@@ -66,7 +66,7 @@ class RowSet(Sequence[Row]):
         return map(dict, self._rows)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a row; for a name a column; for a slice or a list of places their columns."""
+        """Return a row by its index, a column by its name, or the columns of rows by a slice or a list of indexes."""
         if isinstance(index, str):
             return [row[index] for row in self._rows]
         if isinstance(index, slice | list | range):

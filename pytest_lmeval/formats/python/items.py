@@ -104,7 +104,7 @@ class Items(Sequence[ItemIndex]):
 
 
 class Drawn(ItemSplits):
-    """The splits of an item's subject, without the item itself while its few-shots are drawn."""
+    """The splits of an item's subject, which exclude the item itself during the draw of its few-shots."""
 
     def __init__(self, items: Items, place: ItemIndex) -> None:
         self._items = items

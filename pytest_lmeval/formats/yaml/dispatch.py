@@ -34,10 +34,11 @@ _ROLE_NAMES = ("prompt", "data or rows", "metric")
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a YAML file; a file without a task's keys has none, which is an error only if it was named.
+    """Return the tasks of a YAML file; a file without a task's keys has none: an error only if the command names it.
 
     Two more errors: a file that cannot be parsed, if it reads like a task or the command named its folder; and a
-    misspelt root key beside a task's key or title. A task file of lm-evaluation-harness is loaded only if named.
+    misspelt root key beside a task's key or title. A task file of lm-evaluation-harness is loaded only if the command
+    names it.
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)
@@ -97,7 +98,7 @@ def _left_alone(source: TaskSource) -> LoadedFile:
 
 def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
     """Return the root key that ``word`` probably means, or ""."""
-    # Stricter than other hints: foreign files have keys such as "description".
+    # This is stricter than other hints: foreign files have keys such as "description".
     return next((key for key in keys if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
 
 

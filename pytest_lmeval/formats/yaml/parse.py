@@ -56,7 +56,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def syntax_fault(data: bytes) -> YamlFault | None:
-    """Return why ``data`` is not valid YAML, or None; valid YAML that this package refuses has no fault.
+    """Return the fault that makes ``data`` invalid YAML, or None, even if this package refuses it.
 
     Data too large for a task file is not checked.
     """

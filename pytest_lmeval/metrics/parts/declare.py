@@ -19,7 +19,7 @@ def metric(
 ) -> Callable[[_Function], _Function]:
     """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`.
 
-    ``needs`` are other fields of ``Metric``: ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``,
+    ``needs`` sets other fields of ``Metric``: ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``,
     ``asks_judge``, ``package`` and ``install``.
     """
 

@@ -65,7 +65,7 @@ class WantedCall:
         return found
 
     def check(self, schema: Mapping[str, Any], where: str, *, partial: bool) -> None:
-        """Raise RecordRefused if the schema of the tool would refuse a call that is right here."""
+        """Raise RecordRefused if a right call is not valid by the schema of the tool."""
         try:
             faults = (fault(each, schema, partial=partial) for each in self._right_ones())
             wrong = next(filter(None, faults), "")

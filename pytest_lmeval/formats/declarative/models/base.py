@@ -35,7 +35,7 @@ class ReadContext:
 
 
 def field_error(rule: str, detail: str, field: str = "") -> PydanticCustomError:
-    """Return the error of a validator that finds a fault, of its own field or of another ``field`` of the block."""
+    """Return an error that a validator can raise for its own field, or for another ``field`` of the block."""
     return PydanticCustomError(FAULTS, "faults of fields", {"faults": [[field, rule, detail]]})
 
 

@@ -25,7 +25,7 @@ class MetricBase(Block):
     """One aggregation; ``WORDS`` are the default names of its numbers, such as ``{self.field}_mean``."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
-    key: Key | None = Field(default=None, description="Its name on the board, unless name says another.")
+    key: Key | None = Field(default=None, description="Its name on the board; name takes precedence.")
     name: str | None = Field(default=None, min_length=1, max_length=100, description="Its name on the board.")
 
     @property
@@ -44,7 +44,7 @@ class MetricBase(Block):
         return f"{self.named()}.{word}" if self.named() else word
 
     def names(self, default: str) -> list[str]:
-        """Return the names on the board of its numbers; none if only the computation gives them."""
+        """Return the names of the metric's numbers on the board; none if only the computation reveals them."""
         words = [word.format(self=self) for word in self.WORDS]
         return [self.named(default, *words)] if len(words) == 1 else [*map(self.prefixed, words)]
 
@@ -53,7 +53,7 @@ class MetricBase(Block):
         yield from ()
 
     def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
-        """Return its numbers by their names; raise NoValue if the rows give none."""
+        """Return the metric's numbers by name; raise NoValue if the rows give none."""
         return dict(zip(self.names(default), self.numbers(scores, default), strict=True))
 
     def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ class ParameterBase(Block):
 
     type: str = Field(description="The type of its values.")
     key: _ParameterKey = Field(description="Its name in << config.KEY >>.")
-    display_name: str = Field(default="", description="Its name for people.")
+    display_name: str = Field(default="", description="Its display name.")
     description: str = Field(default="", description="Its purpose.")
     default: Any = Data(default=None, description="The value if no config sets one.")
     nullable: bool = Field(default=False, description="true: null is a valid value.")

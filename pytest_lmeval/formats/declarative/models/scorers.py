@@ -34,11 +34,11 @@ class ScorerBase(Block):
     USUAL: ClassVar[tuple[tuple[str, str], ...]] = (("score", "{key}_mean"),)
     VARIABLES: ClassVar[tuple[str, ...]] = ()
     type: str = Field(description="The kind of scorer.")
-    key: Key | None = Field(default=None, description="Its name in scores.KEY; else its type.")
+    key: Key | None = Field(default=None, description="Its name in scores.KEY; by default its type.")
     purpose: Literal["score", "qa"] = Field(default="score", description="score: it may decide; qa: it is only shown.")
     metrics: list[Metric] | None = Field(default=None, description="Its metrics over all rows.")
     score_field: str | None = Field(
-        default=None, description="The field that is the row's score; else the only one that can be."
+        default=None, description="The field that is the row's score; by default the only one that can be."
     )
     score_metric: str | None = Field(
         default=None, min_length=1, description="The metric that is the task's score if no field is a row's."
@@ -58,8 +58,10 @@ class ScorerBase(Block):
 class TextScorer(ScorerBase):
     """A scorer that compares a text."""
 
-    prediction: TemplateText | None = Template(default=None, description="The text to score; else the model's answer.")
-    post_process: str | None = Field(default=None, description="A post-process rule that is applied to it first.")
+    prediction: TemplateText | None = Template(
+        default=None, description="The text to score; by default the model's answer."
+    )
+    post_process: str | None = Field(default=None, description="The post-process rule, applied before scoring.")
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
         if self.post_process is not None and self.post_process not in registry.rules:
@@ -80,14 +82,14 @@ class StringEquals(TextScorer):
 
 
 class StringEqualsMcqa(TextScorer):
-    """Compares the option that the answer names with the right one."""
+    """Compares the option named in the answer with the right one."""
 
     USUAL = StringEquals.USUAL
     type: Literal["string_equals_mcqa"] = Field(description="Compares the named option with the right one.")
     ground_truth_choice_field: str | None = Field(default=None, description="The column with the right option.")
     ground_truth: TemplateText | None = Template(default=None, description="The right option, filled for every row.")
     choices_field: str | None = Field(
-        default=None, description="The column with the options to choose from; else A to Z."
+        default=None, description="The column with the options to choose from; by default A to Z."
     )
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
@@ -153,14 +155,14 @@ class JudgeBase(ScorerBase):
 
     VARIABLES = ("labels", "score_min", "score_max", "ground_truth", "material")
     model_key: str | None = Field(
-        None, min_length=1, description="The judge, as --lm-adapter names it; else --lm-judge."
+        None, min_length=1, description="The judge, as --lm-adapter names it; by default that of --lm-judge."
     )
     system_prompt: TemplateText | None = Template(default=None, description="The system message of the judge.")
     user_prompt: TemplateText | None = Template(default=None, description="The judge's prompt; a default exists.")
     use_structured_outputs: bool = Field(default=False, description="Ignored: replies are always checked.")
     max_tokens: int | None = Field(default=None, ge=1, description="The longest reply of the judge, in tokens.")
     human_label: TemplateText | None = Template(
-        default=None, description="A person's label of the row, to compute agreement from."
+        default=None, description="A person's label of the row, to compute agreement."
     )
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
@@ -175,7 +177,7 @@ class Labeler(JudgeBase):
 
     type: Literal["labeler_via_model"] = Field(description="A label from a list.")
     labels: list[str] | None = Field(default=None, min_length=1, description="The labels to choose from.")
-    valid_labels: list[str] | None = Field(default=None, min_length=1, description="Another name of labels.")
+    valid_labels: list[str] | None = Field(default=None, min_length=1, description="An alias of labels.")
     user_prompt: TemplateText = Template(description="The judge's prompt.")
 
     def usual_metrics(self, key: str) -> Sequence[tuple[Metric, str]]:

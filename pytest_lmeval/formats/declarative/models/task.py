@@ -69,7 +69,9 @@ class UserTurn(Block):
 class ToolResponse(Block):
     """A tool's answer to a call."""
 
-    arguments: dict[str, Any] | None = Data(default=None, description="The arguments it answers to; any without them.")
+    arguments: dict[str, Any] | None = Data(
+        default=None, description="The arguments to which it answers; any by default."
+    )
     response: Any = Data(description="The answer: text, or JSON.")
 
 
@@ -115,7 +117,7 @@ class MultiTurnSolver(Block):
     tools: list[SolverTool] = Field(default_factory=list, description="The tools that the model may call.")
     tool_choice: str = Field(default="auto", description="auto, none, required, or the name of the tool to call.")
     max_rounds: int = Field(
-        default=MAX_ROUNDS, ge=1, le=100, description="The most further requests in a turn, after the model's calls."
+        default=MAX_ROUNDS, ge=1, le=100, description="The most further requests in a turn after calls of the model."
     )
     postprocessor: PythonPostprocessor | None = Field(default=None, description="Processes the answer before scoring.")
     max_tokens: int | None = Field(default=None, ge=1, description="The longest answer, in tokens.")
@@ -174,9 +176,9 @@ class DatasetReference(Block):
         default=None, min_length=1, description="A csv, jsonl or parquet file, relative to the task's."
     )
     id_column: str | None = Field(
-        default=None, description="The column with the id of each row; else 'id', else its number."
+        default=None, description="The column with the id of each row; by default 'id', or else the row's number."
     )
-    category_column: str | None = Field(default=None, description="The column that the results are broken down by.")
+    category_column: str | None = Field(default=None, description="The column whose values group the results.")
     fast_subset_size: int | str | None = Field(
         default=None, description="Ignored: --lm-limit sets the number of rows that run."
     )
@@ -193,7 +195,7 @@ class DatasetFile(Block):
     """A data set: a file of rows, and its description."""
 
     key: Key = Field(description="The key by which tasks refer to it.")
-    display_name: str = Field(default="", description="Its name for people.")
+    display_name: str = Field(default="", description="Its display name.")
     description: str = Field(default="", description="Its content.")
     long_description: str = Field(default="", description="A longer description, in Markdown.")
     tags: list[str] = Field(default_factory=list, description="Words to find it by.")
@@ -202,9 +204,9 @@ class DatasetFile(Block):
     )
     source: LocalSource | None = Field(default=None, description="The same, as an object.")
     id_column: str | None = Field(
-        default=None, description="The column with the id of each row; else 'id', else its number."
+        default=None, description="The column with the id of each row; by default 'id', or else the row's number."
     )
-    category_column: str | None = Field(default=None, description="The column that results are broken down by.")
+    category_column: str | None = Field(default=None, description="The column whose values group the results.")
 
 
 class Definition(Block):
@@ -224,7 +226,7 @@ class DeclarativeFile(Block):
     """A task."""
 
     key: Key = Field(description="The name of the task in configs and commands.")
-    display_name: str = Field(description="Its name for people.")
+    display_name: str = Field(description="Its display name.")
     description: str = Field(default="", description="The ability it measures.")
     long_description: str = Field(default="", description="A longer description, in Markdown.")
     tags: list[str] = Field(default_factory=list, description="Words for -k.")

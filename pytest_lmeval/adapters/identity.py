@@ -128,9 +128,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
 def source_hash(kind: type, module: str = "", project: Path | None = None) -> str:
     """Return a SHA-256 over the files of a class, its bases and ``module``; "" if one cannot be read.
 
-    The hash of a project's file covers the files that it imports from ``project`` or from its own import folder; that
-    of an installed package's file the imports from that package; that of this package's file its neighbours. Imports
-    are read from the source, so that earlier imports have no effect.
+    The hash of a project's file covers the files that it imports from ``project`` or from its own import folder; the
+    hash of an installed package's file covers the imports from that package, and for this package's files the
+    neighbours. Imports are read from the source, so that earlier imports have no effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}

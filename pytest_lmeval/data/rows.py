@@ -137,9 +137,9 @@ class CsvTable(NamedTuple):
 
 
 def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written: bool = False) -> CsvTable:
-    """Return the table in the bytes of a csv file; ``columns`` names those of a file without a header. Raise BadRows.
+    """Return the table in the bytes of a csv file; ``columns`` names the columns of a file without a header.
 
-    Names of columns are trimmed, and line ends in cells become those of Unix, unless ``as_written``.
+    Raise BadRows if it is not valid. Trim the names of columns and use Unix line ends in cells, unless ``as_written``.
     """
     try:
         text = data.decode("utf-8-sig")

@@ -212,7 +212,7 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    # Share one text: every line of a file holds its own copy of the word.
+    # Share one string: each line of a file has its own copy of the word.
     return intern(name)
 
 

@@ -159,7 +159,7 @@ def load_file(
 ) -> LoadedFile:
     """Return the tasks and the bad records of one file; an unreadable file counts as a bad record.
 
-    ``is_named`` and ``is_explicit`` are those of a :class:`TaskSource`.
+    ``is_named`` and ``is_explicit`` are fields of the :class:`TaskSource`.
     """
     loaded = registry.load(path)
     if loaded is not None:

@@ -89,7 +89,7 @@ class JsonlTask(Task):
         return example.metric if self.strict else RENAMED.get(example.metric, example.metric)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the extras that decide the score, always with the time limit of code."""
+        """Return the extras that affect the score, always including the time limit of code."""
         extras = self._metadata_read(example) if self.strict else example.metadata
         scoring = {key: value for key, value in extras.items() if key not in _DESCRIPTIVE}
         if example.metric == "code_exec":
@@ -135,7 +135,7 @@ class ChecksTask(JsonlTask):
         return ("",) if any(check.metric.asks_judge for check in self._checks(example)) else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the extras that decide the score, and those of each check."""
+        """Return the extras that affect the score, with the extras of each check."""
         return {**super().scoring(example), CHECKS: [check.scoring() for check in self._checks(example)]}
 
     def further_metrics(self, example: Example) -> Sequence[str]:

@@ -134,7 +134,7 @@ def by_beginning(given: Sequence[LogProb]) -> list[Option]:
 def by_ending(given: Sequence[LogProb]) -> list[Option]:
     """Return the options, comparing the last tokens that all share: for one text after different contexts.
 
-    The total is that of these tokens. Options without a shared token are compared whole.
+    The total covers these tokens. Options without a shared token are compared whole.
     """
     shared = _shared([one.ids[::-1] for one in given])
     if shared == 0 or any(len(one.ids) != len(one.tokens) for one in given):

@@ -26,7 +26,7 @@ class UnreadReply(ScoringError):
 class Graded:
     """An example whose answer a judge grades; ``asked`` is the model's prompt, "" if unknown.
 
-    ``judges`` are those of the run, ``scorer`` is the name in the record of a reply.
+    ``judges`` has the run's judges; ``scorer`` is the name in the record of a reply.
     """
 
     task: str

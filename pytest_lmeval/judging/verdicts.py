@@ -22,7 +22,7 @@ class Verdict:
     """A kind of verdict: ``form`` is the form of the reply for the judge, ``wanted`` for errors.
 
     ``read`` returns the verdict in a reply, None if it cannot be read. ``name`` is its key in the record of a reply; a
-    ``reasoned`` verdict is a pair with its reason. ``options`` are those of a request for it.
+    ``reasoned`` verdict is a pair with its reason. ``options`` belong to the request for it.
     """
 
     form: str

@@ -29,7 +29,7 @@ def _compare(prediction: str, target: str) -> str:
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
     if text.has_open_box(prediction):
-        return "unparsed"  # the model went on from any answer before it
+        return "unparsed"  # the model continued after any earlier answer
     stated = text.stated_answers(prediction)
     wanted, given = text.plain_text(text.stated_answers(target)[0]), [text.plain_text(each) for each in stated]
     if wanted in given:

@@ -59,7 +59,7 @@ def is_of(held: object, key: str) -> bool:
 
 
 class Recall:
-    """The recorded answers to one example, each returned once; those to equal requests in their order."""
+    """The recorded answers to one example, each returned once; equal requests get theirs in the recorded order."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._answers: dict[tuple[int, str], deque[Completion]] = defaultdict(deque)
@@ -77,7 +77,7 @@ class Recall:
 class KnownAnswers:
     """The answers in the results and the ``journal`` of an earlier run, without those of another ``key``.
 
-    They are the model's, or those of ``judge`` to eval functions.
+    They come from the model, or from ``judge`` for eval functions.
     """
 
     def __init__(

@@ -121,7 +121,7 @@ class AnswerStore:
             self.failure = f"{type(error).__name__}: {error}"
 
     def prune(self, older_than_days: float) -> int:
-        """Remove older answers, and those of older versions; return their number."""
+        """Remove older answers, and answers of older versions; return their number."""
         return self._remove("DELETE FROM answered WHERE asked < ?", (time.time() - older_than_days * _DAY_S,))
 
     def clear(self) -> int:

@@ -35,7 +35,7 @@ def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[Ru
 def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
     """Return the shards' ledgers by the model's label, which is empty in a run of one model.
 
-    A folder is a report dir; that of a multi-model run has a ledger of each model. Raise UsageError for a folder
+    A folder is a report dir; in a multi-model run, it has a ledger for each model. Raise UsageError for a folder
     without a run, or if the shards have different models.
     """
     held = [(path, _shard(path) if path.is_dir() else {"": path}) for path in paths]

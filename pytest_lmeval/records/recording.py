@@ -22,7 +22,7 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 class Outputs(tuple[str, ...]):
     """The outputs for an example, one per repeat.
 
-    ``thoughts`` are those before each output, or empty. ``cut_off`` says that an output is cut off. ``exchanges`` are
+    ``thoughts`` has the thoughts before each output, or is empty. ``cut_off``: an output is cut off. ``exchanges`` are
     the records of requests if an example has several per response, or of an eval function, which has no outputs.
     """
 

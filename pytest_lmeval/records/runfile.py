@@ -90,7 +90,7 @@ _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions
 def read_run(path: str | Path) -> RunFile:
     """Return the run in a ledger or a leaderboard; raise UsageError that describes another file.
 
-    A leaderboard without per-example records gets those of the ``ledger.jsonl`` beside it, if it is of the same run.
+    A leaderboard without per-example records takes them from the ``ledger.jsonl`` beside it, if both are of one run.
     """
     path = Path(path)
     ledger = _large_ledger(path)

@@ -294,7 +294,7 @@ def _max_cost(facts: Sequence[RunFacts]) -> dict[str, Any]:
 
 
 def _gate(facts: Sequence[RunFacts]) -> Mapping[str, Any] | None:
-    # The verdict on a part does not hold for the whole; the mode that judged the examples does.
+    # The verdict on a part does not apply to the whole; the mode that judged the examples does.
     modes = {(fact.gate or {}).get("mode") for fact in facts}
     return {"mode": modes.pop()} if len(modes) == 1 else None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pytest_lmeval.sandbox.inside.tree import TICKS, cpu_of, stat_fields
 
 LOOK_S = 0.25
-# A program that polls uses a little.
+# A program that polls uses a little CPU time.
 SHARE = 0.01
 TICK_S = 1 / TICKS
 # Runnable, even if no CPU is free for it, or waiting for a disk.

@@ -1,4 +1,4 @@
-"""Rewrite the syntax tree of a template: refuse nodes that are not known as harmless, and guard those that can grow."""
+"""Rewrite the syntax tree of a template: refuse nodes not known to be harmless, and guard those that can grow."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _LONGEST_STEP_S = 10.0
 class HfAdapter:
     """A causal language model of the transformers library, from a folder or by its name on the hub.
 
-    The options are those of :class:`~pytest_lmeval.adapters.hf.options.HfOptions`. The model is loaded at once: raise
+    :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The model is loaded at once: raise
     UsageError for an option that cannot be used, for a model that is not causal, or without the libraries.
 
     A repeated run gives the same answers, and the batch of a prompt does not affect its sampling. ``exact`` is still

@@ -35,7 +35,8 @@ class BatchLimits:
 class Size(NamedTuple):
     """The size of a batch: families, rows, and the most tokens of each kind in a row.
 
-    ``rest`` are the tokens of a row that its family does not share, ``real`` those of the batch that are no padding.
+    ``rest`` counts the tokens of a row that its family does not share, ``real`` the tokens of the batch without
+    padding.
     """
 
     families: int = 0

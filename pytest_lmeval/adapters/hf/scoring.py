@@ -20,7 +20,7 @@ Split = tuple[list[int], int]
 def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
     """Return the rows that answer every request, cropped on the left to the ``window``.
 
-    Requests for which the model reads the same share a row, such as those for one token after the same context.
+    Requests for which the model reads equal tokens share a row, such as requests for one token after one context.
     """
     rows: dict[tuple[int, ...], ScoredRow] = {}
     for number, (tokens, size) in split.items():

@@ -1,4 +1,4 @@
-"""Errors of requests to a server: those worth a retry, and others."""
+"""Classify errors of requests to a server by the use of a retry."""
 
 from __future__ import annotations
 

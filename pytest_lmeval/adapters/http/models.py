@@ -1,4 +1,4 @@
-"""The model an adapter asks: its own, or the one that each request names; and the prices of its answers."""
+"""Choose the model for a request, the adapter's own or one that the request names, and the prices of its answers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ServerModel(Generic[Given]):
         return named
 
     def _priced(self, model: str) -> Given:
-        """Return the options with the prices of ``model``; prices given as options are those of the adapter's own."""
+        """Return the options with the prices of ``model``; prices in the options apply to the adapter's own model."""
         if model == self._model if self._options.price_input is not None else not self._prices:
             return self._options
         known = self._prices.get(model, {})

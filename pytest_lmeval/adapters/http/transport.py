@@ -64,7 +64,7 @@ class Outgoing:
 class HttpTransport:
     """Sends bodies to one address, over connections kept open between the requests of one event loop.
 
-    ``headers`` are those of the interface, with the key; ``assembly`` assembles events.
+    ``headers`` has the interface's headers, with the key; ``assembly`` assembles events.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class _Call:
     def add(self, piece: Mapping[str, object]) -> None:
         own, name, arguments = _parts(piece)
         self.id = self.id or own
-        if name != self.name:  # some servers repeat it with every piece
+        if name != self.name:  # some servers repeat the name with every piece
             self.name += name
         self.arguments.append(arguments)
 

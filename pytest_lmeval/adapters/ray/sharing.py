@@ -108,7 +108,7 @@ class Sharing:
         return chosen, self._sent(chosen, [self._waiting.popleft() for _ in range(size)], now)
 
     def answered(self, replica: Hashable, batch: SentBatch, now: float) -> bool:
-        """Remove an answered batch; return True if its answers count: not those of a removed replica."""
+        """Remove an answered batch; return True if its answers count, which a removed replica's do not."""
         load = self._loads.get(replica)
         if load is None or batch not in load.batches:
             return False

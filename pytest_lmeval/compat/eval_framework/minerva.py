@@ -152,7 +152,7 @@ class _Minerva:
 
 
 class MathMinervaCompletion:
-    """The stated answer is right, and any possible one is; the words must be those of Minerva's prompt."""
+    """The stated answer is right, and any possible one is; only the words of Minerva's prompt state an answer."""
 
     PARTS = (
         _Minerva("math_minerva_exact", relaxed=False, flexible=False),

@@ -23,7 +23,7 @@ class ComparedValue(Block):
     @field_validator("value")
     @classmethod
     def _fits(cls, value: Any, info: ValidationInfo) -> Any:
-        # Before parameters are put in, a placeholder may represent a value of another type.
+        # Before parameters are filled in, a placeholder may represent a value of another type.
         wanted = _unfit(info.data.get("op", ""), value) if info.context is not None else ""
         if wanted:
             raise field_error("bad_type", f"expected {wanted} for {info.data['op']!r}, got {_shown(value)}")

@@ -42,7 +42,7 @@ _SHOWN = 2000
 
 
 class Builder:
-    """Makes the parts of a checked task file; ``faults`` are those of its snippets."""
+    """Makes the parts of a checked task file; ``faults`` lists the faults of its snippets."""
 
     def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
         self.source = source

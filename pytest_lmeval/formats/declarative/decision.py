@@ -129,7 +129,7 @@ def score_of_task(
 ) -> float | None:
     """Return the score of a task whose ``rows`` are measured, by its ``score_metric``; None without one.
 
-    ``metrics`` are those of the scorer that decides, ``left_out`` the reasons why some have no value. Raise
+    ``metrics`` has the metrics of the deciding scorer, ``left_out`` the reasons why some have no value. Raise
     ScoringError if the rows took their scores from different fields, or the metric has no value in [0, 1].
     """
     fields = sorted({str(row.get("score_field", "no field")) for row in rows})

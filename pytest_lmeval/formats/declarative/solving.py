@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class RowPrompt:
     """The prompt of a row, as messages or text, and ``model_input``, the same for scorers.
 
-    ``messages`` are those of the first request. In a conversation ``user_turns`` are the messages of the user, or
-    ``persona`` is the simulated user.
+    ``messages`` has the messages of the first request. In a conversation ``user_turns`` are the messages of the user,
+    or ``persona`` is the simulated user.
     """
 
     prompt: str = ""

@@ -1,6 +1,6 @@
 """Values of metrics as JSON and in [0, 1], and their aggregation to a number with its standard error.
 
-Aggregations are those of the harness; measures of gold labels and predictions are those of scikit-learn.
+Aggregations equal the harness's; measures of gold labels and predictions equal scikit-learn's.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _ratio(values: Values) -> float:
 
 
 def _squared(gold: Any, shares: Sequence[float]) -> float:
-    """Return the squared distance, in [0, 2], of probabilities from those of the right choice."""
+    """Return the squared distance, in [0, 2], between the given probabilities and certainty of the right choice."""
     return float(sum((share - (place == gold)) ** 2 for place, share in enumerate(shares)))
 
 
@@ -149,7 +149,7 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
     """Return the standard error of the aggregation ``name`` of ``values``; None if none is known.
 
-    For a mean it is that of the sample; for some others it is bootstrapped with ``iterations`` draws.
+    A mean has the standard error of the sample; some others are bootstrapped with ``iterations`` draws.
     """
     if len(values) < 2 or iterations <= 0:
         return None

@@ -82,7 +82,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the keys of the file at ``path`` merged over those of its includes; raise RecordRefused.
 
-    Scalars are those of YAML 1.1, as in the harness's own loader: ``no`` is false, ``1_000`` a thousand.
+    Scalars follow YAML 1.1, as in the harness's own loader: ``no`` is false, ``1_000`` a thousand.
     """
     path = path.resolve()
     if path in including:

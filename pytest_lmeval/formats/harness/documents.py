@@ -1,6 +1,6 @@
 """Read the text, target and choices of a row by the keys of its task.
 
-Templates are those of declarative tasks, with one more filter, and with their last line ends kept.
+Templates work as in declarative tasks, with one more filter, and keep their last line ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 class Documents:
-    """Reads the rows of one task; ``columns`` are those of the split that is evaluated.
+    """Reads the rows of one task; ``columns`` has the columns of the evaluated split.
 
     A text that is the name of a column means that column; any other is a template over all columns.
     """

@@ -111,7 +111,7 @@ class _Imports(ast.NodeTransformer):
 
 
 def _own_name(name: str, package: str) -> str:
-    """Return the module that replaces one of the harness or ``datasets``; its tasks are those of a root."""
+    """Return the substitute for a module of the harness or ``datasets``; tasks of the harness come from a root."""
     is_task = name == _TASKS or name.startswith(f"{_TASKS}.")
     return package + name.removeprefix(_TASKS) if is_task else f"{_SUBSTITUTES}.{name}"
 

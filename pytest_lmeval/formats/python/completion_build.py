@@ -158,7 +158,7 @@ def _required(kind: type) -> Sequence[str]:
 
 
 def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[str]:
-    """Return the methods that a class must define, given those that it defines."""
+    """Return the methods that a class must define, which depend on those it already defines."""
     if any(_overrides(kind, whole) for whole in ("_create_samples", "iterate_samples")):
         return ()
     if hasattr(kind, TASK_STYLER):
@@ -198,7 +198,7 @@ def _check_subjects(given: object) -> None:
 
 
 def _open(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits of each subject, or those of ``""`` if the data is not divided by subject."""
+    """Return the splits of each subject, under ``""`` if the data is not divided by subject."""
     if any(_overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
         return loaded_parts(task)
     subjects = [subject_name(each) for each in task.SUBJECTS]
@@ -253,7 +253,7 @@ def _digest(parts: Mapping[str, Splits], split: str) -> str:
 
 
 def _own_classes(kind: type) -> list[type]:
-    """Return the classes in method resolution order, without those of this package and of Python."""
+    """Return the classes in method resolution order, excluding this package's and Python's."""
     return [base for base in kind.__mro__ if base not in _NOBODYS and not base.__module__.startswith(_OURS)]
 
 

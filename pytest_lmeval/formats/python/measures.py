@@ -129,7 +129,7 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
 
 
 def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
-    """Return the score by the first of ``measures``, with those of the others that apply as further metrics.
+    """Return the score by the first of ``measures``, with the scores of other applicable ones as further metrics.
 
     The details and the usage include all judges.
     """

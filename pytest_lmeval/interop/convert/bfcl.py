@@ -1,7 +1,7 @@
 """The Berkeley Function Calling Leaderboard as published: https://github.com/ShishirPatil/gorilla.
 
 Supports the Python kinds simple, multiple, parallel, parallel_multiple and irrelevance, live or not, and multi_turn.
-Types become those of JSON Schema (``dict`` is ``object``, ``float`` is ``number``), and dots in names underscores.
+Types become JSON Schema types (``dict`` is ``object``, ``float`` is ``number``), and dots in names become underscores.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _answer_key(record: dict[str, Any]) -> str:
 
 
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
-    """Return the solution of each model; ``models`` are those of the first line, None for that line itself."""
+    """Return the solution of each model; ``models`` has the models of the first line, or None on that line itself."""
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if model != safe_name(model, "", dots=True):

@@ -242,7 +242,7 @@ def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: 
 
 
 def _read_outputs(source: Path) -> list[_Run]:
-    """Return the runs in a folder, or that of one ``results_*.json``, in the order of their times.
+    """Return the runs in a folder, or the run of one ``results_*.json``, in the order of their times.
 
     ``without`` are the tasks of a run without samples. Raises UsageError that names the file if one is torn or of an
     unknown version, if the runs have several models or share a task, and if there are no samples.

@@ -1,6 +1,7 @@
 """The scores of examples as events ``gen_ai.evaluation.result``, in the JSON of OTLP's logs.
 
-The names are those of OpenTelemetry's GenAI conventions; ``lmeval.*`` are our own. No prompt and no output is written.
+The names follow OpenTelemetry's GenAI conventions; names that begin with ``lmeval.`` are our own. Prompts and outputs
+are not included.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any
 
 _MEMORY_BYTES = 2 << 30
 _LAYERS = ("kernel", "landlock", "seccomp")
-# A file beside this one, its function, the package that it needs, and the extra that installs it.
+# By job: a file beside this one, its function, the package that it needs, and the extra that installs it.
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
     "math_equal": ("math_child.py", "answer", "math_verify", "math"),

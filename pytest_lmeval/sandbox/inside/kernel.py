@@ -53,7 +53,7 @@ def drop_capabilities() -> None:
         try:
             prctl(PR_CAPBSET_READ, capability)
         except OSError:
-            # This kernel has no more of them.
+            # This kernel has no further capabilities.
             break
         prctl(PR_CAPBSET_DROP, capability)
     ctypes.memset(sets, 0, ctypes.sizeof(sets))

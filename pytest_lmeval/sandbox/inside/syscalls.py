@@ -1,6 +1,6 @@
 """The system calls that programs may make, by name and number, one table per architecture.
 
-A program may make each of them with any arguments, but for those that `seccomp.CHECKED` or `seccomp.SERVER` names.
+A program may make each of them with any arguments, except calls that `seccomp.CHECKED` or `seccomp.SERVER` names.
 Landlock decides about calls that name a file. The numbers of aarch64 are the kernel's generic ones; they have not been
 run on such a machine yet.
 """

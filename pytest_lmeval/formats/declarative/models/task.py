@@ -100,7 +100,7 @@ class SolverTool(Block):
 
 
 class SimulatedUser(Block):
-    """A user played by another model: that of --lm-user, or else the judge."""
+    """A user played by another model: the one that --lm-user names, or else the judge."""
 
     persona: TemplateText = Template(min_length=1, description="The user's character, filled for every row.")
     goal: TemplateText = Template(default="", description="The user's goal, filled for every row.")
@@ -126,7 +126,7 @@ class MultiTurnSolver(Block):
     @field_validator("tools")
     @classmethod
     def _are_tools(cls, value: list[SolverTool], info: ValidationInfo) -> list[SolverTool]:
-        # Before parameters are put in, a placeholder may represent a value of another type.
+        # Before parameters are filled in, a placeholder may represent a value of another type.
         if value and info.context is not None:
             _refused(lambda: tools_of([tool.function() for tool in value], "tools"))
             for number, tool in enumerate(value):

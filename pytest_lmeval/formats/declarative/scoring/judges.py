@@ -85,7 +85,7 @@ class JudgingScorer:
 
     @property
     def _known(self) -> dict[str, Any]:
-        """The variables of the judge's templates, beyond those of all scorers."""
+        """The judge's own template variables, in addition to the common ones."""
         if isinstance(self.model, JudgeScorer):
             return {"score_min": self.model.score_min, "score_max": self.model.score_max}
         return {"labels": self._labels}
@@ -149,7 +149,7 @@ def judge_notes(
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Return agreement as metrics, and ``{"judges": {scorer: ...}}`` with a summary of each judge.
 
-    ``errors`` are those of the rows without a score; some are replies that could not be read.
+    ``errors`` has the errors of rows without a score, including unreadable replies.
     """
     notes = {each.key: _note(each, rows, errors) for each in asking(scorers)}
     return measures_of(notes), {"judges": notes} if notes else {}

@@ -182,4 +182,4 @@ _KINDS: Mapping[type[ScorerBase], tuple[Callable[..., ScorerOutput], tuple[str, 
     Rouge: (_rouge, _ROUGE, _ROUGE),
     JsonSchema: (_validity, ("is_valid",), ("is_valid",)),
 }
-"""The function that computes a scorer, its fields, and those that can be a row's score, by the scorer's model."""
+"""By the model of a scorer: the function that computes it, its fields, and the fields that can be a row's score."""

@@ -39,7 +39,7 @@ _COLUMNS = {*_NAMED, *_OPTIONS, "__metric", "__threshold"}
 class Case:
     """A test as promptfoo runs it, with one value for each variable.
 
-    ``asserts``, ``options`` and ``metadata`` are those of ``defaultTest`` and the test, in this order.
+    ``asserts``, ``options`` and ``metadata`` come from ``defaultTest`` and the test, in this order.
     """
 
     node: Node

@@ -145,7 +145,7 @@ class Folder:
             if not found or len(found) > _MOST_FILES:
                 raise LeftOut(f"{name!r} names {len(found):,} files; expected 1 to {_MOST_FILES:,}", node)
             return [self._checked(path, node) for path in found]
-        except (OSError, ValueError) as error:  # too long, or with characters that no file system takes
+        except (OSError, ValueError) as error:  # too long, or with characters that no file system accepts
             raise LeftOut(f"{name!r:.60} is not the name of a file: {error!s:.60}", node) from None
 
     def value(self, path: Path, node: Node) -> Any:

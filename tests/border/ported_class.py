@@ -89,7 +89,7 @@ BORDER = Border(
             "twice",
             "again",
             f'{_ALL}{{"test": [{{"id": "x", "q": "say: 1", "a": "1"}}] * 2}}',
-            "'x' is the id of item 0",
+            "'x' is already the id of item 0",
         ),
         Row(kind="late", never="a class is asked for its samples while tasks are collected, before the run begins"),
         _used("out of order", "backwards", f'{_ALL}{{"test": self.loaded()["test"][::-1]}}', "ex-3"),

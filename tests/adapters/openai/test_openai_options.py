@@ -114,7 +114,7 @@ def usage_error(options: dict[str, Any]) -> str | None:
         ({"seed": 1.5}, "expected a whole number >= 0"),
         ({"logprobs": 5}, "expected true or false"),
         ({"timeout": 0}, "expected a number > 0"),
-        ({"system": "Be brief.", "endpoint": "completions"}, "option system has no place"),
+        ({"system": "Be brief.", "endpoint": "completions"}, "option system cannot be combined"),
         ({"system": f"My key is {KEY}."}, "the API key itself is in"),
         ({"price_input": 1}, "option price_input and price_output expected both or neither"),
         ({"extra_body": "top_k"}, "expected a table"),

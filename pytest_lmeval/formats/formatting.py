@@ -23,7 +23,7 @@ Hashes = Mapping[str, Mapping[str, str]]
 
 
 def formatted(task: Task, formatter: str) -> str:
-    """Return the prompt of the task's first example as the formatter of that name writes it.
+    """Return the prompt of the task's first example written by the named formatter.
 
     ``concatenation`` is the text for a model without roles.
     """

@@ -157,7 +157,7 @@ def plan_run(
     facts: AdapterFacts,
     group_of: Callable[[Any], Any],
 ) -> RunPlan:
-    """Plan a run with the needs ``needed``; the other parameters are those of :meth:`Run.plan`."""
+    """Plan a run whose tasks have the needs ``needed``; for the other parameters see :meth:`Run.plan`."""
     programs, no_programs = any(needs.programs for needs in needed.values()), ""
     if programs and not facts.trusted:
         from pytest_lmeval.sandbox import require_level

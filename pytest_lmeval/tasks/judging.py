@@ -49,7 +49,7 @@ class LLMJudgeScore:
     MAX_TOKENS: ClassVar[int | None] = None
 
     def prompt(self, answer: JudgedAnswer) -> str:
-        """Return the prompt of the judge about ``answer``."""
+        """Return the prompt that asks the judge about ``answer``."""
         reference = "\n".join(answer.targets)
         if not self.PROMPT:
             form = f"Reply with {self.reply}, and with nothing else."

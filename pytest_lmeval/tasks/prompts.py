@@ -21,7 +21,7 @@ ROLES = ("system", "user", "assistant")
 
 
 class ItemSplits(Mapping[str, Sequence[Row]]):
-    """The splits for one item, which exclude the item itself during the draw of its few-shots."""
+    """The splits for one item; they exclude the item while its few-shots are drawn."""
 
     leaves_out = False
 

@@ -1,4 +1,4 @@
-"""Untrusted Jinja templates of task files, filled with rows of data sets and output of models.
+"""Untrusted Jinja templates from task files, filled with data-set rows and model output.
 
 A template sees plain data and returns text, within limits on size and work. Its variables are never read as templates.
 """

@@ -111,7 +111,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
 
 
 def _check_causal(source: str, config: Any, transformers: Any) -> None:
-    """Refuse a checkpoint that would load and answer at random, such as a masked model."""
+    """Refuse a checkpoint that would load but answer at random, such as a masked model."""
     causal = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     known = {name.lower() for name in causal.values()}
     declared = config.architectures or []

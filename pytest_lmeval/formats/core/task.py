@@ -21,7 +21,7 @@ from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The contexts and continuations of a record, one side with a single text, and the index of the right pair.
+    """A record's contexts and continuations, one of which has a single text, and the index of the correct pair.
 
     ``choices`` are the contexts of a schema, else the continuations. ``line`` is the record's, from 1.
     """

@@ -1,4 +1,4 @@
-"""Load the tasks of a file that names tasks of the harness, or is one of its files."""
+"""Load the tasks of a file that names harness tasks or is itself a harness task file."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class StaticCheck:
-    """A task, its file, and the fault that keeps it from running, "" if none is known.
+    """A task, its file, and the fault that prevents it from running ("" if none is known).
 
     ``needs`` are the third-party packages that its functions import, ``has_code``: it has functions.
     """

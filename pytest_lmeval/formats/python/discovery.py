@@ -30,10 +30,10 @@ class FoundTask:
 def find_tasks(file: TaskModule) -> list[FoundTask]:
     """Return the tasks of a task file; raise RecordRefused if ``TASKS`` is not a list of tasks.
 
-    If the file defines a list ``TASKS``, only its entries are tasks. Without it, tasks are the instances that variables hold, and the complete classes of
-    this file without such an instance. Helpers are not tasks: names that begin with an underscore, classes without a
-    ``NAME``, abstract ones and bases of others, conversations that can only be trained on, and mixtures with such a
-    part.
+    If the file defines a list ``TASKS``, only its entries are tasks. Without it, tasks are the instances that
+    variables hold, and the complete classes of this file without such an instance. Helpers are not tasks: names that
+    begin with an underscore, classes without a ``NAME``, abstract ones and bases of others, conversations that can
+    only be trained on, and mixtures with such a part.
     """
     if "TASKS" in file.names:
         return _listed(file)

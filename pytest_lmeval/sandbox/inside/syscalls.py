@@ -1,8 +1,8 @@
 """The system calls that programs may make, by name and number, one table per architecture.
 
 A program may make each of them with any arguments, except calls that `seccomp.CHECKED` or `seccomp.SERVER` names.
-Landlock decides about calls that name a file. The aarch64 numbers are the kernel's generic ones; they have not been tested
-on an aarch64 machine yet.
+Landlock decides about calls that name a file. The aarch64 numbers are the kernel's generic ones; they have not been
+tested on an aarch64 machine yet.
 """
 
 from __future__ import annotations

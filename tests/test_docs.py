@@ -43,7 +43,7 @@ def test_each_profile_of_a_server_has_options_that_its_adapter_takes() -> None:
     profiles = tomllib.loads(text)["tool"]["lmeval"]["adapters"]
     for profile in profiles.values():
         adapter = profile.pop("adapter").partition(":")[0]
-        import_module(f"pytest_lmeval.adapters.{adapter}.adapter").read_options(profile)
+        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(profile)
     assert ["vllm", "sglang", "llamacpp", "ollama", "tgi", "openrouter", "azure", "bedrock", "gemini"] == [*profiles]
 
 

@@ -103,7 +103,7 @@ def options() -> str:
         rows.append([code(" ".join(filter(None, (names[0], values)))) + also, cell(keywords["help"]) + among])
     keys = [[code(name), code(kind), cell(text)] for name, text, kind, _ in sorted(parser.keys)]
     return (
-        "# Options and ini keys\n\nOf `pytest`; `pytest --help` lists them under *lmeval*.\n\n"
+        "# Options and ini keys\n\nOptions of `pytest`; `pytest --help` lists them under *lmeval*.\n\n"
         + table(("option", "meaning"), rows)
         + "\n## Ini keys\n\nIn `pytest.ini`, in `[tool.pytest.ini_options]` of `pyproject.toml`, or in another file "
         "that pytest reads. An option goes before the key of its name.\n\n" + table(("key", "type", "meaning"), keys)
@@ -128,8 +128,8 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
 def commands() -> str:
     """Return the page of the commands."""
     found = [
-        "# Commands\n\nOf `lmeval`; [the command](../commands.md) has examples. All return 0 if all is well, 1 for a",
-        " finding such as a bad record or a regression, 2 for a usage error.\n",
+        "# Commands\n\nCommands of `lmeval`; [the command](../commands.md) has examples. All return 0 if all is well,",
+        " 1 for a finding such as a bad record or a regression, 2 for a usage error.\n",
     ]
     for name, summary in COMMANDS.items():
         parser = argparse.ArgumentParser(prog=f"lmeval {name}", usage=argparse.SUPPRESS)
@@ -244,12 +244,12 @@ def exit_codes() -> str:
         ["5", "nothing was collected"],
     ]
     return (
-        "# Exit codes\n\nOf a run of `pytest`, the first that holds of 4, 2, 3, 1, 5 and 0:\n\n"
+        "# Exit codes\n\nFor a run of `pytest`, the first that applies of 4, 2, 3, 1, 5 and 0:\n\n"
         + table(("code", "meaning"), rows)
-        + "\n## Verdicts\n\nWhat the [gate](../gate.md#verdicts) decides, and the exit code if nothing else "
+        + "\n## Verdicts\n\nThe verdicts of the [gate](../gate.md#verdicts), and the exit code if nothing else "
         "failed:\n\n"
         + table(("verdict", "code"), of_verdicts)
-        + "\nOf `lmeval`: 0 if all is well, 1 for a finding, 2 for a usage error.\n"
+        + "\nFor `lmeval`: 0 if all is well, 1 for a finding, 2 for a usage error.\n"
     )
 
 

@@ -87,11 +87,10 @@ def _notes(model: ChosenModel, begin: Beginning) -> Iterator[str]:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
     if comes_from_here():
         yield "pytest-lmeval is installed from a local folder: edit evals.yml so that the workflow can install it"
-    folder = model.spec.partition(":")[2]
-    if model.kind == "hf" and folder.startswith(("/", ".", "~")) and not Path(folder).expanduser().is_dir():
-        yield f"{folder} is no folder here: the first run will refuse {model.spec}"
-    elif model.kind == "hf" and folder.startswith(("/", ".", "~")):
-        yield f"{folder} is a folder of this machine: the workflow needs the model, too"
+    if model.folder is not None and not model.folder.is_dir():
+        yield f"{model.folder} is not a folder: the first run will refuse {model.spec}"
+    elif model.folder is not None:
+        yield f"{model.folder} is on this machine: the workflow needs the model, too"
     if model.is_local:
         yield f"{model.base_url} is on this machine: the workflow needs an address that it can reach"
 

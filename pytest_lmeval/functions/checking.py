@@ -98,7 +98,7 @@ def check_file(path: Path) -> CheckedFile:
             assert isinstance(call, ast.Call)
             _check_call(checked, path.parent, function, call)
             if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _own(node)):
-                detail = f"{function} has a yield, so a call of it runs nothing: {NO_YIELD}"
+                detail = f"{function} {NO_YIELD}"
                 checked.errors.append(
                     RecordError(node.lineno, checked.functions[-1].task, "bad_value", "yield", detail)
                 )

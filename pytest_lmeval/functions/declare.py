@@ -34,7 +34,10 @@ _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _SCORE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-NO_YIELD = "remove the yield, and move the code after it into a fixture or try/finally"
+NO_YIELD = (
+    "has a yield, so a call of it runs nothing: "
+    "remove the yield, and move the code after it into a fixture or try/finally"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +250,7 @@ def _check_function(name: str, function: Any, *, has_data: bool, threads: bool |
     if not inspect.isfunction(function):
         raise UsageError(f"eval_task({name!r}) goes on a function, not on {function!r:.80}")
     if has_yield(function):
-        raise UsageError(
-            f"eval_task({name!r}): {function.__name__} has a yield, so a call of it runs nothing: {NO_YIELD}"
-        )
+        raise UsageError(f"eval_task({name!r}): {function.__name__} {NO_YIELD}")
     if threads and is_async(function):
         raise UsageError(f"eval_task({name!r}): threads=True is for def functions; an async one needs no thread")
     if has_data and "row" not in inspect.signature(function).parameters:

@@ -130,7 +130,7 @@ def next_step(board: Leaderboard, reports: str, baseline: str, *, is_first: bool
         return ""
     options = f"--lm-baseline={baseline or _USUAL}{'' if baseline else ' --lm-update-baseline'}"
     options = f"--lm-gate=baseline {options}" if mode == "none" else options
-    wish = "to fail only where a later run is worse" if verdict == "examples" else "to compare later runs with this one"
+    wish = "to fail only if a later run is worse" if verdict == "examples" else "to compare later runs with this one"
     return f"{f'to compare with {baseline}' if baseline else wish}: the same command with {options}"
 
 

@@ -124,14 +124,17 @@ def execute_code(
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)
     memory_exceeded = run.reason.startswith("MemoryError")
-    error = run.reason or "".join(answer.text for answer in run.answers[:1]) or None
-    if memory_exceeded:
-        error = f"Memory limit exceeded: {error} (limit: {maximum_memory_bytes} bytes)"
+    if run.status == "timeout":
+        error = "Execution timed out"
+    elif memory_exceeded:
+        error = f"Memory limit exceeded: {run.reason} (limit: {maximum_memory_bytes} bytes)"
+    else:
+        error = run.reason or run.answers[0].text
     return ExecutionResult(
         success=run.status == "pass" and run.answers[0].kind == "value",
         stdout=run.stdout,
         stderr=run.stderr,
-        error="Execution timed out" if run.status == "timeout" else error,
+        error=error or None,
         timeout=run.status == "timeout",
         memory_exceeded=memory_exceeded,
     )

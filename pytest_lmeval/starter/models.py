@@ -59,6 +59,12 @@ class ChosenModel:
         return bool(_ON_THIS_MACHINE.fullmatch(urlsplit(self.base_url).hostname or ""))
 
     @property
+    def folder(self) -> Path | None:
+        """The folder of an ``hf`` model, None for the name of one on the hub and for other adapters."""
+        name = self.spec.partition(":")[2]
+        return Path(name).expanduser() if self.kind == "hf" and name.startswith(("/", ".", "~")) else None
+
+    @property
     def extra(self) -> str:
         """The extra of this package that the adapter needs, or ""."""
         return "hf" if self.kind == "hf" else ""

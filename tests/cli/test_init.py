@@ -128,8 +128,8 @@ def test_a_served_model_gets_a_profile_and_questions_that_any_model_answers(empt
 @pytest.mark.parametrize(
     ("folder", "said"),
     [
-        ("/no/such", "/no/such is no folder here: the first run will refuse hf:/no/such"),
-        (".", ". is a folder of this machine: "),
+        ("/no/such", "/no/such is not a folder: the first run will refuse hf:/no/such"),
+        (".", ". is on this machine: the workflow needs the model"),
     ],
 )
 def test_a_folder_of_a_model_that_no_run_or_no_workflow_finds_is_named(

@@ -126,8 +126,7 @@ def test_each_profile_has_options_that_its_adapter_takes(name: str) -> None:
     data = _imported(name).files.get(Path("out/profiles.toml"), b"[tool.lmeval.adapters]")
     for profile in tomllib.loads(data.decode())["tool"]["lmeval"]["adapters"].values():
         adapter = profile.pop("adapter").partition(":")[0]
-        home = "adapter" if adapter == "litellm" else "options"
-        import_module(f"pytest_lmeval.adapters.{adapter}.{home}").read_options(profile)
+        import_module(f"pytest_lmeval.adapters.{adapter}.options").read_options(profile)
 
 
 def test_providers_become_profiles_without_keys() -> None:
@@ -144,7 +143,7 @@ def test_providers_become_profiles_without_keys() -> None:
         "api_key_env": "MY_KEY",
         "extra_body": {"response_format": {"type": "json_object"}},
     } == profiles["careful"]
-    assert {"adapter": "litellm:bedrock/anthropic.claude-v2"} == profiles["anthropic.claude-v2"]
+    assert {"adapter": "litellm:bedrock/anthropic.claude-v2", "temperature": 0.1} == profiles["anthropic.claude-v2"]
     assert any("a key is never written down" in each.why for each in imported.left_out)
 
 

@@ -9,7 +9,7 @@ from tests.tables import each_row
 
 KEEP = "the same command with --lm-baseline=baseline.json --lm-update-baseline"
 COMPARE = "to compare later runs with this one: "
-WORSE = "to fail only where a later run is worse: "
+WORSE = "to fail only if a later run is worse: "
 
 
 def _after(

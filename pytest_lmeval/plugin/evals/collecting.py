@@ -12,7 +12,7 @@ import pytest
 
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.functions.declare import DataRows, EvalFunction, declared, has_yield, row_text, rows_of
+from pytest_lmeval.functions.declare import NO_YIELD, DataRows, EvalFunction, declared, has_yield, row_text, rows_of
 from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
@@ -171,7 +171,7 @@ def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: in
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
     if has_yield(item.function):
-        _refuse(collector, f"{item.nodeid} takes lm and has a yield, so a call runs nothing: remove the yield")
+        _refuse(collector, f"{item.nodeid} takes lm and {NO_YIELD}")
     parameters = parameters_of(item)
     _refuse_repeated(collector, item, parameters)
     labels = labels_of(collector.config)

@@ -126,7 +126,7 @@ def test_a_mark_of_pytest_is_heeded_between_others(project: Project) -> None:
 
 def said(result: pytest.RunResult) -> list[str]:
     """Return what a run printed, without its times, and what a first run says."""
-    other = ("to fail only where a later run is worse", "lmeval: each example runs all of pytest's phases")
+    other = ("to fail only if a later run is worse", "lmeval: each example runs all of pytest's phases")
     lines = [line for line in result.outlines if not line.startswith(other)]
     return [re.sub(r"\d+\.\d+ ?m?s|\d+\.\d$", "TIME", line) for line in lines]
 

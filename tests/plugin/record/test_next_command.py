@@ -46,7 +46,7 @@ def test_a_quiet_run_and_a_part_of_the_examples_name_no_next_command(
 @pytest.mark.again
 def test_the_log_of_ci_names_no_next_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.prompts("say: x", target="y")
-    assert [f"to fail only where a later run is worse: {KEEP}"] == _next(project.run("tasks"))
+    assert [f"to fail only if a later run is worse: {KEEP}"] == _next(project.run("tasks"))
     shutil.rmtree(project.path / "reports")
     monkeypatch.setenv("CI", "true")
     assert [] == _next(project.run("tasks"))

@@ -1,0 +1,53 @@
+"""The options of the adapter ``litellm``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_lmeval.adapters.http.options import CHECKS, extra_body, read, temperature
+from pytest_lmeval.adapters.openai.options import OpenAIOptions
+from pytest_lmeval.adapters.options import Check
+from pytest_lmeval.numbers import Number
+
+# Arguments of litellm that have their own options, and arguments that would change the response.
+_OWNED = frozenset(
+    {"model", "messages", "temperature", "top_p", "stop", "seed", "max_tokens", "timeout", "api_base", "base_url"}
+)
+_FORBIDDEN = frozenset({"n", "stream", "num_retries", "max_retries", "fallbacks", "mock_response", "acompletion"})
+
+
+@dataclass(frozen=True, slots=True)
+class LiteLLMOptions(OpenAIOptions):
+    """The options of the adapter ``openai``; ``extra_body`` has further arguments of litellm.
+
+    ``base_url`` and ``api_key_env`` default to litellm's own for the provider.
+    """
+
+    base_url: str = ""
+    api_key_env: str = ""
+
+    @property
+    def needs_key(self) -> bool:
+        """True if a variable is named: litellm finds other keys itself."""
+        return bool(self.api_key_env)
+
+    def public(self) -> dict[str, object]:
+        """Return the options that are set as JSON values, without secrets."""
+        # `super()` without arguments fails in a dataclass with slots.
+        values = OpenAIOptions.public(self)
+        return {name: value for name, value in values.items() if name in _CHECKS and value != ""}
+
+
+_CHECKS: Mapping[str, Check] = {
+    **{name: check for name, check in CHECKS.items() if name not in ("stream", "max_response_bytes")},
+    "temperature": temperature(math.inf),
+    "extra_body": extra_body('{api_version = "2024-10-21"}', _OWNED, _FORBIDDEN),
+    "seed": Number(0, whole=True).check,
+}
+
+
+def read_options(given: Mapping[str, object]) -> LiteLLMOptions:
+    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    return read("litellm", LiteLLMOptions, _CHECKS, given)

@@ -21,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -203,15 +204,16 @@ class Tree:
             (self._added / name).unlink()
         return {place: sorted(tests) for place, tests in reached.items()}
 
-    def survives(self, mutant: Mutant, tests: Sequence[str], most: int) -> bool:
-        """Tell whether no test fails with the mutant in the package; ``most`` tests are run at a time."""
+    def survives(self, mutant: Mutant, tests: Sequence[str]) -> bool:
+        """Tell whether no test fails with the mutant in the package: a few tests are run first, then many at a time."""
         path = self.folder / PACKAGE / mutant.file
         before = path.read_bytes()
         self._write(path, before[: mutant.start] + f"({mutant.new})".encode() + before[mutant.end :])
         try:
+            starts = [0, 8, *range(40, len(tests), 200)]
             return all(
-                self.run("-x", "-n", "2", *tests[first : first + most], timeout=300) in (0, 5)
-                for first in range(0, len(tests), most)
+                self.run("-x", "-n", "2", *tests[first:end], timeout=300) in (0, 5)
+                for first, end in pairwise([*(start for start in starts if start < len(tests)), len(tests)])
             )
         finally:
             self._write(path, before)
@@ -241,7 +243,7 @@ def main() -> None:
         for number, mutant in enumerate(drawn, 1):
             began = time.monotonic()
             reaching = _nearest_first(mutant, reach.get(f"{mutant.file}:{mutant.function}", []))
-            survives = tree.survives(mutant, reaching, most=200)
+            survives = tree.survives(mutant, reaching)
             took = f"{time.monotonic() - began:.0f} s"
             rows.append((str(mutant), "survives" if survives else "killed", len(reaching), took))
             print(f"{number}/{len(drawn)}", *rows[-1], file=sys.stderr, flush=True)

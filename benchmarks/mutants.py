@@ -55,8 +55,8 @@ def note(frame, event, argument):
     code = frame.f_code
     if code not in seen:
         seen.add(code)
-def write(test=None):
-    test = (test or os.environ.get("PYTEST_CURRENT_TEST", "")).rpartition(" (")[0] or test
+def write():
+    test = os.environ.get("REACHING_TEST")
     ours = [code for code in [*seen] if code.co_filename.startswith(INSIDE)]
     names = [[code.co_filename[len(INSIDE):], code.co_firstlineno] for code in ours]
     if test and names:
@@ -67,18 +67,22 @@ def begin():
     threading.settrace(note)
     sys.settrace(note)
 atexit.register(write)
+os.register_at_fork(after_in_child=seen.clear)
 begin()
 """
 PLUGIN = """
-import pytest, sitecustomize
+import os, pytest, sitecustomize
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
     sitecustomize.seen.clear()
     sitecustomize.begin()
+    # A run of pytest within the test gives PYTEST_CURRENT_TEST other values.
+    os.environ["REACHING_TEST"] = item.nodeid
     try:
         return (yield)
     finally:
-        sitecustomize.write(item.nodeid)
+        sitecustomize.write()
+        del os.environ["REACHING_TEST"]
 """
 
 
@@ -194,7 +198,10 @@ class Tree:
         inside = f"{self.folder / PACKAGE}{os.sep}"
         (self._added / "sitecustomize.py").write_text(REACHES.format(inside=inside, found=str(found)))
         (self._added / "reached.py").write_text(PLUGIN)
-        self.run("-n", "2", "-p", "reached", "--ignore=tests/reference", "--ignore=tests/adapters/hf")
+        # The server of forks starts without PYTHONPATH, so it would not note anything.
+        server = self.folder / "tests" / "fork_server.py"
+        server.write_text(server.read_text().replace('if name != "PYTHONPATH"}', "}"))
+        self.run("-n", "4", "-p", "reached", "--ignore=tests/reference", "--ignore=tests/adapters/hf")
         reached: dict[str, dict[str, None]] = defaultdict(dict)
         for path in found.iterdir():
             for test, places in map(json.loads, path.read_text().splitlines()):

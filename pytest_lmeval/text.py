@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable
+from types import TracebackType
 
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 """The beginning of this package's module paths."""
@@ -135,6 +137,24 @@ def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
         if not skips(code.co_filename):
             return f"{portable_path(code.co_filename)}:{line} in {code.co_name}"
     return ""
+
+
+def without_clients(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of installed packages and the standard library at its end."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept = [*frames]
+    while kept and _is_installed(kept[-1].tb_frame.f_code.co_filename):
+        kept.pop()
+    for each in reversed(kept or frames):
+        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return trace
+
+
+def _is_installed(path: str) -> bool:
+    return f"{os.sep}site-packages{os.sep}" in path or path.startswith((sys.base_prefix, "<"))
 
 
 def portable_path(path: str) -> str:

@@ -18,6 +18,7 @@ from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state
 from pytest_lmeval.plugin.common.report import add_to_report
 from pytest_lmeval.plugin.private.items import drop_tmp_path, parameters_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
+from pytest_lmeval.text import without_clients
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class EvalItem(ScoredItem):
             self.in_thread = bool(self.config.getini("lm_threads") if spec.threads is None else spec.threads)
         self.runs_beside = self.in_thread or (spec is not None and spec.is_async)
         self.function_name = name
+        self.explained = ""
         self.add_marker(_MARK)
         self.extra_keyword_matches.add(task.name)
         if spec is not None and spec.tags:
@@ -160,6 +162,9 @@ class EvalItem(ScoredItem):
                 report.start = report.stop - report.duration
             self.ran = None
         super().attach_result(report, call)
+        if call.when == "call" and self.explained:
+            report.sections.append(("example", self.explained))
+            self.explained = ""
 
     def _other_adapter(self) -> str:
         if "lm_engine" not in self.funcargs:
@@ -177,7 +182,10 @@ class EvalItem(ScoredItem):
         if raised is None or isinstance(raised, LmevalError):
             raise ExampleFailed(explained) from raised
         # pytest shows the exception, and the report gets the explanation as a section.
-        self.add_report_section("call", "example", explained)
+        self.explained = explained
+        if any(outcome.state.failure is not None for outcome in outcomes):
+            # The explanation says why the request failed; the client's own frames do not.
+            raised.__traceback__ = without_clients(raised.__traceback__)
         raise raised
 
 

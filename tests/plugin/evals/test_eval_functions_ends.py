@@ -115,3 +115,26 @@ async def test_many(lm):
     assert 2 / 3 == pytest.approx(row["metrics"]["pass@1"])
     assert not {name for name in row["metrics"] if name.startswith("maj")}
     result.stdout.no_fnmatch_line("*majority_score*")
+
+
+def test_a_refused_request_is_explained_below_the_applications_own_frames(project: Project) -> None:
+    project.write(
+        "tests/test_x.py",
+        """
+import urllib.request
+from pytest_lmeval import eval_task
+
+def application(address):
+    return urllib.request.urlopen(f"{address}/images", b"{}").read()
+
+@eval_task("x")
+def test_x(lm):
+    assert application(lm.base_url)
+""",
+    )
+    result = project.run("tests", "--lm-adapter=toy")
+    result.stdout.fnmatch_lines(
+        ["*return urllib.request.urlopen(*", "E *HTTPError*", "*-- example --*", "*POST /images is not answered here*"]
+    )
+    assert "urllib/request.py" not in result.stdout.str()
+    assert "Captured" not in result.stdout.str()

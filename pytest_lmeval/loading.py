@@ -41,7 +41,7 @@ def default_registry(*, entry_points: bool = True) -> Registry:
         formats={
             ".jsonl": Format(".jsonl", partial(_load, "jsonl")),
             ".yaml": Format(".yaml", partial(_load, "yaml")),
-            ".py": Format(".py", partial(_load, "python"), "task_*.py"),
+            ".py": Format(".py", partial(_load, "python.load"), "task_*.py"),
         },
     )
     if entry_points:

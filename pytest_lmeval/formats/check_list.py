@@ -1,4 +1,4 @@
-"""Records with several checks instead of a metric (``checks: [{metric, targets, ...}]``); every check must pass."""
+"""Records with ``checks: [{metric, targets, ...}]`` instead of a metric; every check must pass."""
 
 from __future__ import annotations
 
@@ -58,14 +58,7 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
     if known.takes_calls:
         check_calls(extras, field, metric, tools)
     try:
-        checks.check_metric(known, metric, targets, extras, "extras")
-        checks.reachable(targets, metric)
-        checks.check_read_extras(metric, targets, extras, registry)
-        if metric == _CODE:
-            from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
-
-            timeout_of(extras, "extras")
-            plan_extras(extras, targets)
+        checks.check_scoring(known, metric, targets, extras)
     except RecordRefused as refused:
         raise RecordRefused(refused.rule, f"{field}.{refused.field}", refused.detail) from None
     return _name_of_check(check, field, metric)
@@ -96,7 +89,7 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
 
 
 class AnswerCheck(NamedTuple):
-    """A check with its metric, post-process rule and extras; ``given`` is the check as written in the record."""
+    """A check with its metric, post-process rule and extras; ``given`` is the check in the record."""
 
     given: Mapping[str, Any]
     name: str
@@ -110,7 +103,7 @@ class AnswerCheck(NamedTuple):
         return tuple(self.given.get("targets", ()))
 
     def scoring(self) -> dict[str, Any]:
-        """Return the fields that affect the score: all but the threshold, and for code its time limit."""
+        """Return all fields except the threshold, and the time limit of code: they affect the score."""
         scoring = {name: value for name, value in self.given.items() if name != "threshold"}
         if self.metric.name == _CODE:
             from pytest_lmeval.metrics.parts.code_plan import timeout_of
@@ -119,7 +112,7 @@ class AnswerCheck(NamedTuple):
         return scoring
 
     def question(self, completion: Completion, graded: Graded) -> Generate | None:
-        """Return the first question to the judge, or None."""
+        """Return the first question to the judge; None if there is no question."""
         prediction = predicted(completion, self.rule, self.metric)
         if not (self.metric.asks_judge and prediction.found):
             return None
@@ -133,7 +126,7 @@ class AnswerCheck(NamedTuple):
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
-    """Return the checks of an example; a check without a rule uses the record's, or else its metric's."""
+    """Return the checks of an example; the default rule is the record's, or for code ``extract_code_block``."""
     common = example.metadata
     found = []
     for given in common[CHECKS]:
@@ -149,10 +142,10 @@ def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
 def score_checks(
     checks: Sequence[AnswerCheck], completion: Completion, rule: Rule, sandbox: Any, graded: Graded
 ) -> Score:
-    """Return the weighted mean of the checks' scores, with each score and threshold by name.
+    """Return the weighted mean of the checks' scores, with the score and the threshold of each check by name.
 
-    ``rule`` extracts the prediction for reports; ``graded`` asks the judge. The details list the checks and the judges'
-    replies.
+    ``rule`` extracts the prediction for reports, and ``graded`` asks the judge. The details list the checks and the
+    replies of judges.
     """
     scores = [check.score(completion, sandbox, graded) for check in checks]
     found = [*map(_shown, checks, scores)]

@@ -1,7 +1,7 @@
-"""Check the fields of a record or a task, and guess misspelt names.
+"""Check the fields of a record or a task, and suggest corrections of misspelt names.
 
-Every check raises RecordRefused with rule, field and detail. Authors may add any keys to ``extras`` or ``metadata``,
-except near misses of known keys: a misspelt ``must_pass`` would silently let a run pass.
+Every check raises RecordRefused with rule, field and detail. Authors may add any key to ``extras`` or ``metadata`` that
+does not resemble a known key: with a misspelt ``must_pass``, a run would pass that should fail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _GUIDE = f"{page('coming-from.md')} has a table of names"
 _HARNESS = "a task of lm-evaluation-harness"
 _ROW = "a row of a data set"
-# The first entry whose keys are all in the record names its origin.
+# The first entry whose keys are all in a record names the origin of the record.
 _RECORDS = (
     (frozenset({"input", "ideal"}), "a sample of OpenAI's evals"),
     (frozenset({"input", "target"}), "a sample of inspect_ai"),
@@ -44,26 +44,26 @@ _FILES = (
 OF_COMPACT = (*POLICY_KEYS, "category", "post_process")
 """Keys of ``extras`` that the package reads in every compact record."""
 WORDS = frozenset({"difficulty", "passed", "subject"})
-"""Keys of the schemas, and common ones, that the package ignores but that are not mistakes."""
+"""Common keys that the package ignores; they are no mistakes although they resemble known keys."""
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 TURNS = "turns"
 _OF_RECORDS: Mapping[str, str] = MappingProxyType({TURNS: "a prompt", CHECKS: "a metric"})
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""The metric names of a compact file that mean another metric of the registry, which ignores case and spacing."""
+"""Names in compact files that mean another registered metric, one that ignores case and spacing."""
 READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
-"""The metrics that read their rules from the extras during scoring."""
+"""The metrics that read rules from the extras while they score."""
 
 
 def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness: float = 0.6) -> str:
-    """Return ``"; did you mean 'wanted' by 'x'?"`` for the nearest given name that is not known, or ""."""
+    """Return ``"; did you mean 'wanted' by 'x'?"`` for the nearest unknown name in ``given``, or ""."""
     others = [name for name in given if name not in known]
     near = difflib.get_close_matches(wanted, others, n=1, cutoff=likeness)
     return f"; did you mean {wanted!r} by {near[0]!r}?" if near else ""
 
 
 def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
-    """Return the tool that writes files with these keys, and the guide for converting them; "" if unknown."""
+    """Return a sentence with the tool that writes files with these keys, and our guide for them; "" if unknown."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
@@ -83,7 +83,7 @@ def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> N
 
 
 def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
-    """Yield ``(first line, sentence)`` for each misspelt key, in records that may have any metadata."""
+    """Yield ``(first line, sentence)`` for each key of spec records' metadata that is probably misspelt."""
 
     def read(example: Example) -> frozenset[str]:
         return frozenset((*POLICY_KEYS, "timeout_s") if example.metric == "code_exec" else POLICY_KEYS)
@@ -96,7 +96,7 @@ def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
 def misspelt_keys(
     examples: Iterable[Example], read: Callable[[Example], frozenset[str]]
 ) -> Iterator[tuple[int, str, str, int]]:
-    """Yield ``(first line, key, probable key, examples)`` for each likely misspelling of a key in ``read``."""
+    """Yield ``(first line, key, probable key, number of examples)`` for each key that ``read`` nearly has."""
     first: dict[tuple[str, str], int] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for example in examples:
@@ -109,11 +109,11 @@ def misspelt_keys(
 
 @lru_cache(maxsize=4096)
 def meant(key: str, known: Collection[str]) -> str:
-    """Return the key in ``known`` that ``key`` probably misspells, or ""."""
+    """Return the key in ``known`` of which ``key`` is probably a misspelling, or ""."""
     if key in known or key in WORDS:
         return ""
     plain = key.strip().lower().replace("-", "_").replace(" ", "_")[:80]
-    # An extra word makes a different key: cluster_id, threshold_note.
+    # A key with an additional word is another key: cluster_id, threshold_note.
     if any(plain.startswith(f"{each}_") or plain.endswith(f"_{each}") for each in known):
         return ""
     near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=_SIMILARITY)
@@ -137,9 +137,9 @@ def type_name(value: object) -> str:
 def check_fields(
     record: object, required: Collection[str], optional: Collection[str], elsewhere: Mapping[str, str] = _NOTHING
 ) -> Mapping[str, Any]:
-    """Return ``record`` if it is an object with every required and no unknown field.
+    """Return ``record`` if it is an object with every required field and no unknown field.
 
-    ``elsewhere`` names the right place of fields that authors often put here.
+    ``elsewhere`` has hints for fields that belong in another place.
     """
     if not isinstance(record, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {type_name(record)}")
@@ -185,7 +185,7 @@ def strings(value: object, field: str) -> tuple[str, ...]:
 
 
 def filled_list(value: object, field: str, wanted: str, hint: str = "") -> list[Any]:
-    """Return a non-empty list; ``wanted`` describes it in the message, before ``hint``."""
+    """Return a non-empty list; in the message, ``wanted`` describes it, and ``hint`` comes last."""
     if not isinstance(value, list) or not value:
         got = "an empty one" if value == [] else type_name(value)
         instead = hint or _INSTEAD.get((field, type(value)), "")
@@ -208,11 +208,11 @@ def boolean(value: object, field: str) -> bool:
 
 
 def one_of(value: object, field: str, choices: Collection[str]) -> str:
-    """Return a string out of a closed vocabulary."""
+    """Return a string that is one of ``choices``."""
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    # Share one string: each line of a file has its own copy of the word.
+    # All lines of a file share one string.
     return intern(name)
 
 
@@ -226,7 +226,7 @@ def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> 
 
 
 def number_in_range(value: object, field: str, low: float, high: float) -> float:
-    """Return a number between ``low`` and ``high``, both allowed."""
+    """Return a number from ``low`` to ``high``."""
     if not is_number(value):
         raise RecordRefused("bad_type", field, f"expected a number in [{low:g}, {high:g}], got {type_name(value)}")
     if not low <= value <= high:
@@ -266,19 +266,16 @@ def _quarantine(value: object, field: str) -> None:
             raise RecordRefused("missing_required", f"{field}.{name}", "a quarantine needs until, a date, and reason")
         string(value[name], f"{field}.{name}")
     check_names(value, ("until", "reason"), f"{field}.")
-    if not _is_date(value["until"]):
+    try:
+        is_date = date.fromisoformat(value["until"]).isoformat() == value["until"]
+    except ValueError:
+        is_date = False
+    if not is_date:
         raise RecordRefused("bad_value", f"{field}.until", f"expected a date YYYY-MM-DD, got {value['until']!r:.80}")
 
 
-def _is_date(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
 def reachable(targets: Sequence[str], metric: str) -> None:
-    """Raise RecordRefused for empty targets, which would give every answer the same score."""
+    """Raise RecordRefused for empty targets with which every answer gets the same score."""
     if metric == "substring_contains" and not all(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
@@ -286,7 +283,7 @@ def reachable(targets: Sequence[str], metric: str) -> None:
 
 
 def known_metric(value: Any, field: str, registry: Registry) -> str:
-    """Return ``value`` as a metric's name; raise RecordRefused if it is unknown, or reserved for turns or checks."""
+    """Return ``value`` if it names a metric; raise RecordRefused otherwise, and for ``turns`` and ``checks``."""
     metric = string(value, field)
     if RENAMED.get(metric, metric) not in registry.metrics:
         choices = registry.metrics.keys() - _OF_RECORDS.keys()
@@ -298,7 +295,7 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
 
 
 def id_of(fields: Mapping[str, Any], line: int) -> str:
-    """Return the id of a record, by default made from its line."""
+    """Return the id of a record; the default contains the line number."""
     value = fields.get("id", f"ex-{line}")
     return str(value) if not isinstance(value, str) and is_whole(value) else string(value, "id")
 
@@ -317,7 +314,7 @@ def extras_of(fields: Mapping[str, Any], metric: Metric) -> Mapping[str, Any]:
 
 
 def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
-    """Raise RecordRefused if ``metric``, called ``word`` in the file, cannot score with these targets and extras."""
+    """Raise RecordRefused if ``metric`` cannot use these targets and extras; ``word`` is its name in the file."""
     if metric.check is not None:
         metric.check(targets, extras)
     if boolean(extras.get("not", False), f"{place}.not") and not (metric.binary or metric.asks_judge):
@@ -325,10 +322,17 @@ def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapp
         raise RecordRefused("bad_value", f"{place}.not", detail)
 
 
-def check_read_extras(metric: str, targets: Sequence[str], extras: Mapping[str, Any], registry: Registry) -> None:
-    """Raise RecordRefused if a metric of ``READ_EXTRAS`` cannot read its rules in ``extras``."""
-    if metric in READ_EXTRAS:
+def check_scoring(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+    """Raise RecordRefused if ``metric`` cannot score a record or a check with these targets and extras."""
+    if word == "code_exec":
+        from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
+
+        timeout_of(extras, "extras")
+        plan_extras(extras, targets)
+    check_metric(metric, word, targets, extras, "extras")
+    if word in READ_EXTRAS:
         try:
-            registry.metric(metric).function("", targets, extras)
+            metric.function("", targets, extras)
         except ScoringError as error:  # a package that the metric needs is not installed
             raise RecordRefused("bad_value", "metric", str(error)) from None
+    reachable(targets, word)

@@ -1,6 +1,6 @@
-"""The compact dialect: ``id? prompt targets metric extras?``, open to every registered metric and rule.
+"""The compact dialect: ``id? prompt targets metric extras?``, with any registered metric and rule.
 
-``turns`` replaces prompt, targets and metric; ``checks`` replaces targets and metric.
+A record may have ``turns`` instead of prompt, targets and metric, or ``checks`` instead of targets and metric.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_lmeval.types import Example
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
 FIELDS = frozenset({*REQUIRED, TURNS, CHECKS})
-"""A record with none of these fields is not in this dialect."""
+"""Every record of this dialect has one of these fields."""
 
 IN_EXTRAS = {
     "metadata": " in this dialect it is called 'extras'",
@@ -28,9 +28,9 @@ IN_EXTRAS = {
         for name in ("category", "cluster", "io_pairs", "must_pass", "post_process", "tags", "tests", "threshold")
     },
 }
-"""The correct places of fields that authors often put at the root of a record."""
+"""The right places for fields that authors often put at the root of a record."""
 OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
-"""The fields of a record; in a file with defaults, all other fields are data for the prompt."""
+"""The fields of a record; in a file with defaults, other fields are data for the prompt."""
 
 
 def check_compact_record(record: object, line: int, registry: Registry) -> Example:
@@ -52,21 +52,11 @@ def check_compact_record(record: object, line: int, registry: Registry) -> Examp
     metric = checks.known_metric(fields["metric"], "metric", registry)
     extras = checks.extras_of(fields, registry.metrics[RENAMED.get(metric, metric)])
     rule = _check_extras(extras, metric, targets, registry)
-    checks.reachable(targets, metric)
-    return Example(
-        id=example_id,
-        prompt=prompt,
-        targets=targets,
-        metric=metric,
-        post_process=rule,
-        category=checks.category_of(extras),
-        metadata=extras,
-        line=line,
-    )
+    return Example(example_id, prompt, targets, metric, rule, checks.category_of(extras), metadata=extras, line=line)
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
-    """Return True if ``record`` has fields of this dialect, or is a first line with defaults."""
+    """Return True if ``record`` has the fields of this dialect, or is a first line with defaults."""
     if record.keys() == {"defaults"}:
         return isinstance(record["defaults"], dict)
     if TURNS in record:
@@ -89,26 +79,12 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
     prompt = checks.string(fields["prompt"], "prompt")
     extras = checks.extras_of(fields, registry.metrics[CHECKS])
     rule = checks.one_of(extras.get("post_process", "none"), "extras.post_process", registry.rules)
-    given = check_checks(fields[CHECKS], check_tools(extras), registry)
-    return Example(
-        id=example_id,
-        prompt=prompt,
-        targets=(),
-        metric=CHECKS,
-        post_process=rule,
-        category=checks.category_of(extras),
-        metadata={**extras, CHECKS: given},
-        line=line,
-    )
+    data = {**extras, CHECKS: check_checks(fields[CHECKS], check_tools(extras), registry)}
+    return Example(example_id, prompt, (), CHECKS, rule, checks.category_of(extras), metadata=data, line=line)
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:
     known = registry.metrics[RENAMED.get(metric, metric)]
-    if metric == "code_exec":
-        from pytest_lmeval.metrics.parts.code_plan import plan_extras, timeout_of
-
-        timeout_of(extras, "extras")
-        plan_extras(extras, targets)
     if known.takes_calls:
         from pytest_lmeval.formats.tools import check_call_extras, check_choice, tools_of
 
@@ -117,8 +93,7 @@ def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ..
         tools = tools_of(extras["tools"], "extras.tools")
         check_choice(extras, "extras", tools)
         check_call_extras(extras, "extras", tools)
-    checks.check_metric(known, metric, targets, extras, "extras")
-    checks.check_read_extras(metric, targets, extras, registry)
+    checks.check_scoring(known, metric, targets, extras)
     if "post_process" in extras:
         return checks.one_of(extras["post_process"], "extras.post_process", registry.rules)
     return "extract_code_block" if metric == "code_exec" else "none"

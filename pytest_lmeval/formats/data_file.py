@@ -5,8 +5,8 @@
     target: "{{ label }}"
     metric: exact_match
 
-A row becomes a record of the compact dialect, and is checked and scored as one. Columns are only data, even one named
-like a field. ``prompt`` may be a list of messages, or a mapping of names to prompts, each a variant of the task.
+Each row becomes a record of the compact dialect. Columns are only data, even if a column has the name of a field.
+``prompt`` may be a list of messages, or a mapping of names to prompts, each of which gives a variant of the task.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_COLUMNS = 10
 
 
 def load_data_file(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the tasks that ``document`` describes, one for each prompt, and its faults."""
+    """Return the tasks that ``document`` describes, one for each prompt, and the faults of the file."""
     try:
         shape = shape_of(document, registry)
         rows = _rows(source.path, document)
@@ -68,7 +68,7 @@ def _check_uses_rows(field: str, prompt: RowTemplate | ChatPrompt, rows: _Rows) 
 
 
 class _Row(NamedTuple):
-    """The cells of a row, its line in the YAML file, and its place in a separate data file."""
+    """The cells of a row, its line in the YAML file, and its place in a separate data file, if there is one."""
 
     cells: Mapping[str, Any]
     line: int
@@ -77,19 +77,19 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows and the facts about their file."""
+    """The rows, and the facts about their file."""
 
     rows: Sequence[_Row]
     dataset: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> dict[str, None]:
-        """Every column that any row has."""
+        """Every column of any row."""
         return {name: None for row in self.rows for name in row.cells}
 
 
 class _Maker:
-    """Turns rows into tasks, and collects their faults."""
+    """Turns rows into tasks, and collects the faults of the rows."""
 
     def __init__(
         self, source: TaskSource, document: YamlDocument, registry: Registry, shape: Shape, rows: _Rows
@@ -105,7 +105,7 @@ class _Maker:
         self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
 
     def task(self, name: str, prompt: RowTemplate | ChatPrompt) -> JsonlTask:
-        """Return the task of the prompt ``name``, "" for the only prompt."""
+        """Return the task with the prompt called ``name``, or "" if there is only one prompt."""
         source, metric = self._source, self._shape.metric or CHECKS
         return KINDS.get(metric, JsonlTask)(
             name=f"{source.name}@{name}" if name else source.name,
@@ -152,7 +152,7 @@ class _Maker:
                 for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry)
-        # All rows of a data file have the line that names it.
+        # Rows of a separate file share a line, that of the key data.
         place = number - 1 if row.place else 0
         return replace(example, messages=messages, place=place) if messages or place else example
 
@@ -169,18 +169,15 @@ class _Maker:
 
     def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
         counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
-        # Report a fault of every row once, as a fault of the file.
+        # Report a fault that every row has only once, as a fault of the file.
         of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
         for rule, name, detail in sorted(of_file):
-            self.errors.append(RecordError(self._line(name), None, rule, name, detail))
+            key = "target" if name == "targets" and "target" in self._document else name
+            self.errors.append(RecordError(line_of(self._document, key), None, rule, name, detail))
         for row, refused in faults:
             if (refused.rule, refused.field, refused.detail) not in of_file:
                 detail = f"{row.place}: {refused.detail}" if row.place else refused.detail
                 self.errors.append(RecordError(row.line, None, refused.rule, refused.field, detail))
-
-    def _line(self, name: str) -> int:
-        """Return the line of a field of records; ``targets`` may be ``target`` here."""
-        return line_of(self._document, "target" if name == "targets" and "target" in self._document else name)
 
 
 def _filled(templates: Sequence[RowTemplate], row: _Row) -> list[str]:

@@ -1,4 +1,4 @@
-"""Read the root of a data file: the templates that turn each row into a record, and the fields of all records."""
+"""Read the root of a data file: the templates that turn each row into a record, and fields for all records."""
 
 from __future__ import annotations
 
@@ -28,29 +28,27 @@ _ROLES = ("system", "user", "assistant")
 
 
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
-    """Return True if a document is meant to be a data file; ``is_named`` if the command names it.
+    """Return True if a document is meant to be a data file; ``is_named`` is true if the command names the file.
 
-    An unnamed file with other keys and without targets belongs to another program, such as a training script.
+    If the command does not name it, a file with unknown keys and without targets belongs to another program, such as a
+    training script.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
     has_answers = not _ANSWERS.isdisjoint(document)
-    return prompt and rows and (is_named or (scored and (has_answers or not any(map(_is_foreign, document)))))
-
-
-def _is_foreign(key: str) -> bool:
-    return key not in _KEYS and not did_you_mean(key, _KEYS)
+    is_foreign = any(key not in _KEYS and not did_you_mean(key, _KEYS) for key in document)
+    return prompt and rows and (is_named or (scored and (has_answers or not is_foreign)))
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A prompt that is a conversation: a role and a template for the content of each message."""
+    """A conversation as prompt: a role for each message, and a template for its content."""
 
     roles: Sequence[str]
     contents: Sequence[RowTemplate]
 
     @classmethod
     def of(cls, given: Sequence[Any], field: str) -> ChatPrompt:
-        """Return the prompt of a list of messages; raise RecordRefused for its first fault."""
+        """Return the prompt for a list of messages; raise RecordRefused for the first fault in it."""
         if not given:
             raise RecordRefused("bad_type", field, "expected a text or a list of messages, got an empty one")
         roles = [_role(message, f"{field}[{number}]") for number, message in enumerate(given)]
@@ -69,7 +67,7 @@ class ChatPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The templates of a record; with ``checks``, pairs of a check and its targets, ``metric`` is ""."""
+    """The templates of a record; ``checks`` has pairs of a check and its targets, and ``metric`` is "" beside it."""
 
     prompts: Mapping[str, RowTemplate | ChatPrompt]
     targets: Sequence[RowTemplate]

@@ -1,4 +1,4 @@
-"""Read the ``defaults`` in the first line of a compact file: common fields, and a prompt for all records."""
+"""Read the ``defaults`` in the first line of a compact file: fields and a prompt for all records."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _IN_EXTRAS = ("post_process", "threshold")
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The common fields of the records of a file.
+    """The fields that all records of a file share.
 
-    ``metric`` is None if each record has its own. Keys of a record that are not fields fill ``prompt``; ``columns`` are
-    further allowed keys.
+    ``metric`` is None if each record has a metric. Keys of a record that are not fields fill ``prompt``. Records may
+    also have the keys in ``columns``, although nothing uses them.
     """
 
     metric: str | None
@@ -31,7 +31,7 @@ class Defaults:
     columns: frozenset[str]
 
     def filled_in(self, record: Any) -> Any:
-        """Return a record with the defaults; raise RecordRefused for a key that nothing uses."""
+        """Return ``record`` with the defaults filled in; raise RecordRefused for a key that nothing uses."""
         if not isinstance(record, dict):
             return record
         own = {name: value for name, value in record.items() if name in OF_RECORD}
@@ -55,7 +55,7 @@ class Defaults:
 
 
 def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
-    """Return the defaults in the first record of a file; raise RecordRefused for the first fault."""
+    """Return the defaults in the first record of a file; raise RecordRefused for their first fault."""
     for name in record:
         if name != DEFAULTS:
             raise RecordRefused("unknown_field", name, "a line with defaults has no other key: records follow it")
@@ -67,9 +67,9 @@ def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
 
 
 def common_extras(given: Mapping[str, Any], registry: Registry, within: str = "") -> Mapping[str, Any]:
-    """Return the extras of every record: those in ``given``, with its ``post_process`` and ``threshold``.
+    """Return the extras of every record: the ``extras``, ``post_process`` and ``threshold`` in ``given``.
 
-    Raises RecordRefused; ``within`` is the path of ``given`` in messages, "" at the root.
+    Raises RecordRefused. ``within`` is the path of ``given`` for messages, "" at the root.
     """
     prefix = f"{within}." if within else ""
     extras = checks.optional_object(given, "extras", within)

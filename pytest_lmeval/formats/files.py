@@ -30,50 +30,46 @@ RECORDING_SUFFIX = ".replay.jsonl"
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
-    """Return True if ``path`` may be a task file: its suffix fits, and it is no recording, ledger or data of a task."""
+    """Return True if ``path`` may be a task file: it has a suitable name, and is no recording, ledger or data file."""
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
     if path.suffix != ".jsonl":
         return True
-    # A file that begins with a task's record is not a ledger, and needs no further reading.
-    return not ((not _holds_a_task(path) and _is_foreign(path)) or is_row_file(path))
+    if not _holds_a_task(path):
+        from pytest_lmeval.formats.python.claims import is_data
+        from pytest_lmeval.records.ledger_lines import is_ledger
 
-
-def _is_foreign(path: Path) -> bool:
-    from pytest_lmeval.formats.python.claims import is_data
-    from pytest_lmeval.records.ledger_lines import is_ledger
-
-    return is_ledger(path) or is_data(path)
+        if is_ledger(path) or is_data(path):
+            return False
+    return not is_row_file(path)
 
 
 def _holds_a_task(path: Path) -> bool:
     from pytest_lmeval.data.lines import number_lines, parse_line
     from pytest_lmeval.formats.compact import is_record
 
-    # Only the first line: a folder may have many files.
+    # Read only the first line: a folder may have many files.
     try:
         with path.open("rb") as file:
             start = file.read(_SHORT_LOOK)
             start += b"" if b"\n" in start.strip() else file.read(_LONGEST_LOOK)
             for _, line in number_lines(start):
                 record = parse_line(line)
-                return isinstance(record, dict) and (is_record(record) or _is_strict(record))
+                if not isinstance(record, dict) or is_record(record):
+                    return isinstance(record, dict)
+                from pytest_lmeval.formats.spec import REQUIRED
+
+                return record.keys() >= {*REQUIRED}
     except (OSError, RecordRefused):
         pass
     return False
 
 
-def _is_strict(record: Mapping[str, object]) -> bool:
-    from pytest_lmeval.formats.spec import REQUIRED
-
-    return {*REQUIRED} <= record.keys()
-
-
 def is_row_file(path: Path) -> bool:
-    """Return True if a YAML file beside ``path``, or in the folder above, names it as a data set's file.
+    """Return True if a YAML file beside ``path``, or in the folder above, names it as the file of a data set.
 
-    A file that begins like a task's record never is: that check is cheap.
+    Return False for a file that begins like a task's record, without reading YAML.
     """
     try:
         with path.open("rb") as file:
@@ -95,14 +91,14 @@ def is_row_file(path: Path) -> bool:
 
 
 def _read(path: Path, size: int = -1) -> bytes:
-    """Return the first ``size`` bytes of a file, by default all; none if it cannot be read."""
+    """Return the first ``size`` bytes of a file, by default all bytes; b"" if it cannot be read."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(size)
     return b""
 
 
 def misnamed(path: Path) -> str:
-    """Return why a file that reads like a task has the wrong name for one, or ""."""
+    """Return why the name of a file that reads like a task is wrong, or ""."""
     from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 
     if path.suffix == ".yml" and reads_like_a_task(_read(path)):
@@ -119,7 +115,7 @@ def find_misnamed(folder: Path) -> dict[Path, str]:
 
 
 def has_tasks(folder: Path) -> bool:
-    """Return True if a quick search suggests that ``folder`` has a task."""
+    """Return True if a file below ``folder`` looks like a task."""
     return any(_is_surely_a_task(path) for path in files_below(folder) if path.suffix in _MARKS)
 
 
@@ -140,8 +136,8 @@ def task_name(path: Path, root: Path) -> str:
 def file_task_name(name: str, path: Path) -> str:
     """Return the :func:`task_name` of the file at ``path``, given the ``name`` of one of its tasks.
 
-    The task's name may end in ``@`` and the name of a config, and so may the file's. If the task's name does not match
-    the file's, the tasks have their own names, and any name of the file will do.
+    The names of tasks and files may end in ``@`` and the name of a config. If the two names do not match, return the
+    file's name without its folder.
     """
     parts = name.split("@")
     names = ["@".join(parts[:count]) for count in range(1, len(parts) + 1)]
@@ -157,9 +153,9 @@ def load_file(
     is_named: bool = False,
     is_explicit: bool = False,
 ) -> LoadedFile:
-    """Return the tasks and the bad records of one file; an unreadable file counts as a bad record.
+    """Return the tasks and the bad records of one file; an unreadable file is a bad record.
 
-    ``is_named`` and ``is_explicit`` are fields of the :class:`TaskSource`.
+    For ``is_named`` and ``is_explicit``, see :class:`TaskSource`.
     """
     loaded = registry.load(path)
     if loaded is not None:
@@ -169,7 +165,7 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     node = f"{name}{path.suffix}"
     if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
-        # Logs would show the name, and no command line could select the examples.
+        # Logs show the name, and no command line could select the examples.
         detail = (
             "the file's name contains '::', a control character or a command to a CI runner; rename it, or its folder"
         )
@@ -183,7 +179,7 @@ def load_file(
 
 
 def complete_file(loaded: LoadedFile) -> LoadedFile:
-    """Return ``loaded`` with every task complete; raise UsageError as :func:`complete` does."""
+    """Return ``loaded`` with all tasks completed by :func:`complete`, which raises UsageError."""
     return replace(loaded, tasks=[complete(task) for task in loaded.tasks])
 
 
@@ -204,7 +200,7 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
 
 
 def no_task_suffix(path: Path, registry: Registry) -> str:
-    """Return the message for a file that was named as a task, but has a suffix that no format reads."""
+    """Return the message for a file that was named as a task, although no format reads its suffix."""
     from pytest_lmeval.data.rows import SUFFIXES
 
     wanted = f"not a task file; expected one of {', '.join(sorted(registry.formats))}"
@@ -214,12 +210,12 @@ def no_task_suffix(path: Path, registry: Registry) -> str:
 
 
 def leads_back(folder: Path) -> bool:
-    """Return True if ``folder`` is a link to one of its parents, which would repeat all files."""
+    """Return True if ``folder`` is a link to one of its parents: following it would list files again and again."""
     return folder.is_symlink() and folder.resolve() in [parent.resolve() for parent in folder.absolute().parents]
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files in ``folder`` and the folders in it, sorted, links followed."""
+    """Return the files in and below ``folder``, sorted; follow links."""
     found: list[Path] = []
     for parent, folders, files in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not leads_back(Path(parent, name))]

@@ -1,4 +1,4 @@
-"""Hashes of each task's first prompt in every chat format, to detect changes."""
+"""Hash each task's first prompt in every chat format, to detect changes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FILE = "formatting.json"
 SCHEMA = "pytest-lmeval/formatting/1"
 
 Hashes = Mapping[str, Mapping[str, str]]
-"""SHA-256 of a task's first prompt, by task and formatter."""
+"""The SHA-256 of a task's first prompt, by task and formatter."""
 
 
 def formatted(task: Task, formatter: str) -> str:
-    """Return the prompt of the task's first example written by the named formatter.
+    """Return the prompt of the task's first example, as the named formatter writes it.
 
-    ``concatenation`` is the text for a model without roles.
+    ``concatenation`` writes the text for a model without roles.
     """
     prompt = render(task.examples[0])
     if formatter == "concatenation":
@@ -34,12 +34,16 @@ def formatted(task: Task, formatter: str) -> str:
 
 
 def formatting_hashes(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
-    """Return the hashes of all ``tasks``, by every formatter that needs no model."""
-    return {task.name: {formatter: _hash(formatted(task, formatter)) for formatter in FORMATTERS} for task in tasks}
+    """Return the hashes of all ``tasks`` for every formatter that needs no model."""
+
+    def sha256(text: str) -> str:
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    return {task.name: {formatter: sha256(formatted(task, formatter)) for formatter in FORMATTERS} for task in tasks}
 
 
 def read_hashes(path: Path) -> Hashes:
-    """Return the hashes in the file at ``path``, none if it is missing; raise UsageError for another kind of file."""
+    """Return the hashes in the file at ``path``, or {} if it is missing; raise UsageError for any other file."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -57,10 +61,6 @@ def update_hashes(path: Path, hashes: Hashes) -> None:
     prompts = {**read_hashes(path), **hashes}
     ordered = {task: dict(sorted(prompts[task].items())) for task in sorted(prompts)}
     write_atomically(path, encode_json({"schema": SCHEMA, "prompts": ordered}))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_recorded(document: Any) -> bool:

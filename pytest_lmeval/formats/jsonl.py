@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from pytest_lmeval.judging.graded import Graded
 
 _SPEC_KEYS = frozenset({"task_id", "category", "metric_name", "post_process"})
-# Keys of metadata and extras that describe an example and do not affect its score.
+# Keys of metadata and extras that describe an example, and do not affect its score.
 _DESCRIPTIVE = frozenset({*OF_COMPACT, "difficulty"} - {"passes", "repeats"})
 _LARGEST_DOCUMENT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class JsonlTask(Task):
-    """A task whose examples are lines: ask for one completion, post-process it, apply the metric.
+    """A task whose examples are lines: it asks for a completion, post-processes it, and applies the metric.
 
-    Records with checks or turns have their own class, chosen once from KINDS.
+    ``KINDS`` has the classes for records with checks or turns.
     """
 
     name: str
@@ -53,7 +53,7 @@ class JsonlTask(Task):
     numbered: bool = False
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the one request for a completion."""
+        """Return the request for a completion."""
         # Only a metric that compares calls sends the tools.
         if "tools" in example.metadata and not self.strict and self._metric(example).takes_calls:
             from pytest_lmeval.formats.turns import tools_in
@@ -68,7 +68,7 @@ class JsonlTask(Task):
         return self._scored(example, completion, tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the run's judge if the metric asks one."""
+        """Return "" for the run's judge if the metric asks a judge."""
         metric = None if self.strict else self.registry.metrics.get(self.metric)
         return ("",) if metric is not None and metric.asks_judge else ()
 
@@ -85,11 +85,11 @@ class JsonlTask(Task):
         return example.policy.threshold
 
     def metric_name(self, example: Example) -> str:
-        """Return the registry's name: ``exact_match`` is another metric in a compact file."""
+        """Return the metric's name in the registry: in a compact file, ``exact_match`` is another metric."""
         return example.metric if self.strict else RENAMED.get(example.metric, example.metric)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the extras that affect the score, always including the time limit of code."""
+        """Return the extras that affect the score, and the time limit of code."""
         extras = self._metadata_read(example) if self.strict else example.metadata
         scoring = {key: value for key, value in extras.items() if key not in _DESCRIPTIVE}
         if example.metric == "code_exec":
@@ -121,17 +121,17 @@ class JsonlTask(Task):
         return self.registry.metric(self.metric_name(example))
 
     def _metadata_read(self, example: Example) -> Mapping[str, Any]:
-        # Metadata of a spec record are free: only the time limit reaches the metric.
+        # Metadata of spec records may have any keys: the metric gets only the time limit.
         return {key: value for key, value in example.metadata.items() if key == "timeout_s"}
 
 
 class ChecksTask(JsonlTask):
-    """A task whose examples have several checks each, which must all pass."""
+    """A task whose examples have several checks, which must all pass."""
 
     __slots__ = ()
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the run's judge if a check asks one."""
+        """Return "" for the run's judge if a check asks a judge."""
         return ("",) if any(check.metric.asks_judge for check in self._checks(example)) else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
@@ -176,19 +176,16 @@ class TurnsTask(JsonlTask):
 
 
 KINDS: Mapping[str, type[JsonlTask]] = {CHECKS: ChecksTask, TURNS: TurnsTask}
-"""The classes of tasks whose records have checks or turns, by the metric of their examples."""
+"""The classes for records with checks or turns, by the metric of the examples."""
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the task in a file and its bad records; a file without records counts as a bad record."""
+    """Return the task in a file and its bad records; a file without records is a bad record."""
     reader = read_records(source.data, registry, source.options.max_line_bytes)
     examples, errors = reader.examples, reader.errors
     if not examples and not errors:
-        errors = [
-            RecordError(
-                1, None, "missing_required", "_root", "no record in the file; expected one JSON object per line"
-            )
-        ]
+        detail = "no record in the file; expected one JSON object per line"
+        errors = [RecordError(1, None, "missing_required", "_root", detail)]
     if not examples:
         from pytest_lmeval.formats.python.claims import rows_of_others
 
@@ -211,7 +208,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
 
 
 def read_records(data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE_BYTES) -> RecordReader:
-    """Return a reader with the valid examples of ``data``, and an error per bad record."""
+    """Return a reader that has the valid examples of ``data``, and an error for each bad record."""
     reader = RecordReader(registry, max_line_bytes)
     for number, line in number_lines(data):
         reader.read(number, line)
@@ -221,7 +218,7 @@ def read_records(data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE
 
 
 def _errors_of_file(data: bytes) -> list[RecordError]:
-    """Return a single fault if the file is not JSONL at all, else nothing."""
+    """Return one error for a file that is no JSONL, or an empty list."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         detail = "the file is UTF-16; save it as UTF-8"
     elif (document := _one_document(data)) is None:
@@ -251,7 +248,7 @@ def is_spec_record(record: Mapping[str, Any]) -> bool:
 
 
 class RecordReader:
-    """Reads one file; earlier records decide the dialect, the metric and the ids in use."""
+    """Reads one file; earlier records determine the dialect, the metric and the ids in use."""
 
     def __init__(self, registry: Registry, max_line_bytes: int) -> None:
         self.registry = registry
@@ -298,7 +295,7 @@ class RecordReader:
 
         if self.strict is not None:
             raise RecordRefused("unknown_field", "defaults", "defaults are allowed once, as the first record of a file")
-        # Stop at bad defaults: every other record would be an error, too.
+        # Stop at bad defaults, with which every record would be an error.
         self.strict, self.is_stopped = False, True
         self._defaults = read_defaults(record, self.registry)
         self.is_stopped = False

@@ -1,8 +1,7 @@
-"""Score log-probabilities: the requests for options, the choice, and its details.
+"""Score log-probabilities: make the requests for options, choose an option, and record the details.
 
-Every task with ``LogLikelihood`` requests scores with :func:`ranked`, so all have the same details. Tokens that all
-options begin with do not affect the choice, so only the rest is compared; the border is between tokens, not within
-one.
+Every task with ``LogLikelihood`` requests uses :func:`ranked`, so that all have the same details. Tokens that begin all
+options do not affect the choice; only the tokens after them are compared.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Rule = Literal["total", "tokens", "characters", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its log-probability, the mean loss over the compared ``tokens``, and True if it is greedy."""
+    """An option: its log-probability, the mean loss over its ``tokens`` compared tokens, and True if it is greedy."""
 
     total: float
     loss: float
@@ -35,7 +34,7 @@ class Option:
 class Ranked:
     """The options of one example in the task's order, with their log-probabilities.
 
-    ``asked`` are the requested options: options with equal text are requested once.
+    ``asked`` has the requested options, since options with equal text share a request.
     """
 
     texts: Sequence[str]
@@ -48,7 +47,7 @@ class Ranked:
         return [option.total for option in self.options]
 
     def values(self, rule: Rule) -> list[float]:
-        """Return the value of each option; the highest is chosen. An empty text has a length of 1."""
+        """Return the value of each option, of which the highest wins. An empty text counts as one character."""
         if rule == "tokens":
             return [-option.loss for option in self.options]
         if rule == "total":
@@ -56,7 +55,7 @@ class Ranked:
         return (per_character if rule == "characters" else per_byte)(self.totals, self.texts)
 
     def best(self, rule: Rule) -> int:
-        """Return the number of the chosen option, from 0, the first of equals; raise ScoringError for NaN."""
+        """Return the number of the first option with the highest value, from 0; raise ScoringError for NaN."""
         values = self.values(rule)
         if any(math.isnan(value) for value in values):
             raise ScoringError(f"log-probabilities {values!r:.200}: expected numbers")
@@ -65,8 +64,8 @@ class Ranked:
     def record(self, chosen: int | None = None) -> dict[str, Any]:
         """Return the details of the score: ``logprobs`` by text, and ``options`` for :func:`log_probs_of`.
 
-        With ``chosen``, add that number and the ``confidence`` in it, the softmax of the totals. A log-probability that
-        is not finite is None; ``confidence`` and ``options`` are then missing.
+        With ``chosen``, the details also have that number and its ``confidence``, from the softmax of the totals. A
+        log-probability that is not finite becomes None; ``confidence`` and ``options`` are then missing.
         """
         logprobs = {
             text: round(total, 6) if math.isfinite(total) else None
@@ -82,9 +81,9 @@ class Ranked:
 def option_requests(
     pairs: Sequence[tuple[str, str]], task: str, example: str, messages: tuple[Message, ...] = ()
 ) -> tuple[LogLikelihood, ...]:
-    """Return a request for each pair of context and continuation, one for equal pairs.
+    """Return a request for each distinct pair of context and continuation.
 
-    ``messages`` is the conversation whose text the contexts are.
+    ``messages`` is the conversation that the contexts write as text.
     """
     return tuple(LogLikelihood(*pair, task, example, messages) for pair in dict.fromkeys(pairs))
 
@@ -97,7 +96,7 @@ def ranked(
 ) -> Ranked:
     """Return the options ``texts`` with the responses to the requests of :func:`option_requests`.
 
-    ``pairs`` identifies the requests, by default the texts do. ``compared`` is :func:`whole`, the default,
+    ``pairs`` identifies the requests; the default is ``texts``. ``compared`` is :func:`whole` (the default),
     :func:`by_beginning` or :func:`by_ending`. Raises ScoringError if a response is not a log-probability.
     """
     asked = (compared or whole)(log_probs(responses))
@@ -115,15 +114,15 @@ def log_probs(responses: Sequence[Response]) -> list[LogProb]:
 
 
 def whole(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options, comparing all tokens."""
+    """Return the options, with all tokens compared."""
     return [_option(one, 0, len(_tokens(one))) for one in given]
 
 
 def by_beginning(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options, comparing from the first different token: for texts after the same context.
+    """Return options after the same context, compared from the first token in which they differ.
 
-    All options are compared whole if one has no token left, because another begins with it, or if the adapter reports
-    no token ids.
+    All tokens are compared if an option has no token left, because another option begins with it, or if the adapter
+    reports no token ids.
     """
     shared = _shared([one.ids for one in given])
     if any(len(one.ids) != len(one.tokens) or len(one.tokens) <= shared for one in given):
@@ -132,9 +131,9 @@ def by_beginning(given: Sequence[LogProb]) -> list[Option]:
 
 
 def by_ending(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options, comparing the last tokens that all share: for one text after different contexts.
+    """Return options with the same text after different contexts, compared by the last tokens that all share.
 
-    The total covers these tokens. Options without a shared token are compared whole.
+    The total covers these tokens. If there is no shared token, all tokens are compared.
     """
     shared = _shared([one.ids[::-1] for one in given])
     if shared == 0 or any(len(one.ids) != len(one.tokens) for one in given):
@@ -146,9 +145,9 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 
 
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
-    """Return the log-probabilities of a :meth:`Ranked.record`; empty if ``details`` have none.
+    """Return the log-probabilities in ``details``, as :meth:`Ranked.record` writes them; empty if it has none.
 
-    Only compared tokens are recorded: the result is compared whole, and scores the same.
+    The details have only the compared tokens: comparing all tokens of the result gives the same score.
     """
     first = (details.get("repeats") or [details])[0]
     try:

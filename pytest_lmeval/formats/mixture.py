@@ -1,4 +1,4 @@
-"""Mix tasks into one; each example is scored by its own task.
+"""Mix tasks into one task, in which the task of each example scores it.
 
 A YAML file lists them::
 
@@ -44,7 +44,7 @@ _LOADING: ContextVar[tuple[Path, ...]] = ContextVar("_LOADING", default=())
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A task of a mixture, the prefix of its examples' ids, and a function that returns its examples."""
+    """A task of a mixture, the prefix of its example ids, and a function that returns its examples."""
 
     label: str
     task: Task
@@ -52,7 +52,7 @@ class Part:
 
 
 def _of_part(member: str) -> Callable[..., Any]:
-    """Return the method ``member`` of an example's own task."""
+    """Return a method that calls the method ``member`` of the example's task."""
 
     def method(self: MixtureTask, example: Example, *given: Any) -> Any:
         task, original = self._source(example)
@@ -63,7 +63,7 @@ def _of_part(member: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class MixtureTask(Task):
-    """Examples of several tasks in one order; ``sources`` maps an example's id to its part and original."""
+    """Examples of several tasks in one order; ``sources`` maps an example's id to its part and its original."""
 
     name: str
     path: Path
@@ -75,13 +75,13 @@ class MixtureTask(Task):
 
     @property
     def metric(self) -> str:
-        """The parts' metric, or ``mixed``."""
+        """The metric of all parts, or ``mixed`` if they differ."""
         metrics = {part.task.metric for part in self.parts}
         return metrics.pop() if len(metrics) == 1 else "mixed"
 
     @property
     def needs(self) -> str:
-        """The adapter method that a part needs; so far there is only one."""
+        """The adapter method that any part needs, of which there is only one so far."""
         return next((part.task.needs for part in self.parts if part.task.needs), "")
 
     @property
@@ -105,9 +105,9 @@ class MixtureTask(Task):
         return any(part.task.aggregates for part in self.parts)
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return the metrics and notes of the parts that aggregate, each under the part's label and a dot.
+        """Return the metrics and notes of the parts that aggregate, with the part's label and a dot before each name.
 
-        Scores, classes and confusions of parts are dropped: they do not combine.
+        Scores, classes and confusions of parts are dropped, since they cannot be combined.
         """
         own: dict[int, list[ExampleResult]] = {}
         for result in results:
@@ -134,7 +134,7 @@ class MixtureTask(Task):
         return self if same else replace(self, parts=tuple(parts))
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the requests of the example's own task, under the names of the mixture."""
+        """Return the requests that the example's task makes, with the mixture's names of task and example."""
         task, original = self._source(example)
         asked = task.requests(original, prompt)
         return tuple(replace(request, task=self.name, id=example.id) for request in asked)
@@ -158,7 +158,7 @@ class MixtureTask(Task):
 def mixture_task(
     name: str, path: Path, sha256: str, parts: Sequence[Part], order: Sequence[tuple[int, int]], line: int
 ) -> MixtureTask:
-    """Return the mixture of ``parts`` in ``order``, pairs of a part's number and an example's place in it."""
+    """Return the mixture of ``parts``; ``order`` has the number of a part and a place in it for each example."""
     sources: dict[str, tuple[int, Example]] = {}
 
     def make(index: int) -> Example:
@@ -173,9 +173,9 @@ def mixture_task(
 
 
 def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the mixture that a YAML ``document`` with the key ``mixture`` describes, or its fault.
+    """Return the mixture that a YAML ``document`` with the key ``mixture`` describes, or the fault of the document.
 
-    Paths are relative to the file. A task listed twice has its examples twice.
+    Paths are relative to the file. If a task is listed twice, its examples occur twice.
     """
     try:
         with _loading(source.path):
@@ -252,7 +252,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
     if loaded.errors:
         raise RecordRefused("bad_value", field, "; ".join(error.at(path.name) for error in loaded.errors))
     chosen = [task for task in loaded.tasks if wanted.get("task") in (None, task.name)]
-    # The run's subjects may exclude all examples of a task: only its subjects are known then.
+    # The run's subjects may exclude all examples of a task, so that only its subjects are known.
     subjects = {name: each for name, each in loaded.subjects.items() if wanted.get("task") in (None, name)}
     if not chosen and not subjects:
         names = [task.name for task in loaded.tasks]
@@ -262,7 +262,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
 
 
 def labels_of(names: Iterable[str]) -> list[str]:
-    """Return labels from the names of parts; a repeated name gets a number."""
+    """Return a label for each part: its name, and a number if the name is repeated."""
     seen: Counter[str] = Counter()
     labels = []
     for name in names:

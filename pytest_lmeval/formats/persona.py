@@ -1,22 +1,26 @@
-"""A simulated user: the question for the user's next message, and the reading of the reply."""
+"""A simulated user: the question for its next message, its reply, and its conversation with the model under test."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.errors import RecordRefused, ScoringError
+from pytest_lmeval.formats.turning import Script, by_turn, messages_of
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.judging.prompt import tagged_text
-from pytest_lmeval.judging.question import Question
+from pytest_lmeval.judging.question import UNREAD, Question, dialogue
 from pytest_lmeval.judging.replies import object_in
 from pytest_lmeval.judging.verdicts import Verdict, response_format
 from pytest_lmeval.numbers import is_whole
-from pytest_lmeval.types import Generate, Message
+from pytest_lmeval.task import Aside
+from pytest_lmeval.types import Exchange, Generate, Message
 
 DONE, MAX_TURNS = "done", "max_turns"
-"""The ways a conversation ends: the user is done, or reached the limit of messages."""
+"""The ways in which a conversation ends: the user is done, or has sent the most messages allowed."""
 NO_USER = "no model for the user: name one with --lm-user SPEC, or a judge with --lm-judge SPEC, which plays it, too"
 _MOST_TURNS = 100
 _ROLE = """\
@@ -37,14 +41,14 @@ _FIRST = " The conversation begins with you: done is false."
 
 
 def _saying(*, may_end: bool) -> Verdict:
-    """Return the verdict that reads the user's message, and True if it is the last, which ``may_end`` allows."""
+    """Return the verdict that reads the user's message, and True for the last message, which ``may_end`` allows."""
 
     def read(reply: str) -> tuple[str, bool] | None:
         found = object_in(reply)
         if found is None or not isinstance(found.get("say"), str) or not isinstance(found.get("done"), bool):
             return None
         text, done = found["say"].strip(), found["done"]
-        # Only the last text may be empty.
+        # Only the last message may be empty.
         return (text, done) if (may_end if done else text) else None
 
     wanted = "JSON object with say, a text, and done, true or false" + ("" if may_end else ", and done is false")
@@ -54,14 +58,14 @@ def _saying(*, may_end: bool) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """A simulated user, its goal, and its limit of messages; :meth:`check` validates them."""
+    """A simulated user, its goal, and the most messages that it sends; :meth:`check` validates all three."""
 
     persona: Any
     goal: Any = ""
     max_turns: Any = 8
 
     def check(self, prefix: str = "") -> None:
-        """Raise RecordRefused for an empty persona, or a number of turns that is not from 1 to 100."""
+        """Raise RecordRefused for an empty persona, a goal that is no text, or a number of turns outside 1 to 100."""
         if not isinstance(self.persona, str) or not self.persona.strip():
             detail = f"expected a text that says who the user is, got {self.persona!r:.80}"
             raise RecordRefused("bad_value", f"{prefix}persona", detail)
@@ -73,9 +77,9 @@ class Persona:
             raise RecordRefused("bad_value", f"{prefix}max_turns", detail)
 
     def question(self, asker: str, talk: Sequence[tuple[str, str]], request: Callable[..., Generate]) -> Question:
-        """Return the question for the message after ``talk``, pairs of a message of the user and its answer.
+        """Return the question for the message after ``talk``, pairs of the user's message and the model's answer.
 
-        Its verdict is the message, and True if it is the last.
+        The verdict is the message, and True if it is the last one.
         """
         opening = (Message("user", self._role), *(message for pair in talk for message in _pair(*pair)))
         return Question(asker, _saying(may_end=bool(talk)), opening, request)
@@ -89,3 +93,50 @@ class Persona:
 def _pair(said: str, answer: str) -> tuple[Message, Message]:
     own = json.dumps({"say": said, "done": False}, ensure_ascii=False)
     return Message("assistant", own), Message("user", tagged_text("answer", answer))
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedScript:
+    """Asks for the user's messages turn by turn; ``tools`` answers calls of tools."""
+
+    persona: Persona
+    tools: Script
+
+    def opening(self, first: Generate) -> Aside:
+        """Return the request for the user's first message; of the example, only the system message is kept."""
+        system = [message for message in messages_of(first) if message.role == "system"]
+        return self._aside(first, system, ())
+
+    def __call__(self, exchanges: Sequence[Exchange]) -> Generate | Aside | None:
+        """Return the request to the model or the user that follows ``exchanges``; None at the end."""
+        turns, talk, last = by_turn(exchanges), self.tools.talk(exchanges), exchanges[-1].request
+        if self.tools.goes_on(turns[-1]):
+            return replace(last, prompt=tuple(talk))
+        if len(turns) == self.persona.max_turns:
+            return None
+        return self._aside(last, talk, [(_said(turn[0]), turn[-1].response.text) for turn in turns])
+
+    def ended(self, turns: int) -> str:
+        """Return how a conversation of ``turns`` turns ended."""
+        return MAX_TURNS if turns == self.persona.max_turns else DONE
+
+    def _aside(self, last: Generate, talk: Sequence[Message], pairs: Sequence[tuple[str, str]]) -> Aside:
+        request = partial(Generate, task=last.task, id=last.id, repeat=last.repeat)
+        question = self.persona.question("user", pairs, request)
+        steps = dialogue(question)
+
+        def take(reply: str) -> Generate | Aside | None:
+            try:
+                return Aside(question.request(steps.send(reply)), take)
+            except StopIteration as end:
+                found, unread = end.value
+            if unread:
+                raise ScoringError(unread.replace(UNREAD, "the reply of the user is no", 1))
+            text, done = found
+            return None if done else replace(last, prompt=(*talk, Message("user", text)))
+
+        return Aside(question.request(next(steps)), take)
+
+
+def _said(exchange: Exchange) -> str:
+    return next(message.content for message in reversed(messages_of(exchange.request)) if message.role == "user")

@@ -1,4 +1,4 @@
-"""The strict dialect: the vocabulary of a spec record, and its rules in the order of the checks.
+"""The strict dialect: the vocabulary of a spec record, and its rules in the order in which they are checked.
 
 The vocabulary is closed. A new entry needs a metric or a rule, a shipped record that uses it, and a new
 ``SPEC_VERSION``.
@@ -24,7 +24,7 @@ POST_PROCESS = ("extract_code_block", "extract_first_line", "extract_letter", "l
 
 
 class Category(NamedTuple):
-    """The metrics and post-process rules that a category may be paired with."""
+    """The metrics and post-process rules that a category allows."""
 
     metrics: frozenset[str]
     post_process: frozenset[str]

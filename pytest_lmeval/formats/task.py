@@ -1,4 +1,4 @@
-"""The input of a format, a task file, and its result; tasks themselves are in :mod:`pytest_lmeval.task`."""
+"""The input of a format, which is a task file, and its result; :mod:`pytest_lmeval.task` has the tasks themselves."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BareTask = TaskDefaults = Task
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The options of a run for every task that it loads.
+    """The options of a run that apply to every task that it loads.
 
-    ``num_fewshot`` is for tasks that draw few-shots, None for their own number. ``subjects`` selects subjects, () for
-    all. ``configs`` are values for declarative tasks, one mapping for each variant. Only the examples that :meth:`used`
-    returns need be made. ``trusted`` are the folders whose task files may run Python, None for all: files in Python,
-    and the snippets of declarative ones.
+    ``num_fewshot`` replaces the number of few-shot examples of tasks that draw them, unless it is None. ``subjects``
+    selects subjects; () selects all. ``configs`` has values for declarative tasks, one mapping for each variant. A
+    format need only make the examples that :meth:`used` returns. ``trusted`` has the folders whose task files may run
+    Python, or is None for all folders.
     """
 
     max_line_bytes: int = 1 << 20
@@ -50,7 +50,7 @@ class LoadOptions:
     seed: int = 0
 
     def used(self, task: str, available: int) -> Sequence[int]:
-        """Return the places of the examples that the run uses, out of ``available`` valid ones of a task."""
+        """Return the places of the examples that the run uses, given the number of a task's valid examples."""
         if self.sample is not None and self.sample < available:
             return sorted(random.Random(f"{self.seed}:{task}").sample(range(available), self.sample))
         return range(available)[: self.limit]
@@ -64,8 +64,8 @@ class LoadOptions:
 class TaskSource:
     """The content of a task file, which a format turns into a :class:`LoadedFile`.
 
-    ``is_named``: the command names this file, so it is an error if it holds no task. ``is_explicit``: the command names
-    its folder, so it is an error if it cannot be parsed.
+    ``is_named`` is true if the command names this file: a file without a task is then an error. ``is_explicit`` is true
+    if the command names its folder: a file that cannot be parsed is then an error.
     """
 
     path: Path
@@ -78,7 +78,7 @@ class TaskSource:
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The subjects of a task's examples, and the number of examples ``available`` before subjects are selected."""
+    """The subjects of a task's examples, and the number of examples before the run selects subjects."""
 
     names: frozenset[str]
     available: int
@@ -88,11 +88,11 @@ class Subjects:
 class LoadedFile:
     """The tasks of a task file, and its bad records.
 
-    ``no_task`` is the reason that an unnamed file is not a task; "" if it is not meant to be one, such as a data set.
-    ``is_near_miss``: it is probably meant to be one. ``subjects`` has the subjects of each task by its name, if the run
-    selects subjects; no other field lists a task without selected examples. ``draws_few_shots``:
-    ``LoadOptions.num_fewshot`` applies to one of the tasks. ``remarks`` are pairs ``(line, sentence)`` for every
-    report: likely mistakes that are allowed.
+    ``no_task`` is the reason why a file that the command does not name is no task; it is "" for a file that is clearly
+    no task, such as a data set. ``is_near_miss`` is true if it was probably meant as a task. If the run selects
+    subjects, ``subjects`` has the subjects of each task by name, even of tasks without selected examples.
+    ``draws_few_shots`` is true if ``LoadOptions.num_fewshot`` applies to a task. ``remarks`` has pairs
+    ``(line, sentence)``, likely mistakes that every report shows.
     """
 
     tasks: Sequence[Task] = ()

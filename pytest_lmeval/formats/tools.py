@@ -1,4 +1,4 @@
-"""Check the tools of a record: their schemas, the expected calls, and their responses."""
+"""Check the tools of a record: their schemas, the expected calls, and the tools' responses."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _SHAPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
-    """Return functions with ``name``, ``description`` and ``parameters``; raise RecordRefused for anything else.
+    """Return functions with ``name``, ``description`` and ``parameters``; raise RecordRefused for other values.
 
-    Each may be wrapped in ``{"type": "function", "function": ...}``, as in chat interfaces.
+    As in chat interfaces, ``{"type": "function", "function": ...}`` may wrap a function.
     """
     if not isinstance(given, list) or not given:
         raise RecordRefused("bad_type", field, f"expected a non-empty array of functions, got {_got(given)}")
@@ -45,7 +45,7 @@ def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused unless ``extras`` have the expected calls of ``tools``, and valid rules to compare them."""
+    """Raise RecordRefused unless ``extras`` have expected calls of ``tools``, and valid rules for the comparison."""
     if "calls" not in extras:
         detail = "the metric tool_calls needs the expected calls; [] if no call may be made"
         raise RecordRefused("missing_required", f"{prefix}.calls", detail)
@@ -67,7 +67,7 @@ def check_choice(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping
 
 
 def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused unless ``given`` maps names of tools to one response or a list of them by arguments."""
+    """Raise RecordRefused unless ``given`` maps tool names to a response, or to a list of responses by arguments."""
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", field, f"expected an object, got {_got(given)}")
     if not tools:
@@ -83,7 +83,7 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
 
 
 def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
-    """Raise RecordRefused unless a call that the tool's schema allows can have these arguments."""
+    """Raise RecordRefused unless the tool's schema allows a call with these arguments."""
     WantedCall(tool["name"], arguments).check(schema_of(tool), field, partial=True)
 
 
@@ -115,7 +115,7 @@ def _tool(entry: Any, field: str) -> Mapping[str, Any]:
 
 
 def _check_schema(schema: Any, field: str, depth: int = 0) -> None:
-    """Raise RecordRefused unless ``schema`` has the shape of a JSON Schema; unknown keywords are allowed."""
+    """Raise RecordRefused unless ``schema`` has the form of a JSON Schema; unknown keywords are allowed."""
     if isinstance(schema, bool) and depth:
         return
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Continue a conversation: tools answer calls, and the user sends the next message, until the script ends."""
+"""Continue a conversation until its script ends: tools answer calls, and the user sends messages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCal
 
 MAX_ROUNDS = 10
 Respond = Callable[[ToolCall], str]
-"""Returns the answer of the tool to a call."""
+"""Returns a tool's answer to a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """The messages of the user, turn by turn, and the function that answers for the tools.
 
-    Without ``respond`` a turn ends with the calls. ``max_rounds`` limits the requests within a turn that send answers
-    to calls.
+    Without ``respond``, calls end a turn. ``max_rounds`` limits the requests of a turn that send answers to calls.
     """
 
     said: Sequence[str]
@@ -29,7 +28,7 @@ class Script:
     max_rounds: int = MAX_ROUNDS
 
     def next_request(self, exchanges: Sequence[Exchange]) -> Generate | None:
-        """Return the request after ``exchanges``, at least one; None at the end."""
+        """Return the request that follows one or more ``exchanges``; None at the end."""
         turns, talk = by_turn(exchanges), self.talk(exchanges)
         if self.goes_on(turns[-1]):
             return replace(exchanges[-1].request, prompt=tuple(talk))
@@ -49,17 +48,17 @@ class Script:
         return talk
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
-        """Return the reason if a turn was cut short, else ""."""
-        asks = bool(turn[-1].response.tool_calls) and self.respond is not None
+        """Return the reason why a turn was cut short, or ""."""
+        asks = turn[-1].response.tool_calls and self.respond is not None
         return f"stopped after {self.max_rounds} rounds of calls (max_rounds)" if asks else ""
 
     def goes_on(self, turn: Sequence[Exchange]) -> bool:
-        """Return True if the turn continues: the tools answer its last calls."""
+        """Return True if the turn continues, because tools answer its last calls."""
         return bool(turn[-1].response.tool_calls) and self.respond is not None and len(turn) <= self.max_rounds
 
 
 def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
-    """Return the exchanges of each turn so far; each message of the user begins a turn."""
+    """Return the exchanges of each turn; each message of the user begins a turn."""
     turns: list[list[Exchange]] = []
     said = -1
     for each in exchanges:
@@ -72,16 +71,18 @@ def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
 
 
 def answer_of(exchanges: Sequence[Exchange]) -> Completion:
-    """Return the answer of a turn: its last text, with all its calls."""
+    """Return the last answer of a turn, with all calls of the turn."""
     calls = tuple(call for each in exchanges for call in each.response.tool_calls)
     return replace(exchanges[-1].response, tool_calls=calls)
 
 
 def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
-    """Return the model's messages in a turn, and the tools' answers sent to it, as JSON."""
+    """Return the messages of the model and the tools in a turn, as JSON."""
     shown: list[dict[str, Any]] = []
     for number, each in enumerate(turn):
-        shown.append(_shown(each.response))
+        calls = [{"name": call.name, "arguments": call.values or call.arguments} for call in each.response.tool_calls]
+        answer = {"role": "assistant", "content": each.response.text}
+        shown.append({**answer, "calls": calls} if calls else answer)
         if number + 1 < len(turn):
             later = messages_of(turn[number + 1].request)[len(messages_of(each.request)) + 1 :]
             shown += [{"role": "tool", "content": one.content} for one in later]
@@ -89,7 +90,7 @@ def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
 
 
 def from_table(table: Mapping[str, Any]) -> Respond:
-    """Return a function that answers calls from a table: by tool name, one response or a list of them by arguments."""
+    """Return a function that answers calls from a table, which has a response or a list of responses for each tool."""
 
     def respond(call: ToolCall) -> str:
         if call.name not in table:
@@ -104,7 +105,7 @@ def from_table(table: Mapping[str, Any]) -> Respond:
 
 
 def text_of(response: Any) -> str:
-    """Return a tool's response as text: itself, or its JSON."""
+    """Return a tool's response as text; if it is not text, its JSON."""
     return response if isinstance(response, str) else json.dumps(response)
 
 
@@ -120,8 +121,3 @@ def _responses(entry: Any, values: Mapping[str, Any]) -> Iterator[Any]:
 def messages_of(request: Generate) -> tuple[Message, ...]:
     """Return the messages of a request."""
     return (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt
-
-
-def _shown(response: Completion) -> dict[str, Any]:
-    calls = [{"name": call.name, "arguments": call.values or call.arguments} for call in response.tool_calls]
-    return {"role": "assistant", "content": response.text, **({"calls": calls} if calls else {})}

@@ -1,4 +1,4 @@
-"""Records with turns: validation, the script of user and tools, and the score of each turn."""
+"""Check and score records with turns, and make the script of the user and the tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
 def check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
-    """Return the example that a record with turns describes; raise RecordRefused for the first rule it breaks."""
+    """Return the example that a record with turns describes; raise RecordRefused for its first fault."""
     for name in ("prompt", "targets", "metric"):
         if name in record:
             detail = f"a record with turns has no {name} of its own: its turns have them"
@@ -33,16 +33,10 @@ def check_conversation(record: Mapping[str, Any], line: int, registry: Registry)
         _check_turn(turn, f"turns[{number}]", tools, registry)
     if not any(map(_is_scored, turns)):
         raise RecordRefused("bad_value", "turns", "no turn has targets: nothing would be scored")
-    return Example(
-        id=example_id,
-        prompt="\n\n".join(turn["user"] for turn in turns),
-        targets=(),
-        metric=TURNS,
-        category=checks.category_of(extras),
-        metadata={**extras, "turns": turns},
-        line=line,
-        messages=(Message("user", turns[0]["user"]),),
-    )
+    prompt, data = "\n\n".join(turn["user"] for turn in turns), {**extras, "turns": turns}
+    first = (Message("user", turns[0]["user"]),)
+    category = checks.category_of(extras)
+    return Example(example_id, prompt, (), TURNS, category=category, metadata=data, line=line, messages=first)
 
 
 def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> None:
@@ -68,7 +62,7 @@ def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], regis
 
 
 def check_calls(extras: Mapping[str, Any], field: str, metric: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused if the turn or check at ``field`` compares calls without tools or expected calls."""
+    """Raise RecordRefused if tools or expected calls are missing for the turn or check at ``field``."""
     if not tools:
         raise RecordRefused("missing_required", "extras.tools", f"{field} has the metric {metric}, but no tools")
     check_call_extras(extras, f"{field}.extras", tools)
@@ -84,7 +78,7 @@ def _check_turn_fields(turn: Any, field: str) -> None:
 
 
 def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the tools in the extras of a record; raise RecordRefused if their extras are not valid."""
+    """Return the tools in the extras of a record; raise RecordRefused if they, or extras about them, are not valid."""
     tools = tools_of(extras["tools"], "extras.tools") if "tools" in extras else ()
     check_choice(extras, "extras", tools)
     if "responses" in extras:
@@ -100,7 +94,7 @@ def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def tools_in(example: Example) -> dict[str, Any]:
-    """Return the tools and tool choice of a record as arguments of a request."""
+    """Return the tools and the tool choice of a record as arguments for a request."""
     extras = example.metadata
     return {"tools": tools_of(extras["tools"], "extras.tools"), "tool_choice": extras.get("tool_choice", "")}
 
@@ -113,7 +107,7 @@ def script_of(example: Example) -> Script:
 
 
 def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
-    """Return the share of the scored turns that pass, with every turn in the details."""
+    """Return the share of scored turns that pass; the details have every turn."""
     extras, script = example.metadata, script_of(example)
     talk, turns = by_turn(response.exchanges), extras["turns"]
     if len(talk) != len(turns):
@@ -142,17 +136,11 @@ def _turn(
     score = apply_metric(metric, prediction, targets, {**tools, **extras} if metric.takes_calls else extras)
     value = share_of(score.value, word)
     passed = not stopped and is_at_least(value, extras.get("threshold", metric.threshold))
-    fields = {
-        "metric": word,
-        "targets": list(targets),
-        "prediction": score.prediction,
-        "score": value,
-        "passed": passed,
-    }
+    fields = {"metric": word, "targets": [*targets], "prediction": score.prediction, "score": value, "passed": passed}
     unparsed = {"unparsed": True} if score.unparsed else {}
     return {**shown, **fields, **unparsed, **({"details": dict(score.details)} if score.details else {})}
 
 
 def _is_scored(turn: Mapping[str, Any]) -> bool:
-    """Return True if a turn is scored: it has targets, or a metric that needs none."""
+    """Return True if a turn is scored, because it has targets or a metric that needs no targets."""
     return "targets" in turn or "metric" in turn

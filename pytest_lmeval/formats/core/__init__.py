@@ -1,6 +1,6 @@
-"""CORE: tasks scored by log-probabilities, in the files of llm-foundry's in-context learning and nanochat's bundle.
+"""CORE: tasks scored by log-probabilities, in the file formats of llm-foundry and of nanochat's bundle.
 
-``core.yaml`` lists the tasks, a CSV file beside it has the scores of guessing, and each task has a JSONL file.
+``core.yaml`` lists the tasks, a CSV file beside it has the scores of random guessing, and each task has a JSONL file.
 """
 
 from __future__ import annotations

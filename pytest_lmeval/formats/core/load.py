@@ -1,4 +1,4 @@
-"""Load the tasks of a ``core.yaml`` with the baselines beside it, and an error for each fault."""
+"""Load the tasks of a ``core.yaml`` with the baselines beside it, and report each fault."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LABEL_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@ -]{0,199}")
 
 
 def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return a task for each entry of ``icl_tasks``, named by its label, and the errors of entries and records.
+    """Return a task for each entry of ``icl_tasks``, with its label as name, and the errors of entries and records.
 
-    Data files are beside the file or in ``eval_data`` beside it. Faulty entries and bad records are skipped.
+    Data files are beside the file, or in the folder ``eval_data`` beside it. Faulty entries and records are skipped.
     """
     loader = _CoreLoader(source, document)
     loader.load(document.get(_ROOT))
@@ -41,7 +41,7 @@ def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registr
 
 @dataclass(slots=True)
 class _CoreLoader:
-    """Reads one file; labels must be unique."""
+    """Reads one file, in which labels must be unique."""
 
     source: TaskSource
     document: Mapping[str, Any]
@@ -105,14 +105,11 @@ class _CoreLoader:
         if shots >= len(records):
             others = f"{entry.uri} has {len(records) - 1} other record(s) to draw from"
             raise RecordRefused("bad_value", "num_fewshot", f"{shots}; {others}")
-        return [_example(entry, records, number, shots) for number in self._wanted(entry, records)]
-
-    def _wanted(self, entry: Entry, records: Sequence[Record]) -> Sequence[int]:
-        subjects = self.source.options.subjects
-        if not subjects or not entry.has_categories:
-            return range(len(records))
-        self.subjects[entry.label] = Subjects(frozenset(record.category for record in records), len(records))
-        return [number for number, record in enumerate(records) if record.category in subjects]
+        wanted = [*range(len(records))]
+        if options.subjects and entry.has_categories:
+            self.subjects[entry.label] = Subjects(frozenset(record.category for record in records), len(records))
+            wanted = [number for number in wanted if records[number].category in options.subjects]
+        return [_example(entry, records, number, shots) for number in wanted]
 
     def _refuse(self, refused: RecordRefused, keys: tuple[str | int, ...], label: str | None) -> None:
         field_name = f"{label or _ROOT}.{refused.field}" if len(keys) > 1 else refused.field
@@ -155,13 +152,13 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The scores of guessing, in percent as in the file, and their lines, by task label; ``name`` is the file name."""
+    """The score of guessing, in percent, and its line in the file ``name``, by task label."""
 
     name: str
     by_label: Mapping[str, tuple[str, int]]
 
     def of(self, label: str) -> float:
-        """Return the score of guessing in the task ``label``, in [0, 1); raise RecordRefused for an unknown label."""
+        """Return the score of guessing in the task ``label``, in [0, 1); raise RecordRefused without a valid score."""
         if label not in self.by_label:
             hint = nearest(label, self.by_label)
             raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
@@ -177,7 +174,7 @@ class Baselines:
 
 
 def read_baselines(folder: Path) -> Baselines:
-    """Return the baselines in a CSV file of ``folder``, preferably ``eval_meta_data.csv``; raise RecordRefused."""
+    """Return the baselines in ``eval_meta_data.csv``, or in the only CSV file that has some; raise RecordRefused."""
     files = sorted(folder.glob("*.csv"), key=lambda path: (path.name != _USUAL, path.name))
     found = [(path, rows) for path in files if (rows := _rows(path))]
     if not found:
@@ -210,7 +207,7 @@ def _rows(path: Path) -> Sequence[tuple[str, str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The name of a task, the file of its records, and the form of its prompts."""
+    """An entry: the name of a task, the file of its records, and the form of its prompts."""
 
     label: str
     uri: str
@@ -227,9 +224,12 @@ def check_entry(given: object) -> Entry:
     if not _LABEL_PATTERN.fullmatch(label) or label != label.strip():
         detail = f"{label!r}; expected letters, digits and _ . : / @ - at most 200, a letter, digit or _ first"
         raise RecordRefused("bad_value", "label", detail)
+    uri = checks.string(fields["dataset_uri"], "dataset_uri")
+    if "://" in uri or "\0" in uri:
+        raise RecordRefused("bad_value", "dataset_uri", f"{uri!r}; expected a local file, relative to this one")
     return Entry(
         label=label,
-        uri=_uri(fields["dataset_uri"]),
+        uri=uri,
         shots=_shots(fields["num_fewshot"]),
         kind=checks.one_of(fields["icl_task_type"], "icl_task_type", KINDS),
         delimiter=checks.text(fields.get("continuation_delimiter", " "), "continuation_delimiter"),
@@ -237,15 +237,8 @@ def check_entry(given: object) -> Entry:
     )
 
 
-def _uri(value: object) -> str:
-    uri = checks.string(value, "dataset_uri")
-    if "://" in uri or "\0" in uri:
-        raise RecordRefused("bad_value", "dataset_uri", f"{uri!r}; expected a local file, relative to this one")
-    return uri
-
-
 def _shots(value: object) -> int:
-    # The files of both projects have a list of one number.
+    # The files of both projects have lists with one number.
     if isinstance(value, list):
         if len(value) != 1:
             raise RecordRefused("bad_value", "num_fewshot", f"expected one number, got a list of {len(value)}")
@@ -260,7 +253,7 @@ def _shots(value: object) -> int:
 def check_record(given: object, kind: str, has_categories: bool, line: int = 0) -> Record:
     """Return the record that ``given`` describes; raise RecordRefused for the first rule it breaks.
 
-    Unknown fields are ignored: published files have some.
+    Unknown fields are ignored, since published files have some.
     """
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {checks.type_name(given)}")

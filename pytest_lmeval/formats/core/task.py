@@ -1,7 +1,7 @@
-"""A CORE task: its prompts, and the score by the probabilities of options.
+"""A CORE task: its prompts, and its scores from the log-probabilities of options.
 
-A full prompt is ``context + delimiter + continuation``, preceded by few-shot examples of the same form, each followed
-by a blank line. It is cut at the first token to compare.
+A full prompt is ``context + delimiter + continuation``, after few-shot examples of the same form, which blank lines
+separate. It is cut before the first token to compare.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record's contexts and continuations, one of which has a single text, and the index of the correct pair.
+    """The contexts and continuations of a record, and the index of the correct pair; one side has a single text.
 
-    ``choices`` are the contexts of a schema, else the continuations. ``line`` is the record's, from 1.
+    ``line`` is the record's line, from 1.
     """
 
     contexts: tuple[str, ...]
@@ -34,7 +34,7 @@ class Record:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts to choose between; a single text if there is no choice."""
+        """The texts to choose from: contexts if there are several, else continuations."""
         return self.contexts if len(self.contexts) > 1 else self.continuations
 
 
@@ -42,7 +42,7 @@ class Record:
 class CoreTask(Task):
     """A task of ``icl_tasks``; an example's ``metadata`` has its ``contexts``, ``continuations`` and ``choices``.
 
-    ``random_baseline`` is the score that guessing reaches, in [0, 1); ``dataset`` has the path and hash of the records.
+    ``random_baseline`` is the score of random guessing, in [0, 1). ``dataset`` has the path and hash of the records.
     """
 
     name: str
@@ -56,14 +56,14 @@ class CoreTask(Task):
     needs: str = "loglikelihood"
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return one request per distinct option; the options of a schema have different contexts."""
+        """Return a request for each distinct option; options of a schema differ in their contexts."""
         data = example.metadata
-        # The prompt is the context, if all options share it.
+        # If all options share a context, the prompt is this context.
         contexts = data["contexts"] if self.kind == "schema" else (Generate(prompt).text,)
         return option_requests(_pairs(contexts, data["continuations"]), self.name, example.id)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return 1.0 if the right option has the lowest mean loss, or all tokens of the only option are greedy."""
+        """Return 1.0 if the right option has the lowest mean loss, or if all tokens of a single option are greedy."""
         data = example.metadata
         if self.kind == "language_modeling":
             text = ranked(responses, data["continuations"])
@@ -91,7 +91,7 @@ class CoreTask(Task):
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the task type and the texts that are compared."""
+        """Return the task type and the texts to compare."""
         return {"type": self.kind, **{key: example.metadata[key] for key in ("contexts", "continuations", "gold")}}
 
 
@@ -105,26 +105,26 @@ _SEED = 1234
 _BLANK = re.compile(r"\s")
 
 Rendered = tuple[tuple[str, ...], tuple[str, ...]]
-"""Contexts and continuations; one side has a single text, unless contexts end in the same words."""
+"""Contexts and continuations; both sides have several texts only if contexts end in the same words."""
 
 
 def few_shots(records: Sequence[Record], index: int, count: int) -> list[Record]:
-    """Return ``count`` records other than ``index``, drawn with a seed of that record.
+    """Return ``count`` records other than ``index``; the seed depends only on ``index``.
 
-    They do not depend on the other examples of the run. Raises ValueError if there are too few.
+    Raises ValueError if there are too few records.
     """
     others = random.Random(_SEED + index).sample(range(len(records) - 1), count)
     return [records[number + (number >= index)] for number in others]
 
 
 def render_record(record: Record, kind: str, delimiter: str, shots: Sequence[Record]) -> Rendered:
-    """Return the contexts and continuations of the requests."""
+    """Return the contexts and continuations of a record's requests."""
     before = "".join(f"{_right(shot, kind, delimiter)}\n\n" for shot in shots)
     if kind == "schema":
         return _schema(before, record.contexts, delimiter + record.continuations[0])
     if kind == "multiple_choice":
         return (before + record.contexts[0],), tuple(delimiter + choice for choice in record.continuations)
-    # Tokenizers join blanks at the end of a context with the next token.
+    # Tokenizers join a blank at the end of a context with the next token.
     whole = before + record.contexts[0].strip() + delimiter
     context = whole.rstrip()
     return (context,), (whole[len(context) :] + record.continuations[0],)
@@ -137,7 +137,7 @@ def _right(shot: Record, kind: str, delimiter: str) -> str:
 
 
 def _schema(before: str, contexts: Sequence[str], continuation: str) -> Rendered:
-    """Cut the prompts before the last words that all contexts share, since their tokens may be equal, too."""
+    """Cut the prompts before the last words that all contexts share, since tokens may span the border."""
     pairs = list(zip(contexts, _cuts(contexts), strict=True))
     continuations = tuple(context[cut:] + continuation for context, cut in pairs)
     return tuple(before + context[:cut] for context, cut in pairs), continuations
@@ -147,7 +147,7 @@ def _cuts(contexts: Sequence[str]) -> list[int]:
     shared = _shared_at_end(contexts)
     cuts = [_start_of_word(context, len(context) - shared) for context in contexts]
     if 0 in cuts:
-        # A prompt must not be empty: leave the first shared word in it.
+        # A prompt must not be empty: keep the first shared word in it.
         words = _BLANK.search(contexts[0], len(contexts[0]) - shared)
         shared = len(contexts[0]) - words.start() if words else 0
         cuts = [len(context) - shared for context in contexts]
@@ -160,7 +160,7 @@ def _shared_at_end(texts: Sequence[str]) -> int:
 
 
 def _start_of_word(text: str, place: int) -> int:
-    """Return the start of the blanks before the word at ``place``; the end of the text is its own start."""
+    """Return the start of the blanks before the word at ``place``; ``place`` itself at the end of the text."""
     if place == len(text):
         return place
     if not text[place].isspace():

@@ -1,4 +1,4 @@
 """Declarative tasks: one YAML file describes a data set, a solver, scorers, metrics and actions.
 
-Nothing here is imported before the first such file is read.
+No module of this package is imported before the first such file is read.
 """

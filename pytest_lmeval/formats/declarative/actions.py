@@ -1,4 +1,4 @@
-"""Rules that exclude rows from the metrics, and the filters that choose the rows."""
+"""Rules that exclude rows from the metrics, and the filters that select these rows."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class ComparedValue(Block):
     @field_validator("value")
     @classmethod
     def _fits(cls, value: Any, info: ValidationInfo) -> Any:
-        # Before parameters are filled in, a placeholder may represent a value of another type.
+        # Without a context, parameters are not filled in: a placeholder may represent a value of any type.
         wanted = _unfit(info.data.get("op", ""), value) if info.context is not None else ""
         if wanted:
-            raise field_error("bad_type", f"expected {wanted} for {info.data['op']!r}, got {_shown(value)}")
+            got = f"{type_name(value)} {value!r:.60}" if value not in (None, []) else type_name(value)
+            raise field_error("bad_type", f"expected {wanted} for {info.data['op']!r}, got {got}")
         return value
 
 
@@ -64,7 +65,7 @@ def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
     if isinstance(filter, Negated):
         return not holds(filter.filter, variables)
     if isinstance(filter, Combined):
-        # Evaluate all: an error must not depend on the order.
+        # Evaluate all filters, so that an error does not depend on their order.
         results = [holds(each, variables) for each in filter.filters]
         return all(results) if filter.op == "and" else any(results)
     try:
@@ -77,12 +78,12 @@ def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
 
 
 def exclusion(key: str) -> str:
-    """Return the reason that the details of a row excluded by the action ``key`` record."""
+    """Return the reason that is recorded in the details of a row that the action ``key`` excludes."""
     return f"action {key}: excluded from metrics"
 
 
 def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the number of rows that each action excluded, from their details; the first that applies counts."""
+    """Return the number of rows that each action excluded, read from the details of the rows."""
     return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
 
 
@@ -96,17 +97,12 @@ def _compare(filter: ComparedValue, value: Any) -> bool:
         if isinstance(value, str) and isinstance(wanted, str):
             return wanted in value
         if isinstance(value, list):
-            # In Python, 1 == True.
+            # In Python, 1 equals True.
             return any(_kind(each) == _kind(wanted) and each == wanted for each in value)
         raise _cannot(filter, value, "contains looks into text for text, or into a list")
-    return _ordered(filter, value, wanted)
-
-
-def _ordered(filter: ComparedValue, value: Any, wanted: Any) -> bool:
     if not (_kind(value) == _kind(wanted) and _kind(value) in ("a number", "text")):
         raise _cannot(filter, value, f"{filter.op} compares numbers with numbers, or text with text")
-    greater: bool = value > wanted if filter.op == "greater" else value < wanted
-    return greater
+    return bool(value > wanted if filter.op == "greater" else value < wanted)
 
 
 def _equal(value: Any, wanted: Any, filter: ComparedValue) -> bool:
@@ -120,7 +116,7 @@ def _cannot(filter: ComparedValue, value: Any, why: str) -> ScoringError:
 
 
 def _unfit(op: str, value: Any) -> str:
-    """Return the kind of value that ``op`` needs, or "" if ``value`` is of that kind."""
+    """Return the kind of value that ``op`` needs, or "" if ``value`` is such a value."""
     if op == "in":
         kinds = {_kind(each) for each in value} if isinstance(value, list) else set()
         fits = len(kinds) == 1 and kinds <= {"text", "a number", "a boolean"}
@@ -138,7 +134,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, int | float):
         return "a number"
     return "text" if isinstance(value, str) else type(value).__name__
-
-
-def _shown(value: Any) -> str:
-    return f"{type_name(value)} {value!r:.60}" if value not in (None, []) else type_name(value)

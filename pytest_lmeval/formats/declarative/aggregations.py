@@ -15,7 +15,7 @@ from pytest_lmeval.errors import ScoringError, nearest
 
 
 class ClassScores(TypedDict):
-    """The scores of one label, each in [0, 1], and the number of rows with it."""
+    """The scores of one label, each in [0, 1], and the number of rows with that true label."""
 
     precision: float
     recall: float
@@ -33,7 +33,7 @@ class NoValue(Exception):
 
 @dataclass(slots=True)
 class Scores:
-    """The fields that a scorer found in each row; a metric may add notes, and a table of its classes."""
+    """The fields that a scorer gave each row; a metric may add notes, and a table of its classes."""
 
     scorer: str
     rows: Sequence[Mapping[str, Any]]
@@ -41,11 +41,11 @@ class Scores:
     table: tuple[Classes, Confusion] | None = None
 
     def note(self, what: str, of: str, value: Any) -> None:
-        """Add to the notes of the task."""
+        """Add a note to the task."""
         self.notes.setdefault(what, {})[of] = value
 
     def values(self, name: str) -> list[Any]:
-        """Return the values of a field that are not null."""
+        """Return the values of a field, without nulls."""
         for each in self.rows:
             if name not in each:
                 hint = nearest(name, each, "it has")
@@ -68,14 +68,14 @@ class Scores:
         return [as_label(value) for value in self.values(name)]
 
     def pairs(self, true: str, predicted: str) -> list[tuple[str, str]]:
-        """Return the labels of two fields for the rows that have both."""
+        """Return the labels in two fields, for the rows that have both."""
         self.values(true), self.values(predicted)
         both = [(each[true], each[predicted]) for each in self.rows]
         return [(as_label(one), as_label(other)) for one, other in both if one is not None and other is not None]
 
 
 def as_label(value: Any) -> str:
-    """Return a label as text, true and false as YAML writes them."""
+    """Return a label as text; true and false in lower case, as in YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

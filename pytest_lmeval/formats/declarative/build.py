@@ -1,4 +1,4 @@
-"""Build the task from the checked parts of its file."""
+"""Build a task from the checked parts of its file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.declarative.aggregate import Aggregation
+from pytest_lmeval.formats.declarative.aggregate import Aggregation, check_rule, score_rule
 from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.datasets import Dataset
-from pytest_lmeval.formats.declarative.decision import check_rule, score_rule
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.metrics import PythonMetric
 from pytest_lmeval.formats.declarative.models.parameters import TaskConfig
@@ -25,9 +25,9 @@ from pytest_lmeval.formats.declarative.models.task import (
     PythonResponses,
     SingleTurnSolver,
 )
-from pytest_lmeval.formats.declarative.scoring.build import SnippetScorer, build_scorer, scorer_parameters
-from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
-from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, read_snippet
+from pytest_lmeval.formats.declarative.scoring.judges import build_scorer
+from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
+from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, attributes, plain, read_snippet
 from pytest_lmeval.formats.declarative.solving import RowPrompt, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import TaskSource
@@ -39,10 +39,11 @@ from pytest_lmeval.templates.template import TemplateFault, compile_template
 from pytest_lmeval.types import Example
 
 _SHOWN = 2000
+_FORMS = (("sample", "model_input", "model_output"), ("sample", "solver_output"), ("sample",))
 
 
 class Builder:
-    """Makes the parts of a checked task file; ``faults`` lists the faults of its snippets."""
+    """Builds the parts of a checked task file; ``faults`` lists the faults of its snippets."""
 
     def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
         self.source = source
@@ -68,7 +69,7 @@ class Builder:
         rule = score_rule(self.scorers)
         rows = _Examples(self, dataset, rule.scorer)
         examples = [rows.example(id, number) for number, id in enumerate(ids)]
-        # The hashes cover the score of a row, not its aggregation or threshold.
+        # The hashes cover what affects the score of a row: no aggregation, no threshold.
         excluded: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
         definition = file.definition.model_dump(mode="json", exclude=excluded)
         scoring = file.definition.model_dump(mode="json", exclude={**excluded, "solver": {"input_builder"}})
@@ -116,12 +117,12 @@ class Builder:
         return Solver(model, postprocess, responding)
 
     def _scorer(self, key: str, model: ScorerBase, keys: Keys) -> list[Scorer]:
-        if not isinstance(model, PythonScorer):
-            tools = getattr(self.file.definition.solver, "tools", ())
-            return [build_scorer(key, model, self.registry, [tool.function() for tool in tools])]
-        at = (*keys, "compute_scores_snippet")
-        snippet = self._snippet(at, model, ["compute_scores"], f"scorer {key}", scorer_parameters)
-        return [SnippetScorer(key, model, snippet, scorer_parameters(snippet))] if snippet else []
+        if isinstance(model, PythonScorer):
+            at = (*keys, "compute_scores_snippet")
+            snippet = self._snippet(at, model, ["compute_scores"], f"scorer {key}", _scorer_parameters)
+            return [_SnippetScorer(key, model, snippet, _scorer_parameters(snippet))] if snippet else []
+        tools = [tool.function() for tool in getattr(self.file.definition.solver, "tools", ())]
+        return [build_scorer(key, model, self.registry, tools)]
 
     def _aggregations(self, key: str, model: ScorerBase, keys: Keys) -> Iterator[Aggregation]:
         if model.metrics is None:
@@ -137,7 +138,7 @@ class Builder:
     def _snippet(
         self, keys: Keys, block: Any, names: Sequence[str], owner: str, check: Callable[[Snippet], Any]
     ) -> Snippet | None:
-        """Return the snippet at ``keys``, a field of ``block``; if it is unusable, record a fault and return None."""
+        """Return the snippet at ``keys``, a field of ``block``; record a fault and return None if it is unusable."""
         included = self.document.includes.get(keys)
         place = f"{self.source.path.name}, snippet of line {self.document.place(keys).line}"
         try:
@@ -188,7 +189,7 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
 
 
 class _Examples:
-    """Turns rows into examples, and records the prompt of each, or the reason that it has none."""
+    """Turns rows into examples; keeps the prompt of each row, or the reason why it has none."""
 
     def __init__(self, builder: Builder, dataset: Dataset, decisive: Scorer | None) -> None:
         self.samples: dict[str, Mapping[str, Any]] = {}
@@ -199,7 +200,7 @@ class _Examples:
         self._metric = "measured" if decisive is None else decisive.key
         self._model = None if decisive is None else decisive.model
         self._tags = list(builder.file.tags)
-        # The rows are in another file: a message points at the line that names it.
+        # The rows are in another file, so messages point at the line that names it.
         self._line = builder.document.place(("definition", "dataset")).line
 
     def example(self, id: str, number: int) -> Example:
@@ -232,7 +233,7 @@ class _Examples:
             return RowPrompt()
 
     def _targets(self, sample: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the expected answers that are known before the model answers."""
+        """Return the expected answers, as far as they are known before the model answers."""
         given = getattr(self._model, "ground_truth", None)
         templates = [given] if isinstance(given, str) else given or []
         column = getattr(self._model, "ground_truth_choice_field", None)
@@ -247,3 +248,43 @@ class _Examples:
 
 def _dump(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+
+
+def _scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
+    """Return the names of a function's arguments: by its parameters if all are known, else by their number."""
+    parameters = snippet.parameters
+    known = {name for form in _FORMS for name in form}
+    if parameters and known.issuperset(parameters):
+        return parameters
+    for form in _FORMS:
+        if len(form) == len(parameters):
+            return form
+    forms = ", ".join(f"compute_scores({', '.join(form)})" for form in _FORMS)
+    raise SnippetFault(f"{snippet.filename}: compute_scores takes {len(parameters)} arguments; expected one of {forms}")
+
+
+@dataclass(frozen=True, slots=True)
+class _SnippetScorer:
+    """A scorer of the type ``python``; ``parameters`` names the arguments of its function."""
+
+    key: str
+    model: PythonScorer
+    snippet: Snippet
+    parameters: tuple[str, ...]
+    fields: tuple[str, ...] | None = None
+    candidates: tuple[str, ...] | None = None
+
+    def score(self, scoring: Scoring) -> ScorerOutput:
+        """Return the fields that the function returns; raise ScoringError if they are not JSON."""
+        row = scoring.row
+        given = {"sample": row.sample, "model_input": row.model_input, "solver_output": row.solver_output}
+        given["model_output"] = row.solver_output.get("output") if row.solver_output is not None else None
+        returned = self.snippet(*(attributes(given[name]) for name in self.parameters))
+        where = f"{self.snippet.function} in {self.snippet.filename}"
+        if not isinstance(returned, dict) or not returned:
+            raise ScoringError(f"{where} returned {returned!r:.80}; expected a mapping of fields to values")
+        try:
+            fields: dict[str, Any] = plain(returned)
+        except ValueError as error:
+            raise ScoringError(f"{where} returned an invalid score: {error}") from None
+        return ScorerOutput(fields, row.text if row.solver_output is not None else "")

@@ -1,4 +1,4 @@
-"""Check a whole task for unknown names and for parts that do not fit together."""
+"""Check a whole task for unknown names, and for parts that contradict each other."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _METHODS = frozenset({"get", "items", "keys", "values"})
 
 
 def scorer_keys(definition: Definition) -> list[str]:
-    """Return the key of each scorer: its own, or its type."""
+    """Return the key of each scorer, by default its type."""
     return [scorer.key or scorer.type for scorer in definition.scorers]
 
 
 def check_parts(definition: Definition, entity: str, registry: Registry) -> Iterator[Fault]:
-    """Yield the faults of the parts of a task that show before any row is read."""
+    """Yield the faults of a task's parts that can be found before any row is read."""
     if definition.dataset.key is None and definition.dataset.path is None:
         yield Fault((*_ROOT, "dataset"), "missing_required", "expected key or path")
     if entity == "model" and definition.solver is None:
@@ -73,7 +73,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
     if isinstance(calls, str) and _is_filled_in(calls):
         return
     if _has_mark(calls):
-        # The values of rows are checked once they are filled in; check only the names of tools and arguments now.
+        # Check only the names of tools and arguments now, and values once they are filled in.
         tools = [names_only(tool) for tool in tools]
     if isinstance(calls, list):
         extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}
@@ -81,7 +81,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
 
 
 def _check_rubric(extras: Mapping[str, Any], metric: Declared) -> None:
-    # A value that is filled in for every row is checked then.
+    # Values that each row fills in are checked then.
     given = {name: "filled in" if name == "rubric" else None for name in extras if name in ("rubric", "levels")}
     given |= {name: value for name, value in extras.items() if not _has_mark(value)}
     check_keys(extras, "extras", (*metric.extras, "not"))
@@ -96,7 +96,7 @@ def _has_mark(value: Any) -> bool:
 
 
 def _is_filled_in(given: Any) -> bool:
-    """Return True if a template gives the tool or the names of its arguments; templates for values do not count."""
+    """Return True if a template gives the name of the tool or of an argument; templates for values do not count."""
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
@@ -105,7 +105,7 @@ def _is_filled_in(given: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The names that a template may use: variables, columns of ``sample``, and ``scores`` with their fields."""
+    """The names that a template may use: variables, columns of ``sample``, and fields of ``scores``."""
 
     variables: Sequence[str]
     columns: Sequence[str]
@@ -136,7 +136,7 @@ class _Known:
 def check_names(
     definition: Definition, scorers: Sequence[Scorer], columns: Sequence[str], entity: str
 ) -> Iterator[Fault]:
-    """Yield the unknown names: variables and columns in templates, fields of metrics, scores in filters."""
+    """Yield a fault for each unknown name in templates, metrics and filters."""
     if definition.solver is not None:
         yield from _Known(("sample",), columns, {}).check(definition.solver, (*_ROOT, "solver"))
     of_row = ("sample", "scores", *(_OF_SOLVER if entity == "model" else ()))
@@ -144,7 +144,10 @@ def check_names(
     for number, scorer in enumerate(scorers):
         here: Keys = (*_ROOT, "scorers", number)
         yield from _Known((*of_row, *scorer.model.VARIABLES), columns, scores).check(scorer.model, here)
-        yield from _check_columns(scorer.model, here, columns)
+        for name in ("ground_truth_choice_field", "choices_field"):
+            column = getattr(scorer.model, name, None)
+            if column is not None and (problem := _no_column(column, columns)):
+                yield Fault((*here, name), "bad_value", problem)
         yield from _check_fields(scorer, here)
         scores[scorer.key] = scorer.fields
     for number, action in enumerate(definition.actions):
@@ -167,13 +170,6 @@ def _within(value: Any, keys: Keys, marked: bool) -> Iterator[tuple[Keys, Templa
     elif isinstance(value, dict):
         for name, each in value.items():
             yield from _within(each, (*keys, name), marked)
-
-
-def _check_columns(model: Any, here: Keys, columns: Sequence[str]) -> Iterator[Fault]:
-    for name in ("ground_truth_choice_field", "choices_field"):
-        column = getattr(model, name, None)
-        if column is not None and (problem := _no_column(column, columns)):
-            yield Fault((*here, name), "bad_value", problem)
 
 
 def _no_column(name: str, columns: Sequence[str]) -> str:

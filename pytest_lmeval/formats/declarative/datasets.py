@@ -22,7 +22,7 @@ _FOLDERS = (".", "datasets", "..", "../datasets")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The rows of a file, each a mapping of columns; its hash; and the columns of ids and categories."""
+    """The rows of a file, each a mapping of columns; the hash of the file; the columns of ids and categories."""
 
     path: Path
     rows: Sequence[Mapping[str, Any]]
@@ -44,15 +44,20 @@ def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
     for path, described in find_dataset_files(task):
         if described.get("key") == reference.key:
             file = _checked(path, described)
-            return _named(reference, file, local_path(path, _data_path(path, file)))
+            given = file.file_path or (file.source.file_path if file.source else None)
+            if given is None or (file.file_path and file.source):
+                raise BadRows(f"{path.name}: expected either file_path or source")
+            return _named(reference, file, local_path(path, given))
     if Path(reference.key).suffix in SUFFIXES:
-        # A parameter of the type dataset may be a path, too.
+        # The value of a parameter of the type dataset may be a path.
         return _named(reference, None, local_path(task, reference.key))
-    raise BadRows(_not_found(reference.key, task))
+    known = [str(document["key"]) for _, document in find_dataset_files(task)]
+    hint = f"{nearest(reference.key, known, 'there is')} (looked for *.yaml with key and file_path beside the task)"
+    raise BadRows(f"no data set has the key {reference.key!r}{hint}")
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
-    """Yield the data set files that a task can refer to by key: YAML beside it, above it, or in ``datasets`` there."""
+    """Yield the YAML files whose key a task can name: beside the task, one folder up, or in ``datasets`` there."""
     seen: set[Path] = set()
     for name in _FOLDERS:
         folder = (task.parent / name).resolve()
@@ -78,13 +83,6 @@ def _checked(path: Path, document: YamlDocument) -> DatasetFile:
         raise BadRows(*(fault.at(path.name) for fault in faults)) from None
 
 
-def _data_path(path: Path, file: DatasetFile) -> str:
-    given = file.file_path or (file.source.file_path if file.source else None)
-    if given is None or (file.file_path and file.source):
-        raise BadRows(f"{path.name}: expected either file_path or source")
-    return given
-
-
 def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) -> Dataset:
     rows, _, sha256 = read_data(path)
     columns = [reference.id_column or (file.id_column if file else None)]
@@ -94,9 +92,3 @@ def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) ->
         if column not in dataset.columns:
             raise BadRows(f"{path.name}: no column {column!r}{nearest(column, dataset.columns, 'it has')}")
     return dataset
-
-
-def _not_found(key: str, task: Path) -> str:
-    known = [str(document["key"]) for _, document in find_dataset_files(task)]
-    hint = nearest(key, known, "there is")
-    return f"no data set has the key {key!r}{hint} (looked for *.yaml with key and file_path beside the task)"

@@ -1,4 +1,4 @@
-"""The faults of a task file, field by field, each with its line and column."""
+"""The faults of a task file, each with field, line and column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault, and the keys that lead to its field."""
+    """A fault, and the keys that lead to its field."""
 
     keys: Keys
     rule: str
@@ -40,7 +40,7 @@ class Fault:
 
 
 def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordError]:
-    """Return the faults as bad records, in the order of the file, without duplicates."""
+    """Return the faults as bad records, in the order of the lines of the file, without duplicates."""
     placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [
         RecordError(place.line, None, fault.rule, field_name(fault.keys), f"column {place.column}: {fault.detail}")
@@ -49,7 +49,7 @@ def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordEr
 
 
 def validation_faults(error: ValidationError, document: Any, root: Keys = ()) -> list[Fault]:
-    """Return the faults of a pydantic error over ``document``, which is at ``root`` of its file."""
+    """Return the faults in a pydantic error about ``document``, which is the part of its file at ``root``."""
     return [fault for each in error.errors(include_url=False) for fault in _faults(each, document, root)]
 
 
@@ -79,7 +79,7 @@ def _fault(error: Any, keys: Keys) -> Fault:
 
 
 def _keys(place: Sequence[str | int], document: Any, *, missing: bool) -> Iterator[str | int]:
-    """Yield the elements of ``place`` that are keys of the document, without the names of union members."""
+    """Yield the elements of ``place`` that are keys of the document; skip the names of union members."""
     value = document
     for number, key in enumerate(place):
         if key in (range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()):

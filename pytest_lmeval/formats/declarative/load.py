@@ -1,4 +1,4 @@
-"""Build the tasks of a parsed YAML file, one for each config, or list its faults."""
+"""Build the tasks of a parsed YAML file, one for each config, or list the file's faults."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pytest_lmeval.formats.declarative.faults import Fault, as_records, validati
 from pytest_lmeval.formats.declarative.models.base import ReadContext
 from pytest_lmeval.formats.declarative.models.parameters import (
     CategoricalParameter,
+    NumberParameter,
     Parameter,
     ParameterBase,
     TaskConfig,
@@ -31,14 +32,14 @@ from pytest_lmeval.registry import Registry
 
 
 def load_declarative(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the task that ``document`` describes, once for every config that sets its parameters, or its faults."""
+    """Return the task that ``document`` describes, once for every config that sets its parameters, or the faults."""
     parameters, faults = read_parameters(document)
     if faults:
         return LoadedFile((), as_records(faults, document))
     key = document.get("key")
     configs, faults = task_configs(key if isinstance(key, str) else "", parameters, source.options.configs)
     if faults:
-        # Missing values hide other faults: find them with other values.
+        # Missing values hide other faults: find these faults with arbitrary values.
         faults = [*faults, *check_declarative(source, document, registry, parameters)]
         return LoadedFile((), as_records(faults, document))
     tasks: list[DeclarativeTask] = []
@@ -52,12 +53,13 @@ def load_declarative(source: TaskSource, document: YamlDocument, registry: Regis
 def check_declarative(
     source: TaskSource, document: YamlDocument, registry: Registry, parameters: Sequence[ParameterBase] | None = None
 ) -> list[Fault]:
-    """Return the faults that a task has with any values of its parameters."""
+    """Return the faults that a task has for all values of its parameters."""
     if parameters is None:
         parameters, faults = read_parameters(document)
         if faults:
             return faults
-    file, faults = _read(document, registry, stand_ins(parameters))
+    values = {each.key: each.default if each.default is not None else _stand_in(each) for each in parameters}
+    file, faults = _read(document, registry, values)
     return faults if file is None else [*faults, *check_parts(file.definition, file.entity, registry)]
 
 
@@ -128,10 +130,12 @@ def task_configs(
 ) -> tuple[list[TaskConfig], list[Fault]]:
     """Return a config for each run of the task, and the faults of its values.
 
-    A config that sets no parameter of the task adds no run. Without any, the task runs once, with its defaults.
+    A config that sets no parameter of the task adds no run. If no config sets one, the task runs once, with defaults.
     """
-    given = [(config["name"], _addressed(key, parameters, config)) for config in configs]
-    own = [(name, values) for name, values in given if values]
+    known = {each.key for each in parameters}
+    given = [(config["name"], {**config["values"], **config["tasks"].get(key, {})}) for config in configs]
+    addressed = ((name, {key: value for key, value in values.items() if key in known}) for name, values in given)
+    own = [(name, values) for name, values in addressed if values]
     faults = [fault for config in configs for fault in _misaddressed(key, parameters, config)]
     runs: list[TaskConfig] = []
     for name, values in own or [("", {})]:
@@ -141,17 +145,11 @@ def task_configs(
     return runs, faults
 
 
-def stand_ins(parameters: Sequence[ParameterBase]) -> dict[str, Any]:
-    """Return a value for every parameter, so that a task can be checked before the run sets them."""
-    return {each.key: each.default if each.default is not None else _stand_in(each) for each in parameters}
-
-
 def _stand_in(parameter: ParameterBase) -> Any:
     if isinstance(parameter, CategoricalParameter):
         return parameter.allowed_values[0]
-    if parameter.type in ("int", "float"):
-        low, high = getattr(parameter, "min", None), getattr(parameter, "max", None)
-        number = next(limit for limit in (low, high, 1) if limit is not None)
+    if isinstance(parameter, NumberParameter):
+        number = next(limit for limit in (parameter.min, parameter.max, 1) if limit is not None)
         return int(number) if parameter.type == "int" else float(number)
     return {"boolean": True, "list": ["text"]}.get(parameter.type, "text")
 
@@ -165,12 +163,6 @@ def _check(number: int, parameter: ParameterBase, parameters: Sequence[Parameter
         yield Fault(("config_spec", number, "default"), "bad_value", problem)
 
 
-def _addressed(key: str, parameters: Sequence[ParameterBase], config: Mapping[str, Any]) -> dict[str, Any]:
-    known = {each.key for each in parameters}
-    values = {**config["values"], **config["tasks"].get(key, {})}
-    return {name: value for name, value in values.items() if name in known}
-
-
 def _misaddressed(key: str, parameters: Sequence[ParameterBase], config: Mapping[str, Any]) -> Iterator[Fault]:
     known = [each.key for each in parameters]
     where = f"config {config['name']}" if config["name"] else "the config"
@@ -179,7 +171,7 @@ def _misaddressed(key: str, parameters: Sequence[ParameterBase], config: Mapping
             hint = nearest(name, known, "it has")
             yield Fault(("config_spec",), "bad_value", f"{where}: the task has no parameter {name!r}{hint}")
     for name in config["values"]:
-        # A value may belong to another task, unless it looks like a misspelt parameter of this one.
+        # An unknown name may be a parameter of another task, unless it looks like a misspelling.
         if name not in known and (hint := nearest(name, known)):
             yield Fault(("config_spec",), "bad_value", f"{where}: no parameter {name!r}{hint}")
 
@@ -189,15 +181,11 @@ def _check_values(
 ) -> Iterator[Fault]:
     missing = [each for each in parameters if values[each.key] is None and not each.nullable]
     if missing:
-        wanted = f"no value for {', '.join(_described(each) for each in missing)}; give them with --lm-config FILE"
+        values_of = [(each.key, ", ".join(getattr(each, "allowed_values", [each.type]))) for each in missing]
+        named = ", ".join(f"{key} ({allowed})" for key, allowed in values_of)
+        wanted = f"no value for {named}; give them with --lm-config FILE"
         yield Fault(("config_spec",), "missing_required", f"config {config}: {wanted}" if config else wanted)
     for number, each in enumerate(parameters):
         if each.key in given and each not in missing and (problem := check_value(each, values[each.key])):
             where = f"config {config}: " if config else ""
             yield Fault(("config_spec", number, "key"), "bad_value", f"{where}{each.key}: {problem}")
-
-
-def _described(parameter: ParameterBase) -> str:
-    if isinstance(parameter, CategoricalParameter):
-        return f"{parameter.key} ({', '.join(parameter.allowed_values)})"
-    return f"{parameter.key} ({parameter.type})"

@@ -1,6 +1,6 @@
 """Python snippets of a task: trusted like a conftest.py, checked before the run, and stopped if they hang.
 
-Only plain values cross between a snippet and the task.
+A snippet and its task exchange only plain values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Attributes(dict[str, Any]):
 
 
 def attributes(value: Any) -> Any:
-    """Return a copy of a JSON value with :class:`Attributes` for mappings: a snippet may change it."""
+    """Return a copy of a JSON value with :class:`Attributes` for mappings; a snippet may change the copy."""
     if isinstance(value, dict):
         return Attributes({key: attributes(each) for key, each in value.items()})
     if isinstance(value, list | tuple):
@@ -42,9 +42,9 @@ def attributes(value: Any) -> Any:
 
 
 def plain(value: Any, where: str = "", depth: int = 0) -> Any:
-    """Return ``value`` as JSON; raise ValueError that names an element that JSON cannot hold.
+    """Return ``value`` as JSON; raise ValueError that names an element that JSON cannot hold, such as NaN.
 
-    NaN and infinities are such elements. Numpy scalars become Python ones.
+    Numpy scalars become Python numbers.
     """
     if depth > _MAX_DEPTH:
         raise ValueError(f"{where or 'the value'} is nested deeper than {_MAX_DEPTH} levels")
@@ -86,7 +86,7 @@ _MOST_HANGS = 3
 
 
 class SnippetFault(ValueError):
-    """A fault that makes a snippet unusable, found before it runs."""
+    """A fault that makes a snippet unusable, found before the snippet runs."""
 
 
 class _TimedOut(BaseException):
@@ -95,11 +95,11 @@ class _TimedOut(BaseException):
 
 @dataclass(slots=True, eq=False)
 class Snippet:
-    """A function in a snippet; from its first call, the snippet's module runs in a separate thread.
+    """A function in a snippet, which runs in a separate thread.
 
-    ``owner`` names its owner in messages, ``parameters`` are the names of the function's arguments. A call that takes
-    longer than ``timeout_s`` is an error. Python code is stopped then; a call into C code cannot be, and its thread
-    stays until the process ends.
+    ``owner`` names its owner in messages, and ``parameters`` has the names of its arguments. A call that takes longer
+    than ``timeout_s`` is an error, and stops the thread. A thread in C code cannot be stopped; it stays until the
+    process ends.
     """
 
     source: str
@@ -112,7 +112,7 @@ class Snippet:
     _hangs: int = field(default=0, init=False)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the function; raise ScoringError that names it if it raises or hangs."""
+        """Return the result of the function; raise ScoringError that names it if the function raises or hangs."""
         if self._hangs >= _MOST_HANGS:
             raise ScoringError(f"{self.name}: not called any more; it has hung {_MOST_HANGS} times")
         if self._worker is None:
@@ -132,12 +132,12 @@ class Snippet:
 
     @property
     def name(self) -> str:
-        """The function with its owner and its file, as messages name it."""
+        """The name for messages: the owner, the function and the file."""
         return f"{self.owner}: {self.function} in {self.filename}"
 
 
 class _Worker:
-    """A thread that calls one function again and again."""
+    """A thread that calls one function repeatedly."""
 
     def __init__(self, source: str, filename: str, function: str) -> None:
         self.calls: queue.SimpleQueue[tuple[Sequence[Any], Future[Any]]] = queue.SimpleQueue()
@@ -146,13 +146,13 @@ class _Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Raise in the thread, as soon as it runs Python code again."""
+        """Raise an exception in the thread as soon as it runs Python code."""
         identity = ctypes.c_ulong(self._thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(_TimedOut))
 
     def _work(self) -> None:
         function: Callable[..., Any] | None = None
-        # It may come late, between two calls.
+        # The exception may come late, between two calls.
         with suppress(_TimedOut):
             while True:
                 arguments, call = self.calls.get()
@@ -161,7 +161,7 @@ class _Worker:
                     call.set_result(function(*arguments))
                 except _TimedOut:
                     raise
-                except BaseException as error:  # SystemExit, too, ends this call alone
+                except BaseException as error:  # SystemExit also ends only this call
                     call.set_exception(error)
 
 
@@ -184,7 +184,7 @@ def _error_text(error: BaseException, filename: str) -> str:
 def read_snippet(source: str, filename: str, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return the first of the functions ``names`` that the snippet defines, and the names of its parameters.
 
-    Raise SnippetFault if it defines none.
+    Raise SnippetFault if the snippet defines none of these functions.
     """
     try:
         tree = ast.parse(source, filename)

@@ -1,10 +1,10 @@
-"""Turn a row into the model's prompt, and the answer into the variables of scorers."""
+"""Turn a row into a prompt for the model, and the answer into variables for scorers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_lmeval.data.lines import parse_line
 from pytest_lmeval.errors import RecordRefused, ScoringError
@@ -15,23 +15,20 @@ from pytest_lmeval.formats.declarative.models.task import (
     SolverTool,
 )
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
-from pytest_lmeval.formats.persona import Persona
+from pytest_lmeval.formats.persona import Persona, PlayedScript
 from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
 from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
 from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
 from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
 
-if TYPE_CHECKING:
-    from pytest_lmeval.formats.played import PlayedScript
-
 
 @dataclass(frozen=True, slots=True)
 class RowPrompt:
-    """The prompt of a row, as messages or text, and ``model_input``, the same for scorers.
+    """The prompt of a row, as messages or text, and ``model_input``, the form of the prompt for scorers.
 
-    ``messages`` has the messages of the first request. In a conversation ``user_turns`` are the messages of the user,
-    or ``persona`` is the simulated user.
+    ``messages`` has the messages of the first request. In a conversation, ``user_turns`` has the messages of the user,
+    unless ``persona`` is a simulated user.
     """
 
     prompt: str = ""
@@ -43,7 +40,7 @@ class RowPrompt:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRow:
-    """A row of the data set with the model's answer; ``solver_output`` is None if no model was asked."""
+    """A row of the data set with the model's answer; ``solver_output`` is None if the task asks no model."""
 
     sample: Mapping[str, Any]
     model_input: Mapping[str, Any] = field(default_factory=dict)
@@ -55,11 +52,17 @@ class AnsweredRow:
         """The model's answer."""
         if self.solver_output is None:
             raise ScoringError("no model was asked; a scorer of a data set needs prediction: '{{ sample.COLUMN }}'")
-        return _content(self.solver_output)
+        try:
+            content = self.solver_output["output"]["choices"][0]["message"]["content"]
+        except (KeyError, IndexError, TypeError):
+            raise ScoringError("solver_output has no output.choices[0].message.content") from None
+        if not isinstance(content, str):
+            raise ScoringError(f"solver_output: the content is {type(content).__name__}; expected text")
+        return content
 
     @property
     def output(self) -> str:
-        """The model's answer as in the ledger, tool calls included."""
+        """The model's answer as the ledger records it, including tool calls."""
         calls = (self.solver_output or {}).get("tool_calls", ())
         return Completion(self.text, tool_calls=tuple(ToolCall(*call) for call in calls)).output
 
@@ -75,9 +78,9 @@ class AnsweredRow:
 
 
 class Solver:
-    """Makes the requests of a row: one, or turn by turn.
+    """Makes the requests of a row: one request, or a request per turn.
 
-    ``responding`` are the snippets that answer for tools, by the name of the tool.
+    ``responding`` has the snippets that answer for tools, by tool name.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class Solver:
             self._generic = compile_template(model.input_builder.template)
 
     def ask(self, sample: Mapping[str, Any]) -> RowPrompt:
-        """Return the prompt of a row; raise ScoringError if a template does not fit it."""
+        """Return the prompt of a row; raise ScoringError if the row cannot fill a template."""
         variables = {"sample": sample, MEMORY: MemoryBudget()}
         try:
             if self._generic is not None:
@@ -126,7 +129,7 @@ class Solver:
         return self._played(filled, *played)
 
     def _played(self, filled: Sequence[Message], persona: str, goal: str) -> RowPrompt:
-        """Return the prompt of a conversation with a simulated user: the persona instead of its messages."""
+        """Return the prompt of a conversation with a simulated user, which has a persona instead of messages."""
         assert isinstance(self.model, MultiTurnSolver)
         assert self.model.user is not None
         user = Persona(persona, goal, self.model.user.max_turns)
@@ -139,15 +142,13 @@ class Solver:
         return RowPrompt(shown, (*filled, who), {"messages": _as_json(filled)}, (), user)
 
     def follow_up(self, asked: RowPrompt) -> FollowUp | None:
-        """Return the follow-up of the conversation about a row; None for a single request."""
+        """Return the function that continues the conversation about a row; None for a single request."""
         if asked.persona is not None:
             return self.played(asked)
         return self._script(asked.user_turns).next_request if isinstance(self.model, MultiTurnSolver) else None
 
     def played(self, asked: RowPrompt) -> PlayedScript:
         """Return the script of a conversation with a simulated user."""
-        from pytest_lmeval.formats.played import PlayedScript
-
         assert asked.persona is not None
         return PlayedScript(asked.persona, self._script())
 
@@ -167,7 +168,7 @@ class Solver:
         return from_table({tool.name: _table(tool) for tool in self.model.tools})(call)
 
     def rows(self, sample: Mapping[str, Any], asked: RowPrompt, completion: Completion) -> list[AnsweredRow]:
-        """Return the rows of an answer: one, unless the postprocessor makes several of it."""
+        """Return the rows of an answer: one row, or the rows that the postprocessor makes."""
         row = AnsweredRow(sample, asked.model_input, _output(asked, completion))
         if self.postprocess is None:
             return [row]
@@ -175,16 +176,15 @@ class Solver:
 
 
 def _rows_of(returned: Any, row: AnsweredRow) -> list[AnsweredRow]:
-    """Return the rows that a postprocessor made of one: its result is text, an output, or a list of pairs."""
+    """Return the rows in a postprocessor's result, which is text, an output, or a list of pairs."""
     try:
         if isinstance(returned, str):
             return [AnsweredRow(row.sample, row.model_input, _with_content(row.solver_output, plain(returned)))]
         pairs = [(row.sample, returned)] if isinstance(returned, Mapping) else returned
         if isinstance(pairs, Sequence) and pairs and all(_is_pair(each) for each in pairs):
-            return [
-                AnsweredRow(plain(dict(sample)), row.model_input, _checked_output(plain(dict(output))))
-                for sample, output in pairs
-            ]
+            rows = [AnsweredRow(plain(dict(sample)), row.model_input, plain(dict(output))) for sample, output in pairs]
+            _ = [each.text for each in rows]  # raises for an output without text
+            return rows
     except ValueError as error:
         raise ScoringError(f"postprocessor: {error}") from None
     wanted = "text, a solver_output, or a list of (sample, solver_output)"
@@ -228,7 +228,7 @@ def _table(tool: SolverTool) -> list[dict[str, Any]]:
 
 
 def turns_of(completion: Completion) -> list[dict[str, Any]]:
-    """Return the messages of each turn of a conversation, for details and scorers."""
+    """Return the messages of each turn of a conversation, for reports and scorers."""
     found = []
     for turn in by_turn(completion.exchanges):
         *_, user = [message for message in turn[0].request.prompt if isinstance(message, Message)]
@@ -253,22 +253,7 @@ def _output(asked: RowPrompt, completion: Completion) -> dict[str, Any]:
     return {**variables, **({"tool_calls": [list(call) for call in calls]} if calls else {})}
 
 
-def _content(output: Mapping[str, Any]) -> str:
-    try:
-        content = output["output"]["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError):
-        raise ScoringError("solver_output has no output.choices[0].message.content") from None
-    if not isinstance(content, str):
-        raise ScoringError(f"solver_output: the content is {type(content).__name__}; expected text")
-    return content
-
-
 def _with_content(output: Mapping[str, Any] | None, text: str) -> dict[str, Any]:
     answer = {"role": "assistant", "content": text}
     messages = list((output or {}).get("messages", []))[:-1]
     return {"messages": [*messages, answer], "output": {"choices": [{"index": 0, "message": answer}]}}
-
-
-def _checked_output(output: dict[str, Any]) -> dict[str, Any]:
-    _content(output)
-    return output

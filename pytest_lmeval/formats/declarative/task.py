@@ -1,4 +1,4 @@
-"""A declarative task, as the rest of the package sees it."""
+"""The task that a declarative file describes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, SandboxError, ScoringError
 from pytest_lmeval.formats.declarative.actions import Action, excluded_by, exclusion, holds
-from pytest_lmeval.formats.declarative.aggregate import Aggregation, aggregate, scored_rows
-from pytest_lmeval.formats.declarative.decision import ScoreRule
+from pytest_lmeval.formats.declarative.aggregate import Aggregation, ScoreRule, aggregate, scored_rows
 from pytest_lmeval.formats.declarative.models.scorers import MetricScorer, ScorerBase
 from pytest_lmeval.formats.declarative.scoring.judges import asking
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
@@ -28,8 +27,8 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
-    ``samples`` and ``asked`` have the rows and prompts by the example's id; ``broken`` maps the ids of examples without
-    a prompt to the reason.
+    By example id, ``samples`` has the rows, ``asked`` the prompts, and ``broken`` the reasons why examples have no
+    prompt.
     """
 
     name: str
@@ -55,7 +54,7 @@ class DeclarativeTask(Task):
 
     @property
     def metric(self) -> str:
-        """The key of the scorer that decides, or ``measured`` if none does."""
+        """The key of the scorer that gives the score, or ``measured`` if no scorer does."""
         return self.decision.scorer.key if self.decision.scorer is not None else "measured"
 
     @property
@@ -65,7 +64,7 @@ class DeclarativeTask(Task):
 
     @property
     def has_score(self) -> bool:
-        """True if the task may have a score; only scoring its rows can rule it out."""
+        """True if the task may have a score; scoring the rows may still give none."""
         return self.decision.has_score
 
     @property
@@ -75,21 +74,21 @@ class DeclarativeTask(Task):
 
     @property
     def asks_model(self) -> bool:
-        """True if there is a solver; without one, the scorers score the rows of the data set themselves."""
+        """True if there is a solver; without a solver, the scorers score the rows of the data set."""
         return self.solver is not None
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the one request for a completion; none if the task asks no model, or the row has no prompt."""
+        """Return the request for a completion; empty if the task asks no model, or the row has no prompt."""
         if self.solver is None or example.id in self.broken:
             return ()
         return (Generate(prompt, self.name, example.id, **self.solver.request_fields),)
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return the follow-up of a row that takes several turns, None for a single request."""
+        """Return the function that continues the conversation about a row; None for a single request."""
         return None if self.solver is None else self.solver.follow_up(self.asked[example.id])
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> list[Generate]:
-        """Return the first questions to the run's judge that need no scores."""
+        """Return the first questions to the run's judge that do not depend on other scores."""
         by_run = [each for each in asking(self.scorers) if not each.judge]
         requests = []
         for row in self._rows(example, responses) if by_run else ():
@@ -97,15 +96,15 @@ class DeclarativeTask(Task):
                 try:
                     requests.append(scorer.request(Scoring(row, Tools(), self.name, example.id)))
                 except (TemplateFault, LmevalError):
-                    continue  # it needs other scores, or scoring reports the error
+                    continue  # the question needs other scores, or scoring will report the error
         return requests
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the ``model_key`` of each judge, "" for the judge of the run."""
+        """Return the ``model_key`` of each judge; "" means the judge of the run."""
         return [each.judge for each in asking(self.scorers)]
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the types of the scorers; the type of a metric is its name."""
+        """Return the types of the scorers; a metric's type is its name."""
         return [scorer.model.type for scorer in self.scorers]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
@@ -135,27 +134,27 @@ class DeclarativeTask(Task):
         return turns
 
     def threshold(self, example: Example) -> float | None:
-        """Return the threshold of the scorer that decides."""
+        """Return the threshold of the scorer that gives the score."""
         model = self._decisive_model
         if model is not None and model.threshold is not None:
             return model.threshold
         return self.registry.metric(model.type).threshold if isinstance(model, MetricScorer) else 1.0
 
     def metric_name(self, example: Example) -> str:
-        """Return the registry's name of the metric that decides, if it is one; else the scorer's key."""
+        """Return the name of the metric that gives the score, or the scorer's key if the scorer is no metric."""
         model = self._decisive_model
         return model.type if isinstance(model, MetricScorer) else self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the row, and a hash of the definition that is applied to it."""
+        """Return the row, and a hash of the definition."""
         return {"definition": self.definition_sha256, "sample": self.samples.get(example.id, {})}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the row, and a hash of the part of the definition that is applied to its answer."""
+        """Return the row, and a hash of the definition without the prompt."""
         return {"definition": self.scoring_sha256, "sample": self.samples.get(example.id, {})}
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"}``; raise ScoringError naming what failed.
+        """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"}``; raise ScoringError if a metric fails.
 
         ``notes.actions`` counts the rows that each action excluded.
         """
@@ -185,7 +184,7 @@ class DeclarativeTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class _ScoredRow:
-    """The outputs of all scorers for a row; ``value`` is None if it is measured, or excluded and without a score."""
+    """The outputs of all scorers for a row; ``value`` is None if the row is measured, or excluded without a score."""
 
     outcomes: Mapping[str, ScorerOutput]
     decisive: str
@@ -255,7 +254,7 @@ def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
 
 
 def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tuple[str, float | None]:
-    """Return the field that is the row's score, and its value; "" and None if the row is measured."""
+    """Return the field that is the row's score, and its value; "" and None for a measured row."""
     if outcome.unscorable:
         raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
     try:
@@ -284,7 +283,7 @@ def _excluded(task: DeclarativeTask, row: AnsweredRow, scores: Mapping[str, Mapp
 
 
 def _joined(rows: Sequence[_ScoredRow]) -> Score:
-    """Return the mean of the rows that the postprocessor made of an answer, without excluded ones."""
+    """Return the mean score of the rows that the postprocessor made, without excluded rows."""
     kept = [row for row in rows if not row.excluded]
     measured = [row.value is None for row in kept]
     if any(measured) and not all(measured):

@@ -1,10 +1,4 @@
-"""Task files of lm-evaluation-harness: the YAML of its tasks and groups, read as the harness reads it.
+"""Task files of lm-evaluation-harness: its tasks and groups in YAML, read as the harness reads them.
 
-That package is never imported: its rules are reimplemented here.
+This package never imports the harness; it reimplements the rules.
 """
-
-from __future__ import annotations
-
-from pytest_lmeval.formats.harness.load import load_harness, load_harness_file
-
-__all__ = ["load_harness", "load_harness_file"]

@@ -1,6 +1,6 @@
-"""Values of metrics as JSON and in [0, 1], and their aggregation to a number with its standard error.
+"""Convert values of metrics to JSON and to [0, 1], and aggregate them to a number with its standard error.
 
-Aggregations equal the harness's; measures of gold labels and predictions equal scikit-learn's.
+Aggregations give the harness's numbers; F1 and Matthews' correlation give scikit-learn's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY = "number"
 
 
 def encoded(value: Any) -> Any:
-    """Return ``value`` as JSON; raise ScoringError for a type that JSON lacks."""
+    """Return ``value`` as JSON; raise ScoringError for a type that JSON cannot hold."""
     if isinstance(value, bool | str | int) or value is None:
         return value
     if isinstance(value, float):
@@ -40,7 +40,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """Return the value that :func:`encoded` turned into JSON, with tuples for lists."""
+    """Return the value that :func:`encoded` turned into JSON; lists become tuples."""
     if isinstance(value, list):
         return tuple(decoded(each) for each in value)
     if isinstance(value, Mapping):
@@ -51,9 +51,10 @@ def decoded(value: Any) -> Any:
 
 
 def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
-    """Return a number in [0, 1] that rises as the metric gets better, and its formula, "" for the metric's own value.
+    """Return a number in [0, 1] that rises as the metric gets better, and its formula; "" if it is the metric itself.
 
-    For a sum of log-probabilities and a size it is ``exp(sum / size)``. Raise ScoringError unless it is a number.
+    For a sum of log-probabilities and a size, the formula is ``exp(sum / size)``. Raise ScoringError if ``value`` is
+    not a number.
     """
     plain = encoded(value)
     if isinstance(plain, list) and len(plain) == 2:
@@ -67,7 +68,7 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
         number = float(plain)
         if 0.0 <= number <= 1.0:
             return (number, "") if higher_is_better else (1 - number, "1 - value")
-        if not higher_is_better and number < 0:  # a log-probability that becomes a perplexity
+        if not higher_is_better and number < 0:  # a log-probability, which aggregates to a perplexity
             return math.exp(number), "exp(ll)"
         bounded = 0.5 + number / (2 * (1 + abs(number)))
         return (bounded if higher_is_better else 1 - bounded), "value / (1 + |value|), from 0 to 1"
@@ -89,19 +90,19 @@ def _ratio(values: Values) -> float:
 
 
 def _squared(gold: Any, shares: Sequence[float]) -> float:
-    """Return the squared distance, in [0, 2], between the given probabilities and certainty of the right choice."""
+    """Return the squared distance, in [0, 2], from the given probabilities to 1 for the right choice."""
     return float(sum((share - (place == gold)) ** 2 for place, share in enumerate(shares)))
 
 
 def f1_of(pairs: Values, label: Any) -> float:
-    """Return the F1 of ``label``, in [0, 1]: 2 TP / (2 TP + FP + FN), 0 if it is neither gold nor predicted."""
+    """Return the F1 of ``label``, in [0, 1]: 2 TP / (2 TP + FP + FN); 0 if no pair contains the label."""
     hits = sum(gold == label == predicted for gold, predicted in pairs)
     either = sum((gold == label) + (predicted == label) for gold, predicted in pairs)
     return 2 * hits / either if either else 0.0
 
 
 def _binary_f1(pairs: Values) -> float:
-    """Return the F1 of the label 1; raise ValueError for more than two labels."""
+    """Return the F1 of the label 1; raise ValueError for labels other than 0 and 1."""
     labels = {label for pair in pairs for label in pair}
     if len(labels) > 2 or (len(labels) == 2 and 1 not in labels):
         raise ValueError(f"f1 takes the labels 0 and 1, got {', '.join(sorted(map(str, labels)))}")
@@ -109,7 +110,7 @@ def _binary_f1(pairs: Values) -> float:
 
 
 def _matthews(pairs: Values) -> float:
-    """Return Matthews' correlation of golds and predictions, in [-1, 1]; 0 if either is constant."""
+    """Return Matthews' correlation of gold labels and predictions, in [-1, 1]; 0 if either is constant."""
     n = len(pairs)
     golds, predicted = Counter(gold for gold, _ in pairs), Counter(guess for _, guess in pairs)
     hits = sum(gold == guess for gold, guess in pairs)
@@ -147,9 +148,9 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the aggregation ``name`` of ``values``; None if none is known.
+    """Return the standard error of the aggregation ``name`` of ``values``; None if there is no formula for it.
 
-    A mean has the standard error of the sample; some others are bootstrapped with ``iterations`` draws.
+    A mean has the standard error of the sample. For some other aggregations, ``iterations`` bootstrap draws give it.
     """
     if len(values) < 2 or iterations <= 0:
         return None

@@ -1,6 +1,6 @@
-"""Read and check the keys of one task, in its file and in the files that it includes.
+"""Read and check the keys of one task, from its file and the files that it includes.
 
-The code that uses a key defines its meaning; functions are references until they are called.
+The code that uses a key defines its meaning. Functions stay references until a task calls them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _REFUSED = {
     "unsafe_code": "a metric that runs code of a model outside of a sandbox",
     "use_prompt": "a prompt of promptsource",
 }
-# The keys of few-shot examples that the task sets unless fewshot_config does.
+# Keys of few-shot examples: fewshot_config overrides the task.
 _OF_TASK = (
     *("process_docs", "doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix"),
     *("fewshot_delimiter", "target_delimiter"),
 )
 _SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
-# Names of the same limit; the first given one counts.
+# Names of the same limit, in order of precedence.
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
-# Values without effect: no adapter needs to support them.
+# Values without effect, which no adapter needs to support.
 _WITHOUT_EFFECT = (("num_beams", 1), ("num_return_sequences", 1), ("repetition_penalty", 1.0))
 _DEFAULT_LIMIT = 256
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -49,7 +49,7 @@ _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class FunctionRef:
-    """The name of a function in a module: a file in ``folder``, else an installed module."""
+    """The name of a function in a module, which is a file in ``folder`` or an installed module."""
 
     folder: Path
     module: str
@@ -57,7 +57,7 @@ class FunctionRef:
 
     @property
     def file(self) -> Path:
-        """The module's file, if it is in ``folder``."""
+        """The module's file if the module is in ``folder``."""
         return self.folder.joinpath(*self.module.split(".")).with_suffix(".py")
 
     def __str__(self) -> str:
@@ -80,9 +80,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Return the keys of the file at ``path`` merged over those of its includes; raise RecordRefused.
+    """Return the keys of the file at ``path``, which override keys of its includes; raise RecordRefused.
 
-    Scalars follow YAML 1.1, as in the harness's own loader: ``no`` is false, ``1_000`` a thousand.
+    Scalars follow YAML 1.1, as in the harness: ``no`` is false, ``1_000`` is a thousand.
     """
     path = path.resolve()
     if path in including:
@@ -128,19 +128,19 @@ def _yaml_loader(folder: Path) -> Any:
         return FunctionRef(folder, module, name)
 
     class Loader(_YamlLoader):  # type: ignore[misc]  # the base is one of two, of which one may be missing
-        """The safe loader, with the additional tag of these files."""
+        """The safe loader, with the tag ``!function``."""
 
     Loader.add_constructor("!function", function)
     return Loader
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a list unchanged, a value as a list of one, an empty value as an empty list."""
+    """Return a list unchanged, any other value as a list of one, and an empty value as an empty list."""
     return value if isinstance(value, list) else [value] if value else []
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON for a hash or a report, with functions as their names."""
+    """Return ``value`` as JSON for a hash or a report; functions become their names."""
     if isinstance(value, FunctionRef):
         return f"!function {value}"
     if isinstance(value, Mapping):
@@ -152,10 +152,10 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The keys of one task: ``given``, with includes and overrides merged.
+    """The keys of one task: ``given`` has them with includes and overrides merged.
 
-    ``file`` is the task's file, ``root`` the folder whose modules its functions may import; ``groups`` are the groups
-    that led to it.
+    ``file`` is the task's file, ``root`` the folder whose modules its functions may import, and ``groups`` the groups
+    that contain the task.
     """
 
     name: str
@@ -176,13 +176,13 @@ class Config:
 
     @property
     def evaluated_split(self) -> str | None:
-        """The split with the documents to evaluate."""
+        """The split whose documents are evaluated."""
         split: str | None = self.get("test_split") or self.get("validation_split")
         return split
 
     @property
     def shots(self) -> dict[str, Any]:
-        """The settings of few-shot examples."""
+        """The settings for few-shot examples."""
         own = {key: self.get(key) for key in _OF_TASK}
         return {**own, "split": self.get("fewshot_split"), **self.get("fewshot_config", {})}
 
@@ -193,7 +193,7 @@ class Config:
 
     @property
     def has_choices(self) -> bool:
-        """True if the task has options to choose from."""
+        """True if the task gives the model options to choose from."""
         return self.get("doc_to_choice") is not None
 
 
@@ -228,9 +228,9 @@ def check_config(config: Config) -> None:
 
 
 def generation_of(config: Config) -> dict[str, Any]:
-    """Return the fields of each request for a text: ``stop``, ``max_tokens``, and ``options``, without temperature 0.
+    """Return the fields of each request for a text: ``stop``, ``max_tokens`` and ``options``.
 
-    Raise RecordRefused for an invalid value of ``generation_kwargs``.
+    ``options`` omits a temperature of 0. Raise RecordRefused for an invalid value in ``generation_kwargs``.
     """
 
     def refused(key: str, expected: str, got: Any) -> RecordRefused:

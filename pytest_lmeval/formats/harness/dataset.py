@@ -1,16 +1,19 @@
-"""The data of a task, from files or from the hub, as rows with the methods of ``datasets.Dataset``."""
+"""Read the data of a task from files or from the hub, as rows with the methods of ``datasets.Dataset``.
+
+As with ``datasets``, each column has one type: pandas's types for csv, Arrow's numbers for JSON.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows, read_rows
 from pytest_lmeval.data.splits import digest_of
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.harness.columns import same_numbers, typed
 from pytest_lmeval.formats.harness.config import Config
 from pytest_lmeval.frozen import dataclass
 
@@ -20,24 +23,40 @@ _WITHOUT_EFFECT = frozenset(
 )
 _LOADERS = ("json", "csv", "parquet")
 _DATASET_OPTIONS = frozenset({"trust_remote_code", "data_files", "revision"})
+# Texts that pandas reads as an empty cell.
+_EMPTY = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
+    | {"NULL", "NaN", "None", "n/a", "nan", "null"}
+)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+# With more digits, or an exponent, pandas and Python may differ in the last bit.
+_DECIMAL = re.compile(r"[+-]?(?=(?:\.?[0-9]){1,15}\.?$)[0-9]*\.?[0-9]*")
+# The number of rows whose types are inferred together.
+_BLOCK = 10_000
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "whole numbers": int,
+    "decimal numbers": float,
+    "truth values": lambda text: text.lower() == "true",
+    "texts": str,
+}
 _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, rename_columns, add_column, to_list"
 
 
 class RowSet(Sequence[Row]):
-    """Rows in order, with the methods of ``datasets.Dataset``: each returns new rows and changes none.
+    """Rows in order, with methods of ``datasets.Dataset``, which return new rows and never change existing ones.
 
     Reading a row returns a copy.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = [dict(row) for row in rows]
-        # As in a table: a missing value is None, and a column has one type of numbers.
+        # As in a table, a missing value is None, and a column has one type of numbers.
         names = dict.fromkeys(name for row in self._rows for name in row)
         if any(len(row) != len(names) for row in self._rows):
             self._rows = [{name: row.get(name) for name in names} for row in self._rows]
         for name in names:
             column = [row[name] for row in self._rows]
-            if (floats := same_numbers(column)) is not column:
+            if (floats := _same_numbers(column)) is not column:
                 for row, value in zip(self._rows, floats, strict=True):
                     row[name] = value
         self.column_names = [*names]
@@ -52,7 +71,7 @@ class RowSet(Sequence[Row]):
 
     @property
     def features(self) -> dict[str, Any]:
-        """The names of the columns; their types are unknown."""
+        """The names of the columns, each with None: their types are unknown."""
         return dict.fromkeys(self.column_names)
 
     @property
@@ -66,7 +85,7 @@ class RowSet(Sequence[Row]):
         return map(dict, self._rows)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a row by its index, a column by its name, or the columns of rows by a slice or a list of indexes."""
+        """Return a row for an index, a column for a name, or columns of several rows for a slice or list of indexes."""
         if isinstance(index, str):
             return [row[index] for row in self._rows]
         if isinstance(index, slice | list | range):
@@ -87,7 +106,7 @@ class RowSet(Sequence[Row]):
         fn_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> RowSet:
-        """Return each row updated with the result of ``function``; batched, it gets the columns of all rows at once."""
+        """Return rows updated with the results of ``function``, which takes one row, or if ``batched`` all columns."""
         _check("map", options)
         more = dict(fn_kwargs or {})
         if batched:
@@ -112,7 +131,7 @@ class RowSet(Sequence[Row]):
         return self._of(self._rows[place] for place in indices)
 
     def shuffle(self, seed: int | None = None, **options: Any) -> RowSet:
-        """Return the rows in the order that the ``datasets`` library draws for ``seed``; raise ValueError for None."""
+        """Return the rows in the order that ``datasets`` draws for ``seed``; raise ValueError for None."""
         _check("shuffle", options)
         if seed is None:
             raise ValueError("shuffle without a seed gives a different order in every run: pass a seed")
@@ -146,19 +165,19 @@ class RowSet(Sequence[Row]):
 
 
 def _called_with(rows: RowSet, with_indices: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of a function for each row: the row, and its place if ``with_indices``."""
+    """Yield the arguments of a function for each row: the row and, if ``with_indices``, its place."""
     return ((row, place) if with_indices else (row,) for place, row in enumerate(rows))
 
 
 def _check(method: str, options: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option that could change the rows; options for speed and progress cannot."""
+    """Raise TypeError for an option that could change the result; options for speed and progress cannot."""
     if unknown := sorted(options.keys() - _WITHOUT_EFFECT):
         raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The place of the splits of a data set: ``files``, or if None the hub."""
+    """The origin of a data set's splits: ``files``, or the hub if that is None."""
 
     files: Mapping[str, Sequence[Path]] | None
     path: str
@@ -166,7 +185,7 @@ class Source:
     revision: str | None = None
 
     def split(self, name: str) -> tuple[RowSet, str]:
-        """Return the rows of a split and a hash of them; raise RecordRefused, with the choices, if it is unknown."""
+        """Return the rows of a split and their hash; raise RecordRefused with the known splits for any other name."""
         if self.files is None:
             from pytest_lmeval.data import hub
 
@@ -179,16 +198,16 @@ class Source:
         parts = [*map(_read, files)]
         are_csv = {file.suffix == ".csv" for file in files}
         if len(are_csv) > 1:
-            # The types of csv columns are inferred, those of other files are explicit.
+            # Only csv columns need their types inferred.
             both = ", ".join(file.name for file in files)
             raise RecordRefused("bad_value", "dataset", f"split {name!r}: expected files of one format, got {both}")
         read = [rows for rows, _ in parts]
-        rows = typed(files[0].name, read) if True in are_csv else [*chain.from_iterable(read)]
+        rows = _typed(files[0].name, read) if True in are_csv else [*chain.from_iterable(read)]
         return RowSet(rows), digest_of(data for _, data in parts)
 
 
 def source_of(config: Config, data: Path | None) -> Source:
-    """Return the source of a task's data: below the folder ``data``, files that the task names, or the hub."""
+    """Return the source of a task's data: a folder below ``data``, files that the task names, or the hub."""
     path, name = str(config.get("dataset_path")), config.get("dataset_name")
     name = None if name is None else str(name)
     options = config.get("dataset_kwargs", {})
@@ -242,3 +261,53 @@ def _read(file: Path) -> tuple[list[Row], bytes]:
         raise RecordRefused("bad_value", "dataset", bad.faults[0]) from None
     except OSError as error:
         raise RecordRefused("bad_value", "dataset", f"{file.name} cannot be read: {error.strerror}") from None
+
+
+def _typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of csv files with typed values; raise RecordRefused for a column whose type is uncertain."""
+    found: list[Row] = []
+    kinds: dict[str, str] = {}
+    for block in (rows[start : start + _BLOCK] for rows in parts for start in range(0, len(rows), _BLOCK)):
+        columns = {column: [row[column] for row in block] for column in block[0]}
+        for column, texts in columns.items():
+            kind = _kind(texts)
+            if not kind or kinds.setdefault(column, kind) != kind:
+                what = "numbers of an unusual form" if not kind else f"{kinds[column]}, later {kind}"
+                detail = f"{name}: the column {column!r} has {what}: the harness may infer other types"
+                raise RecordRefused("bad_value", "dataset", f"{detail}; convert the file to jsonl or parquet")
+            columns[column] = [None if text in _EMPTY else _READ[kind](text) for text in texts]
+        found += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return found
+
+
+def _same_numbers(values: list[Any]) -> list[Any]:
+    """Return ``values``; if some numbers are floats, in the values or in lists of them, make all numbers floats."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {int, float}:
+        return [float(value) if type(value) is int else value for value in values]
+    if kinds == {list}:
+        inner = [each for value in values for each in value or ()]
+        if (floats := _same_numbers(inner)) is not inner:
+            left = iter(floats)
+            return [value if value is None else [*islice(left, len(value))] for value in values]
+    return values
+
+
+def _kind(texts: Sequence[str]) -> str:
+    """Return the type of a column, "" if it is uncertain; with empty cells, whole numbers are decimal numbers."""
+    full = [text for text in texts if text not in _EMPTY]
+    if len(full) == len(texts) and all(map(_WHOLE.fullmatch, full)):
+        return "whole numbers"
+    if all(map(_DECIMAL.fullmatch, full)):
+        return "decimal numbers"
+    if all(text.lower() in ("true", "false") for text in full):
+        return "truth values"
+    return "" if all(map(_is_number, full)) else "texts"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """Read the text, target and choices of a row by the keys of its task.
 
-Templates work as in declarative tasks, with one more filter, and keep their last line ends.
+Templates work as in declarative tasks, with an additional filter, and keep the line ends at their end.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.formats.harness.chance import seed_of, seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef
-from pytest_lmeval.formats.harness.functions import function_of, may_draw, start_of
+from pytest_lmeval.formats.harness.functions import function_of, may_draw, seed_of, seeded, start_of
 from pytest_lmeval.metrics.parts.patterns import compiled
 from pytest_lmeval.templates.template import Dialect, TemplateFault, compile_template
 
@@ -24,7 +23,7 @@ Row = Mapping[str, Any]
 class Documents:
     """Reads the rows of one task; ``columns`` has the columns of the evaluated split.
 
-    A text that is the name of a column means that column; any other is a template over all columns.
+    A text that equals the name of a column means that column. Any other text is a template over all columns.
     """
 
     def __init__(self, config: Config, columns: Collection[str]) -> None:
@@ -34,15 +33,15 @@ class Documents:
         self._functions: dict[FunctionRef, Callable[..., Any]] = {}
 
     def text(self, row: Row, spec: Any = None) -> Any:
-        """Return the question: text, or the number of a choice if the choices are the inputs."""
+        """Return the question as text, or the number of the right choice if the choices are the inputs."""
         return self._value(row, "doc_to_text", spec, self._number)
 
     def target(self, row: Row, spec: Any = None) -> Any:
-        """Return the answer: text, the number of a choice, or a list of either if several are right."""
+        """Return the answer as text or as the number of a choice; a list if several answers are right."""
         return self._value(row, "doc_to_target", spec, self._listed)
 
     def choices(self, row: Row, spec: Any = None) -> list[str]:
-        """Return the options; raise RecordRefused unless they are a list of texts."""
+        """Return the options; raise RecordRefused if they are not a list of texts."""
         spec = self._config.get("doc_to_choice") if spec is None else spec
         if isinstance(spec, dict):
             found: Any = [*spec.values()]
@@ -53,13 +52,13 @@ class Documents:
         return [*found]
 
     def field(self, row: Row, spec: str | None) -> str:
-        """Return a column or a filled template, for ``description`` and ``gen_prefix``; an empty text for None."""
+        """Return a column or a filled template, for ``description`` and ``gen_prefix``; "" for None."""
         return "" if spec is None else str(row[spec]) if spec in self._columns else template_of(spec)(row)
 
     def call(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
-        """Return the result of one of the task's functions; raise ScoringError if it raises.
+        """Return the result of one of the task's functions; raise ScoringError if the function raises.
 
-        Its random draws depend on its document alone, not on earlier draws.
+        Its random draws depend only on the document, not on earlier draws.
         """
         self.load(ref)
         if not may_draw(ref):
@@ -71,9 +70,9 @@ class Documents:
             return self.run(ref, *(given if document is None else deepcopy(given)), **named)
 
     def load(self, *refs: Any) -> Any:
-        """Import those of ``refs`` that are functions; raise RecordRefused if that fails.
+        """Import the functions among ``refs``; raise RecordRefused if an import fails.
 
-        Return the state of ``random`` after importing one of their modules that drew from it, else None.
+        Return the state of ``random`` after the first import that drew from it, else None.
         """
         start = None
         for ref in refs:
@@ -84,14 +83,14 @@ class Documents:
         return start
 
     def run(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
-        """Return the result of a loaded function without seeding the generators; raise ScoringError if it raises."""
+        """Return the result of a loaded function without seeding; raise ScoringError if the function raises."""
         try:
             return self._functions[ref](*given, **named)
         except Exception as error:
             raise ScoringError(f"{ref}: {type(error).__name__}: {str(error)[:500]}") from error
 
     def _value(self, row: Row, key: str, spec: Any, read: Callable[[str], Any]) -> Any:
-        """Return the value of ``spec``, by default the task's ``key``, for ``row``; ``read`` parses a template."""
+        """Return the value of ``spec``, by default of ``key``, for ``row``; ``read`` parses a filled template."""
         spec = self._config.get(key) if spec is None else spec
         if isinstance(spec, str):
             return row[spec] if spec in self._columns else read(template_of(spec)(row))
@@ -118,7 +117,7 @@ def _literal(text: str, otherwise: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def template_of(source: str) -> Callable[[Row], str]:
-    """Return a function that fills the template ``source`` with a row; both raise RecordRefused."""
+    """Return a function that fills the template ``source`` with a row; both functions raise RecordRefused."""
     if "{" not in source and "\r" not in source:  # plain text, such as many descriptions
         return lambda row: source
     try:

@@ -1,4 +1,4 @@
-"""Filters of a task: they turn the responses to a document into the results to score."""
+"""The filters of a task, which turn the responses to a document into results to score."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_lmeval.formats.harness.documents import Row
 from pytest_lmeval.metrics.parts.patterns import Pattern, compiled, without
 
 Filter = Callable[[Any, Row], Any]
-"""Takes the responses to one document, and its row; returns the input of the next filter."""
-_NUMBER = r"#### (\-?[0-9\.\,]+)"
+"""Takes the responses to one document and its row; returns the input of the next filter."""
+NUMBER = r"#### (\-?[0-9\.\,]+)"
 
 
 def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str, list[Filter]]:
-    """Return the filters of each pipeline by its name; by default the first response is scored.
+    """Return the filters of each pipeline by name; the default pipeline takes the first response.
 
     ``call`` calls one of the task's own functions.
     """
@@ -63,7 +63,7 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
-    """Return the result of one of the task's own filters, which takes the responses of several documents."""
+    """Return the result of one of the task's own filters, whose argument has a list of responses per document."""
     found = [*function([given], [dict(row)])]
     if len(found) != 1:
         raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")
@@ -71,7 +71,7 @@ def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -
 
 
 def _each(change: Callable[..., Any]) -> Filter:
-    @wraps(change)  # its options are those of the filter
+    @wraps(change)  # for the names of the filter's options
     def every(given: Any, row: Row, **options: Any) -> Any:
         return [change(response, **options) for response in given]
 
@@ -79,14 +79,14 @@ def _each(change: Callable[..., Any]) -> Filter:
 
 
 def _regex(
-    given: Any, row: Row, regex_pattern: str = _NUMBER, group_select: int = 0, fallback: Any = "[invalid]"
+    given: Any, row: Row, regex_pattern: str = NUMBER, group_select: int = 0, fallback: Any = "[invalid]"
 ) -> Any:
     found = found_in(compiled(regex_pattern), given, group_select)
     return [fallback if each is None else each for each in found]
 
 
 def found_in(pattern: Pattern, responses: Sequence[Any], group: int) -> list[str | None]:
-    """Return the match at ``group`` in each response, or None; among several groups, the first that is not empty."""
+    """Return match number ``group`` in each response, or None; with several groups, the first one that is not empty."""
     texts = [response if isinstance(response, str) else "" for response in responses]
     return [_chosen(found[group]) if found else None for found in pattern.findall(texts)]
 
@@ -99,7 +99,7 @@ def _chosen(match: Any) -> str | None:
 def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names in task files
     given: Any,
     row: Row,
-    regex_pattern: str = _NUMBER,
+    regex_pattern: str = NUMBER,
     group_select: int = 0,
     fallback: Any = "[invalid]",
     ignore_case: bool = False,

@@ -1,8 +1,8 @@
-"""Import the functions that task files name, from modules beside them, under private names.
+"""Import the functions that task files name, under private module names, and seed random generators for them.
 
-A module finds its neighbours as in the harness: ``lm_eval.tasks.NAME`` is a folder of the same root. Imports of
-``lm_eval`` and ``datasets`` are replaced by substitutes, so that neither has to be installed; a missing third-party
-module is an error only when it is used.
+As in the harness, a module can import its neighbours: ``lm_eval.tasks.NAME`` is a folder of the same root. Substitutes
+replace ``lm_eval`` and ``datasets``, which need not be installed. A missing third-party module is an error only when a
+function uses it.
 """
 
 from __future__ import annotations
@@ -12,32 +12,33 @@ import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
+import pickle
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.formats.harness.chance import seeded
 from pytest_lmeval.formats.harness.config import FunctionRef
 
 _SUBSTITUTES = f"{__package__}.substitutes"
 _PREFIX = "lmeval_harness_"
 _TASKS = "lm_eval.tasks"
-SUBSTITUTED = ("lm_eval", "datasets")
-"""The packages with substitutes."""
-# The modules of these packages that have one, and the harness's folder of tasks.
+_SUBSTITUTED = ("lm_eval", "datasets")
+# The modules of these packages that have a substitute, and the harness's folder of tasks.
 _SUBSTITUTE_MODULES = (
     *("lm_eval.utils", "lm_eval.tasks", "datasets", "lm_eval.filters.extraction"),
     *("lm_eval.api.filter", "lm_eval.api.metrics", "lm_eval.api.registry"),
 )
 _DRAWS = re.compile(rb"rand|shuffle|(?:from|import)[ \t]+(?:\.|lm_eval\.tasks)")
 _STARTS: dict[str, Any] = {}
-"""The states of ``random`` after the import of modules that draw, by name: many tasks use a module imported once."""
+"""The state of ``random`` after the import of each module that draws: many tasks share a module imported once."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -63,16 +64,16 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module with its imports rewritten."""
+    """Loads a module, and rewrites its imports."""
 
     def get_code(self, fullname: str) -> Any:
-        """Return the module's code, without writing a cache beside the task file."""
+        """Return the module's code; write no cache beside the task file."""
         tree = _Imports(fullname.partition(".")[0]).visit(ast.parse(self.get_data(self.path), self.path))
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
 
 class _Imports(ast.NodeTransformer):
-    """Rewrites imports: of the harness and ``datasets`` to substitutes, of missing modules to placeholders."""
+    """Replaces imports of the harness and ``datasets`` by substitutes, other missing modules by placeholders."""
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -91,8 +92,8 @@ class _Imports(ast.NodeTransformer):
 
     def _import(self, alias: ast.alias) -> list[ast.stmt]:
         top = alias.name.partition(".")[0]
-        if top in SUBSTITUTED:
-            name = _own_name(alias.name, self._package) if alias.asname else f"{_SUBSTITUTES}.{top}"
+        if top in _SUBSTITUTED:
+            name = _own_name(alias.name, self._package) if alias.asname else _SUBSTITUTES
             return [ast.Import([ast.alias(name, alias.asname or top)])]
         if not self._guarded and is_missing(top):
             return [_placeholder(alias.asname or top, alias.name)]
@@ -103,7 +104,7 @@ class _Imports(ast.NodeTransformer):
         top = name.partition(".")[0]
         if node.level:
             return node
-        if top in SUBSTITUTED:
+        if top in _SUBSTITUTED:
             return ast.ImportFrom(_own_name(name, self._package), node.names, 0)
         if not self._guarded and is_missing(top):
             return [_placeholder(alias.asname or alias.name, f"{name}.{alias.name}") for alias in node.names]
@@ -111,9 +112,11 @@ class _Imports(ast.NodeTransformer):
 
 
 def _own_name(name: str, package: str) -> str:
-    """Return the substitute for a module of the harness or ``datasets``; tasks of the harness come from a root."""
-    is_task = name == _TASKS or name.startswith(f"{_TASKS}.")
-    return package + name.removeprefix(_TASKS) if is_task else f"{_SUBSTITUTES}.{name}"
+    """Return the module that replaces a module of the harness or ``datasets``; ``package`` has the harness's tasks."""
+    if name == _TASKS or name.startswith(f"{_TASKS}."):
+        return package + name.removeprefix(_TASKS)
+    has_substitute = any(f"{each}.".startswith(f"{name}.") for each in _SUBSTITUTE_MODULES)
+    return _SUBSTITUTES if has_substitute else f"{_SUBSTITUTES}.{name}"
 
 
 def is_missing(top: str) -> bool:
@@ -125,7 +128,7 @@ def is_missing(top: str) -> bool:
 
 
 def _placeholder(target: str, name: str) -> ast.stmt:
-    call = f"__import__({_SUBSTITUTES + '.missing'!r}, fromlist=['Missing']).Missing({name!r})"
+    call = f"__import__({_SUBSTITUTES!r}, fromlist=['Missing']).Missing({name!r})"
     return ast.parse(f"{target} = {call}").body[0]
 
 
@@ -133,7 +136,7 @@ _FINDER = _Finder()
 
 
 def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
-    """Return the function that ``ref`` names: of a file in its folder, of ``root``, or of an installed module.
+    """Return the function that ``ref`` names in a file of its folder or of ``root``, or in an installed module.
 
     Raise RecordRefused that names a missing module or function. Callers check that the run trusts the file.
     """
@@ -148,13 +151,13 @@ def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
 
 
 def start_of(function: Callable[..., Any]) -> Any:
-    """Return the state of ``random`` after the import of the function's module, None if that did not draw."""
+    """Return the state of ``random`` after the import of the function's module; None if the import drew nothing."""
     return _STARTS.get(getattr(function, "__module__", ""))
 
 
 @lru_cache(maxsize=4096)
 def may_draw(ref: FunctionRef) -> bool:
-    """Return True if the text of its module suggests that a function draws at random, or imports others that may."""
+    """Return True if the function's module contains words that suggest random draws, or imports that may draw."""
     return not ref.file.is_file() or _DRAWS.search(ref.file.read_bytes()) is not None
 
 
@@ -163,7 +166,7 @@ def _imported(ref: FunctionRef, root: Path) -> ModuleType:
     name, file = ref.module, ref.file
     if file.is_file():
         name = ".".join([_registered(folder), *file.relative_to(folder).with_suffix("").parts])
-    elif name.partition(".")[0] in SUBSTITUTED:
+    elif name.partition(".")[0] in _SUBSTITUTED:
         name = _own_name(name, _registered(folder))
     try:
         with seeded() as has_drawn:
@@ -185,7 +188,7 @@ def _registered(folder: Path) -> str:
 
 
 def source_digest(refs: Sequence[FunctionRef]) -> str:
-    """Return a hash of the files of ``refs``: an edited function makes another task."""
+    """Return a hash of the files of ``refs``, so that editing a function changes the task's hash."""
     digest = hashlib.sha256()
     for file in sorted({ref.file for ref in refs}):
         if file.is_file():
@@ -209,20 +212,20 @@ def needs_of(ref: FunctionRef) -> Sequence[str]:
     if unknown := [each for each in of_harness if not each.startswith(_SUBSTITUTE_MODULES)]:
         raise RecordRefused("not_supported", "!function", f"{ref.module} imports {unknown[0]}")
     packages = dict.fromkeys(each.partition(".")[0] for each in sorted(imported))
-    return [each for each in packages if each not in sys.stdlib_module_names and each not in SUBSTITUTED]
+    return [each for each in packages if each not in sys.stdlib_module_names and each not in _SUBSTITUTED]
 
 
 def check_function(ref: FunctionRef) -> None:
     """Raise RecordRefused if the file or the installed package of a function is missing."""
     needs = needs_of(ref)
-    if needs and not ref.file.is_file() and (needs[0] in SUBSTITUTED or is_missing(needs[0])):
+    if needs and not ref.file.is_file() and (needs[0] in _SUBSTITUTED or is_missing(needs[0])):
         detail = f"{ref.module}.py beside {ref.folder.name}/: ModuleNotFoundError: no such file, and no such package"
         raise RecordRefused("import_error", "!function", detail)
 
 
 @lru_cache(maxsize=2048)
 def _contents(file: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that a module defines and the modules that it imports at its top level."""
+    """Return the names that a module defines at its top level, and the modules that it imports there."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except (SyntaxError, ValueError, OSError) as error:
@@ -251,3 +254,49 @@ def _names(node: ast.stmt) -> Iterator[str]:
         handlers = node.handlers if isinstance(node, ast.Try) else []
         for each in [*node.body, *node.orelse, *(each for handler in handlers for each in handler.body)]:
             yield from _names(each)
+
+
+@contextmanager
+def seeded(seed: int = 0, other: int = 1234, start: Any = None) -> Iterator[Callable[[], bool]]:
+    """Seed the random generators for the block; yield a function that returns True after a draw from one of them.
+
+    ``seed`` is for ``random``, ``other`` for numpy and torch; the defaults are the harness's. ``start``, a state of
+    ``random``, replaces ``seed``.
+    """
+    before = _states()
+
+    def marks() -> list[bytes]:
+        return [pickle.dumps(state) for _, state in _states()]
+
+    try:
+        random.seed(seed)
+        if start is not None:
+            random.setstate(start)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(other)
+        if "torch" in sys.modules:
+            sys.modules["torch"].default_generator.manual_seed(other)
+        fresh = marks()
+        # Ignore generators that were imported after the seeding.
+        yield lambda: marks()[: len(fresh)] != fresh
+    finally:
+        for restore, state in before:
+            restore(state)
+
+
+def seed_of(row: Mapping[str, Any]) -> int:
+    """Return a 32-bit number that depends only on the content of a row."""
+    content = json.dumps(row, sort_keys=True, default=str)
+    return int.from_bytes(hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+
+
+def _states() -> list[tuple[Callable[[Any], object], Any]]:
+    """Return the state of each imported generator, with the function that restores it."""
+    states: list[tuple[Callable[[Any], object], Any]] = [(random.setstate, random.getstate())]
+    if "numpy" in sys.modules:
+        numpy = sys.modules["numpy"]
+        states.append((numpy.random.set_state, numpy.random.get_state()))
+    if "torch" in sys.modules:
+        generator = sys.modules["torch"].default_generator
+        states.append((generator.set_state, generator.get_state()))
+    return states

@@ -1,4 +1,4 @@
-"""Load the tasks of a file that names harness tasks or is itself a harness task file."""
+"""Load harness tasks, from a file that names them or from one of the harness's own files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import Any
 from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.checks import check_names, gate_fields
 from pytest_lmeval.formats.harness.aggregates import ITERATIONS
-from pytest_lmeval.formats.harness.chance import seeded
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, listed, plain
 from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
-from pytest_lmeval.formats.harness.functions import check_function, source_digest
+from pytest_lmeval.formats.harness.functions import check_function, seeded, source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
 from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
@@ -46,8 +45,8 @@ _Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
 class HarnessSettings:
     """The settings of a file for all its tasks.
 
-    ``data`` is a folder, ``metric`` the deciding metric by task, ``examples`` the gate fields of single examples, by
-    ``TASK.DOCUMENT``.
+    ``data`` is the folder of the data. ``metric`` has the metric that decides, by task. ``examples`` has gate fields of
+    single examples, by ``TASK.DOCUMENT``.
     """
 
     chat: str = "off"
@@ -58,13 +57,13 @@ class HarnessSettings:
     examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_examples(self, task: str) -> dict[int, Mapping[str, Any]]:
-        """Return the gate fields of the examples of ``task``, by their places."""
+        """Return the gate fields of the examples of ``task``, by document number."""
         named = ((name.rpartition("."), given) for name, given in self.examples.items())
         return {int(place): given for (of, _, place), given in named if of == task}
 
 
 def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the tasks that the key ``harness`` of a parsed YAML file names, or its faults."""
+    """Return the tasks that the key ``harness`` of a parsed YAML file names, or the faults of the file."""
     try:
         given = _given(document)
         resolver = Resolver(index_of(_root(source, given.get("from"))))
@@ -77,7 +76,7 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
 
 
 def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the task, or the tasks of the group, of one of the harness's own files."""
+    """Return the tasks of one of the harness's own files, which describes a task or a group."""
     root = next((each for each in source.path.resolve().parents if each.parts[-2:] == ("lm_eval", "tasks")), None)
     resolver = Resolver(index_of(root or source.path.resolve().parent))
     try:
@@ -93,7 +92,7 @@ def _refused(refused: RecordRefused, line: int) -> LoadedFile:
 
 
 def _given(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the value of the key ``harness``; raise RecordRefused for an unknown key, or a value of a wrong type."""
+    """Return the value of the key ``harness``; raise RecordRefused for unknown keys in it and values of wrong types."""
     given = document["harness"]
     given = {"tasks": given} if isinstance(given, list) else given
     other = next((key for key in document if key != "harness"), None)
@@ -149,7 +148,7 @@ def _root(source: TaskSource, given: str | None) -> Path:
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
     tasks, errors, remarks = [], [], []
     for config in resolver.configs.values():
-        # Its row notes the groups with metrics that it belongs to.
+        # The task's row notes its groups that have metrics.
         groups = {name: of for name, of in resolver.groups.items() if of["metrics"] and config.name in of["tasks"]}
         try:
             task = make_task(source, config, wanted, groups)
@@ -169,10 +168,10 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
 
 
 def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[HarnessTask]) -> Iterator[str]:
-    """Yield a sentence for each metric of a group that no file of its tasks mentions."""
+    """Yield a sentence for each metric of a group that none of the group's tasks has."""
     for name, group in groups.items():
         members = [task for task in tasks if task.name in group["tasks"]]
-        # The values of a function may have any names.
+        # A function may return values of any name.
         if any(
             task.config_of.get("process_results") or any(m.function for m in task.measurer.measures) for task in members
         ):
@@ -190,7 +189,7 @@ def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[Har
 
 
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
-    """Return metrics, pipelines and the fields of requests; raise RecordRefused for an invalid key.
+    """Return the metrics, the pipelines and the fields of requests; raise RecordRefused for an invalid key.
 
     ``call`` calls one of the task's own functions.
     """
@@ -206,7 +205,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     if config.functions and not (trusts(source.path) and trusts(config.file)):
         raise RecordRefused("not_trusted", "!function", f"{config.functions[0]}: Python outside of the trusted paths")
     for ref in config.functions:
-        check_function(ref)  # a missing scoring function must not surface after the model has answered
+        check_function(ref)  # report a missing scoring function before the model answers
     data = source_of(config, wanted.data)
     start = reader.load(config.get("process_docs"), config.shots["process_docs"], config.shots.get("samples"))
     with seeded(start=start) as has_drawn:
@@ -277,9 +276,9 @@ def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
 
 
 def _drawn(config: Config, reader: Documents, data: Source, start: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the documents and the few-shot pool of a task that draws at random, in the harness's order.
+    """Return the documents and the few-shot pool of a task that draws at random, drawn in the harness's order.
 
-    The harness makes the pool first, even if no few-shot examples are wanted, and processes no split twice.
+    The harness makes the pool first, even if the task needs no few-shot examples, and processes a split only once.
     """
     with seeded(start=start):
         pool = _pool(config, reader, data)

@@ -1,4 +1,4 @@
-"""The metrics of a task, and their values for one document."""
+"""Read the metrics of a task, and compute their values for one document."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.patterns import without
 from pytest_lmeval.metrics.parts.probability import softmax
 
-# For texts, these pass target and result on to the task's own aggregation.
+# For texts, these metrics pass target and result to the task's own aggregation.
 _PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
-# The default aggregation of each metric that is not a mean.
+# The default aggregations other than the mean.
 _DEFAULTS = {
     **{name: name for name in ("perplexity", "bits_per_byte", "brier_score", "f1", "bypass")},
     **{name: name for name in CORPUS},
@@ -37,7 +37,7 @@ _KNOWN = {
     "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
-# By output type, how many of the known metrics, from the first, a task has by default.
+# The number of known metrics, from the first, that tasks of each output type have by default.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
@@ -46,7 +46,7 @@ _NOWHERE = -100
 
 @dataclass(frozen=True, slots=True)
 class HarnessMetric:
-    """One metric of a task; ``function``, and perhaps ``aggregation``, are the task's own functions."""
+    """One metric of a task; ``function`` and ``aggregation`` may be the task's own functions."""
 
     name: str
     function: FunctionRef | None
@@ -74,13 +74,13 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
     known = _KNOWN[kind]
     if kind == "generate_until" and isinstance(given.get("aggregation"), FunctionRef):
         known = (*known, *_PASSED_ON)
-    # The harness never calls metrics of another library for options to choose from.
+    # The harness calls metrics of another library only for generated texts.
     is_skipped = given.get("hf_evaluate") and kind != "generate_until"
     if not (own or name in known or is_skipped or config.get("process_results") is not None):
         reason = f"{kind} has no metric {name!r}{nearest(name, known, 'expected one of')}"
         raise RecordRefused("not_supported", "metric_list", reason)
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
-    # Functions of the task, and metrics of another library, have their own options.
+    # Functions of the task and metrics of another library take their own options.
     if not own and not given.get("hf_evaluate"):
         takes = {*_MATCH_OPTIONS, *_NOT_OPTIONS} | ({"average"} if name != "exact_match" else set())
         check_names({str(key): key for key in options}, sorted(takes), f"metric_list.{name}.")
@@ -98,7 +98,7 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
 
 @dataclass(frozen=True, slots=True)
 class Measurer:
-    """Scores the documents of one task with values that aggregations take."""
+    """Computes values for the documents of one task, which aggregations then take."""
 
     config: Config
     documents: Documents
@@ -107,7 +107,7 @@ class Measurer:
     has_targets: bool = False
 
     def of(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
-        """Return the value of each metric for ``row``; ``results`` are a pipeline's results for each request."""
+        """Return the value of each metric for ``row``; ``results`` has a pipeline's result for each request."""
         own, kind = self.config.get("process_results"), self.config.output_type
         if own is not None:
             found = self.documents.call(own, dict(row), [*results])
@@ -182,7 +182,7 @@ class Measurer:
             try:
                 return self.documents.call(measure.function, references=[gold], predictions=[result], **measure.options)
             except ScoringError as error:
-                # Functions of the other form take both in one list.
+                # Some functions take target and result in one list instead.
                 if not isinstance(error.__cause__, TypeError):
                     raise
                 return self.documents.call(measure.function, [gold, result])
@@ -196,7 +196,7 @@ class Measurer:
 
 
 def is_choice(answer: Any, choices: Sequence[str]) -> bool:
-    """Return True if an answer, or each of several, is the text or the number of a choice."""
+    """Return True if ``answer``, or each answer in a list, is the text or the number of a choice."""
     return all(
         each in choices if isinstance(each, str) else isinstance(each, int) and 0 <= each < len(choices)
         for each in (answer if isinstance(answer, list) else [answer])
@@ -204,13 +204,13 @@ def is_choice(answer: Any, choices: Sequence[str]) -> bool:
 
 
 def _best(values: Sequence[float]) -> int:
-    """Return the place of the first NaN, else of the first highest value."""
+    """Return the place of the first NaN, or else of the first of the highest values."""
     nan = next((place for place, value in enumerate(values) if math.isnan(value)), None)
     return max(range(len(values)), key=values.__getitem__) if nan is None else nan
 
 
 def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
-    # An empty option: the sign of its total decides.
+    # For an empty option, the sign of its total decides.
     return [
         total / size if size else (math.nan if total == 0 else math.copysign(math.inf, total))
         for total, size in zip(totals, sizes, strict=True)
@@ -218,7 +218,7 @@ def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
 
 
 def _match_share(gold: Any, result: Any, options: Mapping[str, Any]) -> float:
-    """Return the share of results that equal the target after ``options``."""
+    """Return the share of results that equal the target after ``options`` are applied to both."""
     results = result if isinstance(result, list) else [result]
     return sum(bool(_cleaned(gold, options) == _cleaned(each, options)) for each in results) / len(results)
 

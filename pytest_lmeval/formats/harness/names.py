@@ -1,6 +1,6 @@
-"""Find the files of tasks, groups and tags by name, and the keys of all their tasks.
+"""Find the files of tasks, groups and tags by name, and read the keys of their tasks.
 
-The index comes from a search through bytes, because most folders have thousands of files.
+A search through bytes builds the index, because folders often have thousands of files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_lmeval.frozen import dataclass
 _LINE = re.compile(rb"^[\"']?(task|group|tag|class|include)[\"']?[ \t]*:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _ENTRY = re.compile(rb"\r?\n[ \t]*-[ \t]+(.*?)[ \t\r]*(?=\n|$)")
 _QUOTE = rb"[\"']?"
-# A name without quotes, or in quotes and without quotes inside.
+# A name with or without quotes around it, but without quotes inside.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 _VERSION = 5
@@ -33,14 +33,14 @@ _GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list"
 _METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
 _Keys = Mapping[str, Any]
 _Above = tuple[str, ...]
-"""The groups that led to a name, outermost first."""
+"""The groups around a name, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The paths of tasks and of groups by name, and the names of each tag's tasks, sorted.
+    """The paths of tasks and of groups by name, and the sorted names of each tag's tasks.
 
-    ``duplicates`` are the first two paths of each name that several files have.
+    ``duplicates`` has the first two paths of each name that several files define.
     """
 
     root: Path
@@ -50,7 +50,7 @@ class Index:
     duplicates: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def matching(self, name: str) -> list[str]:
-        """Return the names that match ``name``, perhaps a pattern; raise RecordRefused if none does."""
+        """Return the names that match ``name``, which may be a pattern; raise RecordRefused if no name matches."""
         if name in self.tasks or name in self.groups or name in self.tags:
             return [name]
         is_pattern = any(mark in name for mark in "*?[")
@@ -62,7 +62,7 @@ class Index:
 
 
 def installed_root() -> Path | None:
-    """Return the folder of tasks of the installed lm-eval, without importing it; None if it is missing."""
+    """Return the folder of tasks of the installed lm-eval, without importing it; None if it is not installed."""
     spec = find_spec("lm_eval")
     folders = (Path(place) / "tasks" for place in (spec and spec.submodule_search_locations) or ())
     return next((folder for folder in folders if folder.is_dir()), None)
@@ -71,7 +71,7 @@ def installed_root() -> Path | None:
 def index_of(root: Path) -> Index:
     """Return the index of the folder ``root``.
 
-    It is cached in the user's cache folder, each file by its path, size and time.
+    The user's cache folder keeps the index, with the path, size and time of each file.
     """
     root = root.resolve()
     kept = _kept(root)
@@ -88,9 +88,9 @@ def index_of(root: Path) -> Index:
 
 @dataclass(slots=True)
 class Resolver:
-    """Resolves names by an index into ``configs`` and ``groups``, in order.
+    """Resolves names by an index, and collects the results in ``configs`` and ``groups``, in order.
 
-    A group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics over them.
+    Each group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics over them.
     """
 
     index: Index
@@ -98,7 +98,7 @@ class Resolver:
     groups: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
 
     def want(self, wanted: Any) -> None:
-        """Add the tasks of ``wanted``: a name, perhaps a pattern, a mapping with overrides, or a group."""
+        """Add the tasks of ``wanted``: a name or pattern, a mapping with overrides, or a group."""
         given = {"task": wanted} if isinstance(wanted, str) else wanted
         if isinstance(given, dict) and "group" not in given and isinstance(given.get("task"), str):
             for name in self.index.matching(given["task"]):
@@ -160,7 +160,7 @@ class Resolver:
         return tasks
 
     def _member(self, given: Any, path: Path, over: _Keys, above: _Above) -> list[str]:
-        """Add a member of the last group ``above``, in the file at ``path``; its own keys override ``over``."""
+        """Add a member of the last group ``above``, in the file at ``path``; the member's keys override ``over``."""
         index, group = self.index, above[-1]
         keys = {"task": given} if isinstance(given, str) else given
         if not isinstance(keys, dict) or not ("task" in keys or "group" in keys):
@@ -170,7 +170,7 @@ class Resolver:
         if name in index.groups or (kind == "task" and (name in index.tasks or name in index.tags)):
             return self._named(name, more, above)
         if kind == "group":
-            # A group that is defined inline takes the keys of the group around it.
+            # For a group that is defined in place, the keys of the group around it count.
             return self._group(f"{group}::{name}", path, keys, over, above)
         if isinstance(given, str):
             raise RecordRefused("bad_value", "task", f"the group {group} has the member {name!r}, which does not exist")
@@ -192,7 +192,7 @@ def _metrics(group: str, document: _Keys) -> Iterator[dict[str, Any]]:
 
 
 def search(data: bytes) -> dict[str, Any]:
-    """Return the names at the root of a file's bytes; parse a file of unusual form."""
+    """Return the names at the root of a file, found by searching its bytes; parse a file of unusual form."""
     if data.lstrip().startswith(b"{"):
         return _parsed(data)
     found: dict[str, Any] = {}
@@ -201,7 +201,7 @@ def search(data: bytes) -> dict[str, Any]:
         entries = [value] if value else _entries(data, line.end())
         if key == "class":
             found[key] = True
-        # The members of a group may be mappings: only their presence matters here.
+        # Members of a group may be mappings; only their presence matters here.
         elif all(map(_PLAIN.fullmatch, entries)) or (key == "task" and not value):
             texts = [each.decode("utf-8", "replace").strip("\"' \t") for each in entries]
             found[key] = texts[0] if value else texts
@@ -229,7 +229,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and time of every file that may be YAML: templates have no suffix."""
+    """Yield the path, size and time of every file that may be YAML; templates have no suffix."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=True):
@@ -247,7 +247,7 @@ def _bytes(path: str) -> bytes:
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return tasks, groups and tags for the index; the first file of a name counts."""
+    """Return the fields of the index; if several files define a name, use the first one."""
     tasks: dict[str, str] = {}
     groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
@@ -269,7 +269,7 @@ def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(path: str, found: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]) -> dict[str, Any]:
-    """Return the entries of a file and its includes; an include outside of the folder adds nothing."""
+    """Return the entries of a file and its includes; ignore includes outside of the folder."""
     if path not in found or path in above:
         return {}
     whole: dict[str, Any] = {}
@@ -294,7 +294,7 @@ def _kept(root: Path) -> dict[str, Any]:
 
 def _keep(root: Path, kept: Mapping[str, Any]) -> None:
     file = _cache_file(root)
-    # Without a cache the index only takes longer.
+    # Without the cache, the next run only takes longer.
     with suppress(OSError, ValueError):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps({"version": _VERSION, **kept}).encode())

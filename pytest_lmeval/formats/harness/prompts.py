@@ -1,4 +1,4 @@
-"""Make the example of a document: few-shot examples, the prompt as text or chat, and the continuations to score."""
+"""Make the example of a document: its few-shot examples, its prompt as text or chat, and its continuations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from pytest_lmeval.types import Example, Generate, Message
 SEED = 1234
 _MOST_MADE = 10_000
 _Pairs = tuple[list[list[str]], list[int | None]]
-"""Contexts and continuations, and for each the number of its context, None if that is empty."""
+"""Pairs of context and continuation, and the number of each pair's context; None for an empty context."""
 _Part = tuple[Message, str]
-"""One message, and the delimiter that follows it in plain text."""
+"""A message, and the delimiter that follows it in plain text."""
 
 
 class Shots:
-    """Draws the few-shot examples of each row, row by row: a draw depends on all earlier ones."""
+    """Draws the few-shot examples of each row, row by row, since a draw depends on all earlier draws."""
 
     def __init__(self, sampler: str, pool: Sequence[Row], count: int, drops_itself: bool) -> None:
         self._sampler, self._pool, self._count, self._drops_itself = sampler, [*pool], count, drops_itself
         self._random = random.Random(SEED)
-        self.made: dict[int, list[_Part]] = {}  # by row of the pool, unless a function makes them
+        self.made: dict[int, list[_Part]] = {}  # by the id() of a row; empty for tasks with functions
         self._drawn: list[Sequence[Row]] = []
 
     def of(self, rows: Sequence[Row], place: int) -> Sequence[Row]:
-        """Return the examples of the row at ``place``, after drawing those of all rows before it."""
+        """Return the examples for the row at ``place``; first draw the examples for all rows before it."""
         while len(self._drawn) <= place:
             self._drawn.append(self._draw(rows[len(self._drawn)]) if self._count else ())
         return self._drawn[place]
@@ -57,11 +57,11 @@ class Shots:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes the examples of one task; the few-shot examples of each depend on the rows before it.
+    """Makes the examples of one task; few-shot examples depend on the rows before the example.
 
-    ``chat`` is ``off``, ``multiturn`` or ``single``, ``system`` an instruction ahead of all; ``has_inputs``: the
-    choices are the inputs. ``own`` are the gate fields of single examples, ``missed`` the targets that are not choices,
-    both by place.
+    ``chat`` is ``off``, ``multiturn`` or ``single``; ``system`` is an instruction before everything else. If
+    ``has_inputs`` is true, the choices are the inputs. By place, ``own`` has the gate fields of single examples, and
+    ``missed`` the targets that are not choices.
     """
 
     config: Config
@@ -76,7 +76,7 @@ class Maker:
     missed: dict[int, Any] = field(default_factory=dict)
 
     def make(self, place: int) -> Example:
-        """Return the example of the row at ``place``; raise RecordRefused if the task does not fit it."""
+        """Return the example of the row at ``place``; raise RecordRefused if the task cannot use the row."""
         try:
             return self._made(place)
         except ScoringError as error:  # raised by a function of the task
@@ -87,7 +87,7 @@ class Maker:
         target = self.documents.target(row)
         metadata: dict[str, Any] = {**self.own.get(place, {}), "place": place, "pairs": []}
         if self.config.get("repeats", 1) > 1:
-            metadata["repeats"] = 1  # the task's repeats give one score: --lm-repeats is refused
+            metadata["repeats"] = 1  # the task's repeats give one score, so a run refuses --lm-repeats
         text = ""
         messages: tuple[Message, ...] = ()
         if kind == "loglikelihood_rolling":
@@ -143,7 +143,7 @@ class Maker:
         return pairs, owners
 
     def _contexts(self, row: Row, shots: Sequence[Row]) -> list[list[_Part]]:
-        """Return the parts of each context: one context, or one for each choice if the choices are the inputs."""
+        """Return the parts of the only context, or of a context per choice if the choices are the inputs."""
         documents, config = self.documents, self.config
         first = _joined(self.system, documents.field(row, config.get("description")), config.get("fewshot_delimiter"))
         parts = [(Message("system", first), "")] if first else []
@@ -178,7 +178,7 @@ def _text_of(parts: Sequence[_Part]) -> str:
 
 
 def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
-    """Return a context as messages; ``single`` joins all turns but the beginning of the answer."""
+    """Return a context as messages; ``single`` joins all turns except the beginning of the answer."""
     messages = [message for message, _ in parts]
     if chat == "single":
         start = int(messages[0].role == "system")
@@ -189,7 +189,7 @@ def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
 
 
 def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> Iterator[_Part]:
-    """Yield a question and its answer; if that is empty, the prefix that the model continues."""
+    """Yield a question and its answer; for an empty answer, yield the prefix that the model continues."""
     between = prefix and question and not (question[-1].isspace() or prefix[0].isspace())
     yield Message("user", question), delimiter if between or (answer and not prefix) else ""
     if answer or prefix:
@@ -197,7 +197,7 @@ def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> 
 
 
 def _joined(first: str, second: str, delimiter: str) -> str:
-    """Return both texts, with ``delimiter`` between them unless one is empty or there is a blank between them."""
+    """Return both texts, joined by ``delimiter`` unless a text is empty or a blank already separates them."""
     if not first or not second:
         return first or second
     return first + ("" if first[-1].isspace() or second[0].isspace() else delimiter) + second

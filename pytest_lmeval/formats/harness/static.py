@@ -1,4 +1,4 @@
-"""Check the tasks of a folder without their data, and without running their code."""
+"""Check the tasks of a folder without reading their data or running their code."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class StaticCheck:
-    """A task, its file, and the fault that prevents it from running ("" if none is known).
+    """A task, its file, and the fault that prevents it from running, "" if none was found.
 
-    ``needs`` are the third-party packages that its functions import, ``has_code``: it has functions.
+    ``needs`` has the third-party packages that its functions import; ``has_code`` is true if it has functions.
     """
 
     name: str
@@ -39,13 +39,13 @@ class StaticCheck:
 
 
 def is_harness_folder(folder: Path) -> bool:
-    """Return True if one of the first files of a folder is a task of lm-evaluation-harness."""
+    """Return True if one of the folder's first files is a task of lm-evaluation-harness."""
     files = (path for path in files_below(folder) if path.suffix == ".yaml")
     return any(is_of_harness(path.read_bytes()) for path in islice(files, _LOOK))
 
 
 def check_folder(folder: Path) -> list[StaticCheck]:
-    """Return every task of the folder, sorted by name, with its fault."""
+    """Return a check of every task in the folder, sorted by name."""
     index = index_of(folder)
     return [_checked(name, Path(path), index.root) for name, path in sorted(index.tasks.items())]
 
@@ -68,7 +68,7 @@ def _checked(name: str, path: Path, root: Path) -> StaticCheck:
 
 
 def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
-    """Return a line per task that cannot run, and a summary by kind."""
+    """Return a line for each task that cannot run, and a summary by kind."""
     lines = [f"{task.path}: {task.name}: {task.fault}" for task in tasks if task.fault]
     good = [task for task in tasks if not task.fault]
     counts = Counter("with functions" if task.has_code else "without Python" for task in good)
@@ -79,7 +79,7 @@ def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
 
 
 def as_json(tasks: Sequence[StaticCheck]) -> list[Mapping[str, Any]]:
-    """Return every task with its file, its fault or None, and the packages that it needs."""
+    """Return every task with its file, its fault (or None), and the packages that it needs."""
     return [
         {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}
         for task in tasks

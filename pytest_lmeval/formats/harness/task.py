@@ -1,4 +1,4 @@
-"""A task of the harness: the requests of each document, the scores of the answers, and their aggregation."""
+"""A harness task: it makes the requests of each document, scores the answers, and aggregates the scores."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ from pytest_lmeval.types import (
 )
 
 DETAILS = MEASURES
-"""The key of an example's details with its values, by metric and filter."""
+"""The key of an example's details that has the values by metric and filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessTask(Task):
     """A task whose examples are the documents of a data set.
 
-    An example's ``metadata`` has ``place``, its row's number, and ``pairs``, the contexts and continuations of
-    log-likelihoods. ``decisive`` is the metric and filter that give the example's score; ``facts`` go into hashes of
-    content; ``generation`` are the fields of requests for texts; ``missed`` are targets that are not choices, by place.
+    An example's ``metadata`` has ``place``, the number of its row, and ``pairs``, the contexts and continuations of
+    log-likelihoods. ``decisive`` names the metric and the filter that give the score. Hashes of content include
+    ``facts``. ``generation`` has the fields of requests for texts, ``missed`` the targets that are not choices, by
+    place.
     """
 
     name: str
@@ -68,7 +69,7 @@ class HarnessTask(Task):
 
     @property
     def remarks(self) -> Iterator[str]:
-        """Probable faults of the task's documents, which are scored as in the harness."""
+        """Likely mistakes in the task's documents, which it scores as the harness does."""
         if self.missed:
             first = min(self.missed)
             found = f"{self.name}: documents whose target is not one of their choices: {len(self.missed):,}, first"
@@ -76,28 +77,28 @@ class HarnessTask(Task):
 
     @property
     def metric(self) -> str:
-        """The metric that is the score, and the filter if it has a name."""
+        """The metric that is the score, with the name of the filter if it has one."""
         return shown(self.decisive)
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """The words for ``-k``: groups, tags, output type."""
+        """The words that ``-k`` selects by: groups, tags and the output type."""
         config = self.config_of
         return (*config.groups, *map(str, listed(config.get("tag"))), config.output_type)
 
     @property
     def needs(self) -> str:
-        """``loglikelihood`` unless texts are generated."""
+        """``loglikelihood``, or "" if the model generates texts."""
         return "" if self.config_of.output_type == "generate_until" else "loglikelihood"
 
     @property
     def own_metrics(self) -> Mapping[str, Metric]:
-        """The corpus metrics, which another library computes."""
+        """The corpus metrics, which sacrebleu computes."""
         names = [measure.name for measure in self.measurer.measures if measure.aggregation in CORPUS]
         return {name: Metric(name, _of_all_documents, package="sacrebleu") for name in names}
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the corpus metrics, which every example needs."""
+        """Return the corpus metrics."""
         return [*self.own_metrics]
 
     def prepared(self, adapter: Any) -> HarnessTask:
@@ -112,7 +113,7 @@ class HarnessTask(Task):
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the requests of one document, in the order of its metrics' results."""
+        """Return the requests of one document, in the order in which metrics take the results."""
         kind, pairs = self.config_of.output_type, example.metadata["pairs"]
         of = (self.name, example.id)
         if kind == "generate_until":
@@ -129,7 +130,7 @@ class HarnessTask(Task):
         return [*requests.values()]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the score of the answers, in [0, 1], with every metric of every filter."""
+        """Return the score of the answers, in [0, 1], with the value of every metric after every filter."""
         row = self.rows[example.place]
         answers, details = self._answers(example, responses)
         values: dict[str, Any] = {}
@@ -150,7 +151,7 @@ class HarnessTask(Task):
         return Score(value, details, prediction, metrics=metrics, unparsed=prediction == "[invalid]")
 
     def _answers(self, example: Example, responses: Sequence[Response]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the responses to each request as pipelines take them, and their details."""
+        """Return the responses to each request, in the form that pipelines take, and the details of the score."""
         kind = self.config_of.output_type
         if kind == "generate_until":
             return [[each.text for each in responses if isinstance(each, Completion)]], {}
@@ -163,7 +164,7 @@ class HarnessTask(Task):
         return [[(option.total, option.greedy)] for option in found.options], found.record()
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return every metric over the documents in order, with its standard error in the notes."""
+        """Return every metric over the documents in order; the notes have the standard errors."""
         ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
         columns: dict[str, list[Any]] = {}
         for result in ordered:
@@ -188,19 +189,19 @@ class HarnessTask(Task):
         return {"metrics": metrics, "notes": {MEASURES: notes, **({GROUPS: self.groups} if self.groups else {})}}
 
     def threshold(self, example: Example) -> float | None:
-        """Return 1.0 for a metric of right or wrong, else 0.0: a score without a scale fails no example."""
+        """Return 1.0 for a right-or-wrong metric, else 0.0, since no value of another metric means right."""
         return 1.0 if self.decisive.rpartition(",")[0] in RIGHT_OR_WRONG else 0.0
 
     def metric_name(self, example: Example) -> str:
-        """Return the metric that decides."""
+        """Return the metric that gives the score."""
         return shown(self.decisive)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the content that decides the score besides the prompt: keys of the task, functions, pairs."""
+        """Return what affects the score besides the prompt: the task's keys and functions, and the pairs."""
         return {**self.facts, "pairs": example.metadata["pairs"]}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the document: content that a run of the harness itself shares, for pairing by id."""
+        """Return the document, for pairing by id with a run of the harness itself."""
         return {"document": self.rows[example.place]}
 
 

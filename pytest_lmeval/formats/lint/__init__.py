@@ -1,4 +1,4 @@
-"""Warn about valid parts of task files that look like mistakes, each with its place and meaning.
+"""Warn about parts of task files that are valid but look like mistakes; each warning has a place and a meaning.
 
 Checks take about linear time: seconds for ten thousand records.
 """
@@ -10,14 +10,13 @@ from itertools import chain
 from pathlib import Path
 
 from pytest_lmeval.formats.checks import OF_COMPACT, WORDS, misspelt_keys
-from pytest_lmeval.formats.lint.answers import answers_given_away, overlaps, skewed_answers
-from pytest_lmeval.formats.lint.duplicates import near_duplicates
+from pytest_lmeval.formats.lint.rules import answers_given_away, near_duplicates, overlaps, skewed_answers
 from pytest_lmeval.formats.lint.warning import RULES, LintWarning
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Task
 
-# Many data sets have this key; it is nearly a key of one metric, whose records refuse it.
+# Many data sets have this key, which resembles a key of one metric. Records of that metric refuse it.
 _ORDINARY = ("level",)
 __all__ = ["LintWarning", "known_keys", "lint"]
 
@@ -40,12 +39,12 @@ def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarni
 
 
 def known_keys(registry: Registry) -> frozenset[str]:
-    """Return the keys that a format or a metric reads, and common words."""
+    """Return the keys that a format or a metric reads, and common words that are no mistakes."""
     return WORDS.union(_ORDINARY, OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
 
 
 def _misspelt(task: Task, known: frozenset[str]) -> Iterator[LintWarning]:
-    """Yield one warning for each key that is nearly a known one."""
+    """Yield a warning for each key that resembles a known key."""
     for line, key, wanted, count in misspelt_keys(task.examples, lambda _: known):
         often = "" if count == 1 else f", in {count} records"
         detail = f"the key {key!r:.80}{often}: did you mean {wanted!r}? {RULES['misspelt_key']}"

@@ -1,4 +1,4 @@
-"""A warning about a task file, and helpers for all checks."""
+"""A warning about a task file, and helpers for all rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "skewed_answers": "compare scores with that, not with chance",
     }
 )
-"""The meaning of each rule's warnings for readers of the board."""
+"""The meaning of each rule's warnings for someone who reads the board."""
 
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -34,7 +34,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class LintWarning:
-    """A likely mistake: its place, the rule that found it, and a description."""
+    """A likely mistake: its place, a description, and the rule that found it."""
 
     path: Path
     line_number: int
@@ -42,8 +42,8 @@ class LintWarning:
     detail: str
 
     def at(self) -> str:
-        """Return the one-line form: ``path:line: warning rule: what; what it means``."""
-        # Ids and prompts in the detail must not start a new line.
+        """Return the warning as one line: ``path:line: warning rule: finding; meaning``."""
+        # Ids and prompts in the detail may have line breaks.
         return printable(f"{self.path}:{self.line_number}: warning {self.rule}: {self.detail}", keep="")
 
 
@@ -53,7 +53,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Return the words and the symbols of the lowercased text: ``2 + 3`` and ``2 * 3`` are two questions."""
+    """Return the words and the symbols of the lowercased text, so that ``2 + 3`` and ``2 * 3`` differ."""
     return tuple(_TOKEN.findall(text.lower()))
 
 
@@ -64,12 +64,12 @@ def shown(text: str) -> str:
 
 
 def has_labels(example: Example) -> bool:
-    """Return True if the answers come from a small set that prompts and worked examples usually name."""
+    """Return True if answers come from a small set, which prompts and worked examples usually list."""
     return example.category in {"mcq", "classification"} or example.metric == "multiple_choice"
 
 
 def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
-    """Return True if text alone can be scored: no program runs, and the registry has the metric."""
+    """Return True if the metrics are in the registry and run no program, so that a text alone can be scored."""
     names = (task.metric_name(example), *task.further_metrics(example))
     found = [registry.metrics.get(name) for name in names]
     return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)
@@ -78,7 +78,7 @@ def is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
 def score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
     """Return the best score of ``outputs`` as answers to ``example``; 0.0 if they cannot be scored.
 
-    An output that misses the threshold of a further score counts as 0.0, too.
+    An output that misses the threshold of a further score also counts as 0.0.
     """
     try:
         scores = [task.score(example, [Completion(output)], Tools()) for output in outputs]

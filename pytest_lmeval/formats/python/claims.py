@@ -1,11 +1,11 @@
-"""Find JSONL files that are not tasks, but data that a Python file beside or above them reads."""
+"""Find JSONL files that are not tasks but data, which a Python file beside or above them reads."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_lmeval.data.lines import number_lines, parse_line
@@ -14,7 +14,7 @@ from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import compact, spec
 
-# Data may be this deep below the file that names it: an owner, a data set, a subject.
+# The depth of data below the file that names it: an owner, a data set, a subject.
 _LEVELS = 4
 _LONGEST_LOOK = 1 << 20
 _FIELDS = compact.FIELDS | set(spec.REQUIRED)
@@ -22,11 +22,11 @@ _MOST_KEYS = 5
 
 
 def is_data(path: Path) -> bool:
-    """Return True if a Python file names the file, or a folder it is in, as its data.
+    """Return True if a Python file names the file, or a folder that contains it, as its data.
 
     The name is a plain string. In a ``task_*.py`` it comes after ``DATASET_PATH =``, is an argument of
-    ``load_dataset``, an alias of that or a function that calls it, or has the suffix of a data file. In other files it
-    is the ``data`` of ``eval_task``. The Python files are read, not run.
+    ``load_dataset``, or has the suffix of a data file. In other files it is the ``data`` of ``eval_task``. The Python
+    files are read, not run.
     """
     file = path.absolute()
     return any(file.is_relative_to(data) for folder in file.parents[:_LEVELS] for data in _named_below(folder))
@@ -35,7 +35,7 @@ def is_data(path: Path) -> bool:
 def rows_of_others(path: Path, data: bytes) -> str:
     """Return why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
 
-    None of its records has a field of a task's record, and such a file is beside or above it.
+    It is if no record has a field of a task's record, and a ``task_*.py`` is beside or above the file.
     """
     files = [file for folder in path.absolute().parents[:_LEVELS] for file in sorted(folder.glob("task_*.py"))]
     if not files:
@@ -56,7 +56,7 @@ def rows_of_others(path: Path, data: bytes) -> str:
 
 
 def _mentions(file: Path, path: Path) -> bool:
-    """Return True if a Python file quotes the name of the data file or of a folder between the two."""
+    """Return True if a Python file quotes the name of the data file, or of a folder on the way to it."""
     try:
         text = file.read_text("utf-8", "replace")
     except OSError:
@@ -78,7 +78,7 @@ def _named_below(folder: Path) -> Iterator[Path]:
                 found = find(text, folder)
             except RecordRefused:
                 continue
-            # The folder of the Python file holds its other tasks, too.
+            # A path to the Python file's own folder names its tasks, too.
             if found is not None and not file.is_relative_to(found.resolve()):
                 yield found
 
@@ -95,42 +95,15 @@ def _texts(file: Path, mtime_ns: int, size: int) -> frozenset[str]:
 
 def _named_in(module: ast.Module) -> Iterator[str]:
     """Yield the strings of a task file that may name data."""
-    nodes = list(ast.walk(module))
-    loaders = _loaders(nodes)
-    yield from _strings(map(_assigned, nodes))
-    for node in nodes:
-        if isinstance(node, ast.Call) and _called(node) in loaders:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(each, ast.Name) and each.id == "DATASET_PATH" for each in targets):
+                yield from _strings([node.value])
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("load_dataset"):
             yield from _strings((*node.args, *(each.value for each in node.keywords)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(SUFFIXES):
             yield node.value
-
-
-def _loaders(nodes: Sequence[ast.AST]) -> set[str]:
-    """Return the names of ``load_dataset`` in a module, and of the functions that call it."""
-    found = {"load_dataset"}
-    found |= {
-        each.asname or each.name
-        for node in nodes
-        if isinstance(node, ast.ImportFrom)
-        for each in node.names
-        if each.name == "load_dataset"
-    }
-    for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found:
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    wrappers = {
-        function.name
-        for function in functions
-        if any(isinstance(node, ast.Call) and _called(node) in found for node in ast.walk(function))
-    }
-    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
-    members = [(each.name, part) for each in classes for part in each.body if isinstance(part, ast.FunctionDef)]
-    return found | wrappers | {name for name, method in members if method.name in wrappers}
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _strings(nodes: Iterable[ast.AST | None]) -> Iterator[str]:
@@ -141,10 +114,3 @@ def _data_node(node: ast.AST) -> ast.expr | None:
     if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("eval_task"):
         return None
     return next((each.value for each in node.keywords if each.arg == "data"), None)
-
-
-def _assigned(node: ast.AST) -> ast.expr | None:
-    if not isinstance(node, ast.Assign | ast.AnnAssign):
-        return None
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return node.value if any(isinstance(each, ast.Name) and each.id == "DATASET_PATH" for each in targets) else None

@@ -1,10 +1,10 @@
-"""Build a run's task from a class over a dataset, and report its faults before any request."""
+"""Build a run's task from a class over a data set, and report the faults of the class before any request."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import isfunction
 from typing import Any
 
@@ -24,7 +24,7 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.tasks.base import NOT_CALLED, TASK_STYLER, BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.loading import revision_of
-from pytest_lmeval.tasks.sample import ResponseType, Sample
+from pytest_lmeval.tasks.sample import ResponseType
 
 _OURS = ("pytest_lmeval.tasks.", "pytest_lmeval.compat.")
 _NOBODYS = (object, *BaseTask.__mro__[1:])
@@ -35,14 +35,14 @@ _METHODS = ("_get_instruction_text", "_get_ground_truth")
 
 
 def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
-    """Return True if a class names a split to draw few-shots from, or draws them itself."""
+    """Return True if a class names a split for few-shot examples, or draws few-shot examples itself."""
     return bool(kind.FEWSHOT_SPLIT) or _overrides(kind, "_sample_fewshot_examples")
 
 
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
-    """Return an instance of a task class, or the instance ``thing``, with the run's number of few-shots."""
+    """Return ``thing``, or an instance of it if it is a class, with the run's number of few-shot examples."""
     kind = thing if isinstance(thing, type) else type(thing)
-    # Other classes ignore the run's number of few-shots.
+    # Other classes ignore the run's number.
     asked = options.num_fewshot if draws_few_shots(kind) else None
     field = f"{kind.__name__}.__init__"
     if isinstance(thing, type) and asked is not None and "num_fewshot" in inspect.signature(kind).parameters:
@@ -54,7 +54,7 @@ def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOpti
 
 
 def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTask[Any]:
-    # The class decides: it may have a fixed number, or refuse this one.
+    # The class may have a fixed number, or refuse this number.
     try:
         return called(field, lambda: kind(num_fewshot=asked))
     except RecordRefused as refused:
@@ -71,7 +71,8 @@ def build_completion_task(
     try:
         _check(task)
         measures = resolve(task.METRICS, registry)
-        _check_subjects(task.SUBJECTS)
+        if isinstance(task.SUBJECTS, str) or not isinstance(task.SUBJECTS, Sequence):
+            raise RecordRefused("bad_type", "SUBJECTS", f"expected a list, got {task.SUBJECTS!r:.80}")
         _check_measures(task, measures)
         samples, dataset = _iterated(task) if _overrides(type(task), "iterate_samples") else _made(task, measures)
         maker = ExampleMaker(task, samples, measures, line)
@@ -99,10 +100,7 @@ def _made(task: BaseTask[Any], measures: Sequence[Measure]) -> tuple[Samples, Ma
 
 
 def _iterated(task: BaseTask[Any]) -> tuple[Samples, Mapping[str, str]]:
-    def of_run() -> Iterator[Sample]:
-        return samples_of_run(task, Items(_open(task), task.SAMPLE_SPLIT, task.SUBJECTS))
-
-    task._samples = of_run
+    task._samples = lambda: samples_of_run(task, Items(_open(task), task.SAMPLE_SPLIT, task.SUBJECTS))
     samples = iterated(task)
     asked = repr([samples.group(number) for number in range(len(samples.subjects))])
     return samples, {
@@ -130,7 +128,7 @@ def _check(task: BaseTask[Any]) -> None:
 
 
 def _check_called(task: BaseTask[Any]) -> None:
-    """Raise RecordRefused for the first overridden member that no run calls."""
+    """Raise RecordRefused if the class overrides a member that no run calls."""
     named, held = _own_names(type(task)), vars(task)
     for name, instead in NOT_CALLED.items():
         if name in held or (name in named and name in task._NOT_CALLED):
@@ -147,7 +145,7 @@ def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None
             detail = f"{response_type} tasks need this method{_misspelt(method, kind)}"
             raise RecordRefused("missing_required", method, detail)
     for name in sorted(_KNOWN - set(_own_names(kind))):
-        # A misspelt name would silently have no effect.
+        # A misspelt name would have no effect, and no error.
         if hint := _misspelt(name, kind, _NEARLY):
             raise RecordRefused("unknown_field", name, f"is not set{hint}")
 
@@ -158,7 +156,7 @@ def _required(kind: type) -> Sequence[str]:
 
 
 def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[str]:
-    """Return the methods that a class must define, which depend on those it already defines."""
+    """Return the methods that a class must define, which depend on the methods that it does define."""
     if any(_overrides(kind, whole) for whole in ("_create_samples", "iterate_samples")):
         return ()
     if hasattr(kind, TASK_STYLER):
@@ -169,7 +167,7 @@ def _needed(kind: type[BaseTask[Any]], response_type: ResponseType) -> Sequence[
 
 
 def _misspelt(name: str, kind: type, likeness: float = 0.6) -> str:
-    # A name that the class's own methods use is a helper's, not a misspelling.
+    # A name that methods of the class use is a helper, not a misspelling.
     functions = [value for base in _own_classes(kind) for value in vars(base).values() if isfunction(value)]
     used = {name for function in functions for name in function.__code__.co_names}
     return misspelt(name, [each for each in _own_names(kind) if each not in used], _KNOWN, likeness)
@@ -192,13 +190,8 @@ def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
         raise RecordRefused("missing_required", "_create_samples", f"{name} needs two samples of each item")
 
 
-def _check_subjects(given: object) -> None:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise RecordRefused("bad_type", "SUBJECTS", f"expected a list, got {given!r:.80}")
-
-
 def _open(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits of each subject, under ``""`` if the data is not divided by subject."""
+    """Return the splits of each subject; under ``""`` if the data are not divided by subject."""
     if any(_overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
         return loaded_parts(task)
     subjects = [subject_name(each) for each in task.SUBJECTS]
@@ -230,7 +223,7 @@ def _selected(found: Sequence[str], declared: Sequence[str], asked: Sequence[str
     if there and missing:
         detail = f"no item of the subject {missing[0]!r}; the data has {', '.join(there)}"
         raise RecordRefused("bad_value", "SUBJECTS", detail)
-    # An item without a subject belongs to all of them.
+    # An item without a subject belongs to all subjects.
     kept = {"", *declared} if declared else {"", *there}
     indices = [index for index, subject in enumerate(found) if subject in kept]
     if not asked or not there:
@@ -253,15 +246,15 @@ def _digest(parts: Mapping[str, Splits], split: str) -> str:
 
 
 def _own_classes(kind: type) -> list[type]:
-    """Return the classes in method resolution order, excluding this package's and Python's."""
+    """Return the user's classes in method resolution order, without classes of this package and ``object``."""
     return [base for base in kind.__mro__ if base not in _NOBODYS and not base.__module__.startswith(_OURS)]
 
 
 def _own_names(kind: type) -> list[str]:
-    """Return the names that the class and its bases set."""
+    """Return the names that the user's classes set."""
     return [name for base in _own_classes(kind) for name in vars(base)]
 
 
 def _overrides(kind: type[BaseTask[Any]], name: str) -> bool:
-    """Return True if the class, or a base outside this package, sets ``name``."""
+    """Return True if one of the user's classes sets ``name``."""
     return any(name in vars(base) for base in _own_classes(kind))

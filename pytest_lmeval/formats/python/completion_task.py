@@ -1,4 +1,4 @@
-"""The task that a run makes of a class over a dataset."""
+"""The task that a run makes from a class over a data set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pytest_lmeval.types import Completion, Example, Generate, Joined, Message, 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Data for scoring an example: its sample, extras, and ``others``, the samples scored with it."""
+    """The data that score an example: its sample, its extras, and ``others``, the samples of a comparison."""
 
     sample: Sample
     extras: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Held:
 
 @dataclass(slots=True)
 class ExampleMaker:
-    """Makes the examples of one task class from its samples."""
+    """Makes examples from the samples of a task class."""
 
     task: BaseTask[Any]
     samples: Samples
@@ -81,7 +81,7 @@ class ExampleMaker:
         return Held(replace(sample, context=own), _as_mapping(context))
 
     def _read(self, sample: Sample) -> Sample:
-        """Return the sample with its fields checked, as a class may have set them by hand."""
+        """Return the sample with checked fields, since a class may have set any values."""
         messages = checked_messages(self._field("_create_samples"), sample.messages)
         if not any(message.role == "user" for message in messages):
             raise RecordRefused("bad_value", self._field("_get_messages"), "expected a message of the user")
@@ -96,7 +96,7 @@ class ExampleMaker:
         if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
             return
         field, targets, completions = self._field("_get_possible_completions"), _targets(sample), _options(sample)
-        # The probability of the right text needs one text; a choice needs two.
+        # A probability needs one text, a choice two.
         fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
         if len(set(completions)) < fewest or not all(completions):
             wanted = "at least one text" if fewest == 1 else "two different texts or more"
@@ -110,9 +110,9 @@ class ExampleMaker:
 
 @dataclass(frozen=True, slots=True)
 class CompletionTask(Task):
-    """A class over a dataset: requests a completion, or the probability of each possible one, and scores it.
+    """Requests a completion for each sample of a class, or the probabilities of possible completions, and scores them.
 
-    ``dataset`` describes the source of the data: its ``path``, its ``revision``, and the ``sha256`` of the data read.
+    ``dataset`` describes the data: their ``path``, their ``revision`` and their ``sha256``.
     """
 
     name: str
@@ -134,7 +134,7 @@ class CompletionTask(Task):
 
     @property
     def needs(self) -> str:
-        """The further method that an adapter must have: ``loglikelihood``, or none."""
+        """The method that an adapter must have: ``loglikelihood``, or "" for none."""
         return "loglikelihood" if self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS else ""
 
     @property
@@ -155,18 +155,18 @@ class CompletionTask(Task):
         return option_requests([(context, option) for option in _options(held.sample)], self.name, example.id, talk)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the first metric's score of the post-processed completion, with the scores of the others."""
+        """Return the first metric's score of the post-processed completion, with the scores of other metrics."""
         if self.needs:
             return self._chosen(example, self.held[example.id], responses)
         with running_code_in(tools.sandbox):
             return measured(self.measures, self._predicted(example, responses), tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the ``MODEL_KEY`` of each metric that asks a judge, "" for the judge of the run."""
+        """Return the ``MODEL_KEY`` of each metric that asks a judge; "" means the judge of the run."""
         return [measure.judge.MODEL_KEY for measure in self.measures if measure.judge is not None]
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the first question of each metric that asks the judge of the run."""
+        """Return the first question of each metric that asks the run's judge."""
         asking = [measure.judge for measure in self.measures if measure.judge and not measure.judge.MODEL_KEY]
         if not asking:
             return None
@@ -174,7 +174,7 @@ class CompletionTask(Task):
         return [question(metric, answer).first for metric in asking]
 
     def threshold(self, example: Example) -> float | None:
-        """Return the class's ``THRESHOLD``, or else the first metric's."""
+        """Return the ``THRESHOLD`` of the class, by default the threshold of the first metric."""
         own = self.task.THRESHOLD
         return self.measures[0].metric.threshold if own is None else own
 
@@ -188,12 +188,12 @@ class CompletionTask(Task):
         return [measure.name for measure in self.measures if measure.applies(example.targets, extras)]
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the metrics, the context, the completions to choose from, and a hash of the task file's code."""
+        """Return the metrics, the context, the possible completions, and a hash of the task file's code."""
         held = self.held[example.id]
         names = [measure.name for measure in self.measures]
         completions = _options(held.sample)
         content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
-        # Versions that divided by bytes, or joined messages differently, are not comparable.
+        # Earlier versions divided by bytes, and joined messages in another way.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
         judged = {measure.name: measure.judge.prompt_hash for measure in self.measures if measure.judge is not None}
         return {**content, "text": "joined", **normalised, **({"judged": judged} if judged else {})}
@@ -210,7 +210,7 @@ class CompletionTask(Task):
         return Scored(prediction, example.targets, held.extras, example.messages or (), self.name, example.id, text)
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the fields of :meth:`scoring`, but hash the code without the methods that write prompts."""
+        """Return the fields of :meth:`scoring`, with a hash of the code without the methods that write prompts."""
         return {**self.scoring(example), "code": self.scoring_code}
 
     def _chosen(self, example: Example, held: Held, responses: Sequence[Response]) -> Score:
@@ -237,12 +237,12 @@ class CompletionTask(Task):
 def _details(options: Ranked, chosen: int) -> dict[str, Any]:
     if len(options.asked) > 1:
         return options.record(chosen)
-    # The rows' sizes give the bits per byte over all such texts.
+    # The board computes bits per byte from the sizes of all texts.
     return {**options.record(), "bytes": len(options.texts[0].encode("utf-8", "surrogatepass"))}
 
 
 def json_of(value: Any) -> Any:
-    """Return ``value`` as JSON values; any other value becomes the name of its type."""
+    """Return ``value`` as JSON; a value that JSON cannot hold becomes the name of its type."""
     return json.loads(json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True))
 
 
@@ -255,7 +255,7 @@ def _as_mapping(context: Any) -> Mapping[str, Any]:
 
 
 def _before_stop(text: str, stops: Sequence[str]) -> str:
-    # An adapter that takes only prompts cannot stop by itself.
+    # Adapters that take only prompts do not stop at these texts.
     ends = [text.find(stop) for stop in stops if stop and stop in text]
     return text[: min(ends)] if ends else text
 

@@ -1,4 +1,4 @@
-"""Build a run's task from one or several sliceable lists of conversations."""
+"""Build a run's task from a list of conversations, or from several."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lacking(kind: type[Task]) -> list[str]:
 
 
 def trains_only(kind: type[Task]) -> bool:
-    """Return True if a class has only training conversations and no evaluation."""
+    """Return True if a class only has conversations to train on, and no evaluation."""
     return set(lacking(kind)) == {"eval_type", "evaluate"}
 
 
@@ -77,7 +77,7 @@ def _of_subjects(
         try:
             subject = maker(index).category
         except RecordRefused:
-            subject = ""  # keep it: the check reports it
+            subject = ""  # keep the example: the check reports it
         names.add(subject)
         if not subject or subject in asked:
             kept.append(index)
@@ -93,7 +93,7 @@ def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, sourc
     ]
     parts = [Part(part.name, part, part.examples.at) for part in built]
     left = [frozenset(part.examples.indices) for part in built]
-    # Map places in the view of a part to places in its data; --lm-subject may have removed some.
+    # A place in a view of a part is another place in its data, and --lm-subject may have removed it.
     places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
     order = [(part, place) for part, place in places if place in left[part]]
     mixed = mixture_task(name, source.path, _sha256(task, module), parts, order, line)
@@ -105,7 +105,7 @@ def _sha256(task: Task, module: TaskModule) -> str:
     digest = hashlib.sha256(module.sha256.encode())
     for part in task.tasks if isinstance(task, TaskSequence) else (task,):
         for value in vars(part).values():
-            # Local rows have a hash of their files; those of the datasets library, one of their origin.
+            # Local rows have a hash of their files, rows of the datasets library a hash of their origin.
             known = getattr(value, "sha256", None) or getattr(value, "_fingerprint", None)
             if isinstance(known, str):
                 digest.update(known.encode())

@@ -1,4 +1,4 @@
-"""The task that a run makes of a list of conversations."""
+"""The task that a run makes from a list of conversations."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _ROLES = frozenset({"system", "user", "assistant"})
 
 @dataclass(slots=True)
 class DialogueMaker:
-    """Makes the examples of one task from its conversations."""
+    """Makes examples from the conversations of a task."""
 
     task: Dialogues
     line: int
     held: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __call__(self, index: int) -> Example:
-        """Return the example of conversation ``index``; raise RecordRefused if it is not valid."""
+        """Return the example of conversation number ``index``; raise RecordRefused if it is not valid."""
         name = f"{type(self.task).__name__}.get_example"
         given = called(name, self.task.get_example, index)
         if not isinstance(given, Mapping):
@@ -76,9 +76,9 @@ class DialogueMaker:
 
 @dataclass(frozen=True, slots=True)
 class DialogueTask(Task):
-    """A task of conversations: requests the next turn, or the most probable letter, which the task evaluates.
+    """Requests the next turn of each conversation, or the most probable letter, which the user's class evaluates.
 
-    ``by_probability`` is True if the adapter is known to compute the probability of a letter.
+    ``by_probability`` is true once the adapter is known to compute log-probabilities.
     """
 
     name: str
@@ -99,7 +99,7 @@ class DialogueTask(Task):
         return self.task.eval_type == "categorical"
 
     def prepared(self, adapter: Any) -> DialogueTask:
-        """Return the task for ``adapter``: by the probabilities of letters, if it computes them."""
+        """Return the task for ``adapter``, which compares probabilities of letters if the adapter computes them."""
         if not (self.is_categorical and "loglikelihood" in AdapterFacts.of(adapter).methods):
             return self
         return replace(self, by_probability=True)
@@ -115,7 +115,7 @@ class DialogueTask(Task):
         return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the result of the task's ``evaluate`` for the turn or the letter; 0 without a letter."""
+        """Return the result of ``evaluate`` for the turn or the letter; 0 if the answer has no letter."""
         talk = self.held[example.id]
         if self.by_probability:
             options = ranked(responses, talk["letters"])
@@ -132,7 +132,7 @@ class DialogueTask(Task):
         return Score(self._evaluated(talk, found, tools), {"chosen": talk["letters"].index(found)}, found)
 
     def threshold(self, example: Example) -> float | None:
-        """Return the task's own ``threshold``."""
+        """Return the ``threshold`` of the user's class."""
         return self.task.threshold
 
     def metric_name(self, example: Example) -> str:
@@ -140,15 +140,16 @@ class DialogueTask(Task):
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the rest of the conversation, the kind of request, and a hash of the task file's code."""
+        """Return the conversation's other fields, the kind of request, and a hash of the task file's code."""
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
         how = "probability" if self.by_probability else self.task.eval_type
         return {"conversation": json_of(rest), "asked": how, "code": self.code}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the fields of :meth:`scoring`, but hash the code without ``get_example``: they contain its result.
+        """Return the fields of :meth:`scoring` and the answer, with a hash of the code without ``get_example``.
 
-        A result with more than the question and JSON is the same only if the code is equal.
+        If turns have further keys, or values are not JSON, only equal code gives equal conversations: the hash then
+        covers all code.
         """
         *asked, answer = self.held[example.id]["messages"]
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
@@ -161,7 +162,7 @@ class DialogueTask(Task):
         name = f"{type(self.task).__name__}.evaluate"
         with running_code_in(tools.sandbox):
             value: Any = scored(name, self.task.evaluate, dict(talk), response)
-        # Accept numpy's bools and numbers; the range of every score is checked later.
+        # Accept numpy's numbers; the range of every score is checked later.
         if not hasattr(value, "__float__"):
             raise ScoringError(f"{name} returned {value!r:.80}; expected a bool or a number in [0, 1]")
         return float(value)
@@ -191,7 +192,7 @@ def _message(turn: Any, field: str) -> Message:
 def _content(content: Any, field: str) -> str:
     if isinstance(content, str):
         return content
-    # Calls and answers of tools are other kinds of parts.
+    # Parts of other kinds, such as calls of tools, are refused.
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         texts = [part.get("text") for part in content]
         if content and all(isinstance(text, str) for text in texts):
@@ -209,7 +210,7 @@ def _check_letters(letters: Any, answer: str, field: str) -> None:
 
 
 def _first_letter(text: str, letters: Sequence[str]) -> str | None:
-    """Return the first separate letter, else the first anywhere, as the rule ``extract_letter`` does."""
+    """Return the first letter that stands alone, or else the first letter, as the rule ``extract_letter`` does."""
     either = "|".join(re.escape(letter) for letter in sorted(letters, key=len, reverse=True))
     found = re.search(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])", text) or re.search(either, text)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""Examples that a task's code makes, each once and on first use."""
+"""Examples that a task's code makes on first use, each only once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.types import Example, RecordError
 
 
 class Examples(Sequence[Example]):
-    """The examples at ``indices`` of some data; ``make(index)`` returns one or raises RecordRefused."""
+    """The examples at ``indices`` of some data; ``make(index)`` returns an example or raises RecordRefused."""
 
     def __init__(self, make: Callable[[int], Example], indices: Iterable[int], line: int) -> None:
         self._make = make
@@ -28,7 +28,7 @@ class Examples(Sequence[Example]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Example]: ...
     def __getitem__(self, place: int | slice) -> Example | Sequence[Example]:
-        """Return the example at ``place``, or those of a slice; raise RecordRefused if one cannot be made."""
+        """Return one example or a slice of the examples; raise RecordRefused if one cannot be made."""
         if isinstance(place, slice):
             return [self.at(index) for index in self._indices[place]]
         return self.at(self._indices[place])
@@ -53,10 +53,10 @@ class Examples(Sequence[Example]):
         return self._made[index]
 
     def check(self, used: Callable[[int], Sequence[int]] = range) -> list[RecordError]:
-        """Make the examples that a run uses; drop those that cannot be made, and return their errors.
+        """Make the examples that a run uses; drop the examples that cannot be made, and return their errors.
 
-        ``used`` returns the places of the examples to use, given their number; it is called again after a drop. Equal
-        errors are returned once, with their number.
+        ``used`` takes the number of examples and returns the places to use; it is called again after a drop. Equal
+        errors are one error, which counts the examples.
         """
         faults: dict[tuple[str, str, str], list[str]] = {}
         while refused := self._refused([self._indices[place] for place in used(len(self._indices))]):
@@ -81,7 +81,7 @@ class Examples(Sequence[Example]):
 
 
 def id_of(given: object, index: int, subject: str = "") -> str:
-    """Return the id of an item, by default made from its place, and its ``subject`` if that has its own splits."""
+    """Return the id of an item; by default it is made from the place and ``subject``, the name of separate splits."""
     if given is None:
         return f"{subject or 'ex'}-{index}"
     if is_whole(given):

@@ -1,6 +1,6 @@
 """The items of a task class, subject by subject, each with its splits.
 
-A class that loads its data itself leaves it in ``self.dataset``, which is read then.
+A class that loads its data itself puts them into ``self.dataset``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.prompts import ItemSplits, Others
 
-# The seed of eval-framework: a class that shuffles while it loads gets the same order here.
+# The seed of eval-framework, so that a class that shuffles while it loads gets the same order.
 _SEED = 42
 
 
@@ -28,7 +28,7 @@ _SEED = 42
 class ItemIndex:
     """The place of an item: its subject, ``""`` if unknown, and its ``index`` in the split of that subject.
 
-    ``own_splits`` is the subject's name if the data has splits for each subject, else ``""``.
+    ``own_splits`` is the subject's name if the data have separate splits for each subject, else ``""``.
     """
 
     subject: str
@@ -38,9 +38,9 @@ class ItemIndex:
 
 
 class Items(Sequence[ItemIndex]):
-    """The items of the sample split, subject by subject if ``parts`` has splits for each.
+    """The items of the sample split, in the order of ``parts``, which has the splits of each subject.
 
-    If the data is not divided by subject, ``parts`` has the single key ``""``. ``declared`` are the class's
+    If the data are not divided by subject, the only key of ``parts`` is ``""``. ``declared`` has the class's
     ``SUBJECTS``.
     """
 
@@ -65,7 +65,7 @@ class Items(Sequence[ItemIndex]):
         return ItemIndex(part or self._subject(splits[self.sample_split][index]), splits, index, part)
 
     def item(self, place: ItemIndex) -> Row:
-        """Return a copy of the item at ``place``, with its subject under the key ``subject``, if it has one."""
+        """Return a copy of the item at ``place``; if its subject is known, the key ``subject`` has it."""
         return self.named(place.splits[self.sample_split][place.index], place)
 
     def named(self, row: Row, place: ItemIndex) -> Row:
@@ -77,7 +77,7 @@ class Items(Sequence[ItemIndex]):
         return dict(row)
 
     def rows(self, splits: Splits, split: str, subject: str) -> Sequence[Row]:
-        """Return the rows of a split with this ``subject`` or without any."""
+        """Return the rows of a split that have this ``subject`` or none."""
         rows = splits[split]
         if not subject or subject not in self.declared:
             return rows
@@ -88,7 +88,7 @@ class Items(Sequence[ItemIndex]):
         return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
 
     def twin(self, splits: Splits, split: str, index: int) -> int | None:
-        """Return the place of the item ``index`` in another split, since a class may make two splits from one file."""
+        """Return the place of item ``index`` in another split, because a class may make two splits from one file."""
         rows = splits[split]
         if id(rows) not in self._rows:
             self._rows[id(rows)] = rows.by_identity()
@@ -104,7 +104,7 @@ class Items(Sequence[ItemIndex]):
 
 
 class Drawn(ItemSplits):
-    """The splits of an item's subject, which exclude the item itself during the draw of its few-shots."""
+    """The splits of an item's subject; they exclude the item while its few-shot examples are drawn."""
 
     def __init__(self, items: Items, place: ItemIndex) -> None:
         self._items = items
@@ -134,7 +134,7 @@ class Drawn(ItemSplits):
 
 
 class _Chosen(Sequence[Row]):
-    """Some rows, none of them copied."""
+    """A selection of rows, without copies."""
 
     def __init__(self, rows: Rows, indices: Sequence[int]) -> None:
         self._rows = rows
@@ -149,22 +149,22 @@ class _Chosen(Sequence[Row]):
         return self._rows[self._indices[index]]
 
     def place(self, index: int) -> int:
-        """Return the place of row ``index`` of all rows among these."""
+        """Return the place in the selection of row number ``index`` of all rows."""
         return bisect_left(self._indices, index)
 
 
 def declared_subjects(declared: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the subjects in ``SUBJECTS``; none for ``[NO_SUBJECT]``."""
+    """Return the names of the subjects in ``SUBJECTS``; empty for ``[NO_SUBJECT]``."""
     return () if tuple(declared) == (NO_SUBJECT,) else tuple(subject_name(each) for each in declared)
 
 
 def subject_name(given: Any) -> str:
-    """Return an entry of ``SUBJECTS`` as text; a member of an enumeration is its value."""
+    """Return an entry of ``SUBJECTS`` as text; for a member of an enumeration, its value."""
     return str(given.value if isinstance(given, Enum) else given)
 
 
 def loaded_parts(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits that ``_load_dataset`` sets for each subject, ``""`` if there are no subjects."""
+    """Return the splits that ``_load_dataset`` sets for each subject; under ``""`` if there are no subjects."""
     return {
         "" if subject == NO_SUBJECT else subject_name(subject): _loaded(task, subject)
         for subject in task.SUBJECTS or (NO_SUBJECT,)

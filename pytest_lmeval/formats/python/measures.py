@@ -1,4 +1,4 @@
-"""Resolve the metrics that a task class lists into functions, and questions to judges."""
+"""Turn the metrics that a task class lists into functions and questions to judges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_lmeval.types import Generate, Message, Metric, Score
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A prediction with the other inputs of metrics, and its task and example; ``raw`` is the unprocessed text."""
+    """A prediction, the other inputs of metrics, and the names of task and example; ``raw`` is the unprocessed text."""
 
     prediction: str
     targets: Sequence[str]
@@ -34,8 +34,7 @@ class Scored:
     raw: str = ""
 
 
-def check_judge(field: str, metric: LLMJudgeScore) -> None:
-    """Raise RecordRefused if a metric has neither labels with scores nor a range of numbers."""
+def _check_judge(field: str, metric: LLMJudgeScore) -> None:
     if not metric.LABELS and not metric.SCORE_MIN < metric.SCORE_MAX:
         raise RecordRefused("bad_value", field, f"{metric.NAME}: expected SCORE_MIN below SCORE_MAX, or LABELS")
     outside = next((label for label, worth in metric.LABELS.items() if not 0 <= worth <= 1), None)
@@ -44,14 +43,14 @@ def check_judge(field: str, metric: LLMJudgeScore) -> None:
 
 
 def judged_answer(answer: Scored) -> JudgedAnswer:
-    """Return the argument of metrics that need more than the prediction."""
+    """Return the argument for metrics that need more than the prediction."""
     asked = [message.content for message in answer.messages if message.role == "user"]
     last = asked[-1] if asked else ""
     return JudgedAnswer(last, answer.prediction, answer.targets, answer.extras, tuple(answer.messages), answer.raw)
 
 
 def question(metric: LLMJudgeScore, answer: Scored) -> Question:
-    """Return the question of ``metric`` to its judge about ``answer``; raise ScoringError if the metric fails."""
+    """Return the question that ``metric`` asks about ``answer``; raise ScoringError if the metric cannot write it."""
     name = f"metric {metric.NAME!r}"
     text = scored(name, metric.prompt, judged_answer(answer))
     if not isinstance(text, str) or not text:
@@ -70,7 +69,7 @@ def question(metric: LLMJudgeScore, answer: Scored) -> Question:
 
 
 def judged(metric: LLMJudgeScore, answer: Scored, tools: Tools) -> Score:
-    """Return the judge's score; raise ScoringError if two replies cannot be read."""
+    """Return the judge's score; raise ScoringError if neither of two replies can be read."""
     try:
         reply = consult(judge_of(tools.judge, metric.MODEL_KEY), question(metric, answer))
     except AdapterError as error:
@@ -83,21 +82,21 @@ def judged(metric: LLMJudgeScore, answer: Scored, tools: Tools) -> Score:
 BY_LOGLIKELIHOOD: Mapping[str, Rule] = MappingProxyType(
     {"accuracy_loglikelihood": "total", "accuracy_norm_loglikelihood": "characters"}
 )
-"""The metrics that score the most probable continuation, with the rule to compare them."""
+"""The metrics that score the most probable continuation, each with the rule that compares continuations."""
 
 BYTE_PROBABILITY = "byte_probability"
-"""The metric of the probability of the right continuation, regardless of others."""
+"""The metric that is the probability per byte of the right continuation."""
 
 _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric of a task; ``check`` raises RecordRefused for a context that it cannot score.
+    """One metric of a task; ``check`` raises RecordRefused for a context that the metric cannot score.
 
-    ``judge`` asks a judge instead of calling the metric. ``of_loglikelihoods`` scores the log-probabilities of all
-    completions. ``of_answer`` scores a ``JudgedAnswer``, or returns None. ``compares``: an item's samples are scored
-    together, by the most probable.
+    If ``judge`` is set, a judge gives the score. ``of_loglikelihoods`` scores the log-probabilities of all completions.
+    ``of_answer`` scores a ``JudgedAnswer``, or returns None. If ``compares`` is true, the most probable of an item's
+    samples decides.
     """
 
     metric: Metric
@@ -115,7 +114,7 @@ class Measure:
 
 
 def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
-    """Return the metrics in ``METRICS``: names, classes or functions; raise RecordRefused for anything else."""
+    """Return the metrics in ``METRICS``: names, classes or functions; raise RecordRefused for other values."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         raise RecordRefused("bad_type", "METRICS", f"expected a list of at least one metric, got {metrics!r:.80}")
     measures = [
@@ -129,7 +128,7 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
 
 
 def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
-    """Return the score by the first of ``measures``, with the scores of other applicable ones as further metrics.
+    """Return the score that the first of ``measures`` gives; other measures that apply give further metrics.
 
     The details and the usage include all judges.
     """
@@ -168,7 +167,7 @@ def _measures(field: str, entry: Any, registry: Registry) -> list[Measure]:
         ]
     metric = called(field, entry) if isinstance(entry, type) else entry
     if isinstance(metric, LLMJudgeScore):
-        check_judge(field, metric)
+        _check_judge(field, metric)
         return [Measure(Metric(metric.NAME, _by_judge, float(metric.THRESHOLD)), judge=metric)]
     if parts := getattr(metric, "PARTS", ()):
         return [each for part in parts for each in _measures(field, part, registry)]
@@ -218,5 +217,5 @@ def _by_judge(*_: Any) -> float:
 
 
 def _by_loglikelihood(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if the chosen continuation is right, else 0.0; the caller has compared the probabilities."""
+    """Return 1.0 if the chosen continuation is right, else 0.0; the caller compares the probabilities."""
     return float(prediction in targets)

@@ -17,7 +17,7 @@ from pytest_lmeval.tasks.faults import described, line_in
 
 
 class ImportFailed(RecordRefused):
-    """A task file that raised while it ran, at ``line``."""
+    """The exception that a task file raised at ``line`` while it ran."""
 
     def __init__(self, line: int, detail: str) -> None:
         super().__init__("import_error", "_module", detail)
@@ -26,10 +26,10 @@ class ImportFailed(RecordRefused):
 
 @dataclass(frozen=True, slots=True)
 class TaskModule:
-    """A task file that ran.
+    """A task file that ran without an exception.
 
     ``lines`` has the line of each top-level class and variable, from 1. ``code`` is a hash of the file without blank
-    lines and full-line comments; ``scoring_code`` also excludes the methods that only write prompts.
+    lines and full-line comments. ``scoring_code`` also excludes the methods that only write prompts.
     """
 
     path: Path
@@ -46,10 +46,10 @@ class TaskModule:
 
 
 def load_module(path: Path, data: bytes) -> TaskModule:
-    """Run the task file ``data`` of ``path``; raise ImportFailed if it raises.
+    """Run the task file at ``path`` with the content ``data``; raise ImportFailed if it raises.
 
-    ``from .common import ...`` finds files beside it. Annotations are not evaluated, so they may have names that the
-    file does not import.
+    ``from .common import ...`` imports files beside it. Annotations are not evaluated, so the file need not import the
+    names in them.
     """
     try:
         tree = ast.parse(data, str(path))
@@ -63,8 +63,8 @@ def load_module(path: Path, data: bytes) -> TaskModule:
 
 
 def _module(path: Path) -> ModuleType:
-    # One package for each folder: equal file names in two folders are two modules, and relative imports work without
-    # the folder on sys.path, which could hide installed modules.
+    # With a package for each folder, files of one name in two folders are two modules. Relative imports work although
+    # the folder is not on sys.path, where it could hide installed modules.
     package = f"lmeval_tasks_{hashlib.sha256(str(path.parent).encode()).hexdigest()[:16]}"
     if package not in sys.modules:
         parent = ModuleType(package)

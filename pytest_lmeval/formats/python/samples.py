@@ -1,6 +1,6 @@
-"""The samples that a task class makes from its items: by default one per item.
+"""The samples that a task class makes from its items, by default one per item.
 
-Two samples of an item may be scored together: the right conversation must make the same text more probable.
+Two samples of an item may be compared: in the right one, the conversation makes its text more probable.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SEED = 1234
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The samples of a task in groups, each with its subject, "" for none.
+    """The samples of a task, and the subject of each example, "" for none.
 
-    ``group(number)`` returns the samples of one example, which are scored together, or raises RecordRefused if the
-    class cannot make them.
+    ``group(number)`` returns the samples that make up one example; it raises RecordRefused if the class cannot make
+    them.
     """
 
     subjects: Sequence[str]
@@ -48,42 +48,36 @@ def of_items(task: BaseTask[Any], items: Items) -> Samples:
     return Samples([place.subject for place in items], group)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    subject: str
-    samples: tuple[Sample, ...] = ()
-    refused: RecordRefused | None = None
+def _decided(groups: Sequence[tuple[str, tuple[Sample, ...] | RecordRefused]]) -> Samples:
+    """Return the groups, each a subject with its samples, or with the reason why the class cannot make them."""
 
-
-def _decided(groups: Sequence[_Group]) -> Samples:
     def group(number: int) -> tuple[Sample, ...]:
-        if refused := groups[number].refused:
-            raise refused
-        return groups[number].samples
+        found = groups[number][1]
+        if isinstance(found, RecordRefused):
+            raise found
+        return found
 
-    return Samples([each.subject for each in groups], group)
+    return Samples([subject for subject, _ in groups], group)
 
 
 def created(task: BaseTask[Any], items: Items, *, together: bool) -> Samples:
-    """Return the results of an overridden ``_create_samples``: grouped by item if ``together``."""
+    """Return the samples of an overridden ``_create_samples``; if ``together``, an item's samples are one example."""
     counts: Counter[str] = Counter()
-    groups = []
+    groups: list[tuple[str, tuple[Sample, ...] | RecordRefused]] = []
     for place in items:
         first = counts[place.own_splits]
         try:
             samples = samples_of(task, items, place, first)
         except RecordRefused as refused:
-            groups.append(_Group(place.subject, refused=refused))
+            groups.append((place.subject, refused))
             continue
         counts[place.own_splits] += len(samples)
         if together:
             own_id = id_of(items.item(place).get("id"), place.index, place.own_splits)
-            groups.append(_Group(place.subject, tuple(replace(sample, id=own_id) for sample in samples)))
+            groups.append((place.subject, tuple(replace(sample, id=own_id) for sample in samples)))
             continue
         ids = _ids(items.item(place), place, range(first, first + len(samples)))
-        groups += [
-            _Group(_subject(sample), (replace(sample, id=own_id),)) for own_id, sample in zip(ids, samples, strict=True)
-        ]
+        groups += [(_subject(each), (replace(each, id=own_id),)) for own_id, each in zip(ids, samples, strict=True)]
     return _decided(groups)
 
 
@@ -92,9 +86,7 @@ def iterated(task: BaseTask[Any]) -> Samples:
     field = f"{type(task).__name__}.iterate_samples"
     task.rnd = random.Random(SEED)
     samples = called(field, lambda: _checked(field, list(task.iterate_samples())))
-    return _decided(
-        [_Group(_subject(sample), (replace(sample, id=_id(sample, place)),)) for place, sample in enumerate(samples)]
-    )
+    return _decided([(_subject(each), (replace(each, id=_id(each, place)),)) for place, each in enumerate(samples)])
 
 
 def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
@@ -107,9 +99,9 @@ def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
 
 
 def samples_of(task: BaseTask[Any], items: Items, place: ItemIndex, index: int) -> list[Sample]:
-    """Return the result of ``_create_samples`` for the item at ``place``, each sample with the item."""
+    """Return the samples that ``_create_samples`` makes from the item at ``place``, each with the item."""
     item = items.item(place)
-    # Each item has its own generator: a prompt does not depend on the selection.
+    # A generator for each item keeps prompts independent of the selection.
     task.rnd = random.Random(SEED + place.index)
     task.dataset = Drawn(items, place)
     subject = NO_SUBJECT if items.has_none else place.subject
@@ -143,9 +135,9 @@ def _subject(sample: Sample) -> str:
 
 
 def paired(field: str, group: Sequence[Sample]) -> Sample:
-    """Return two samples as one with both texts as completions; raise RecordRefused for any other group.
+    """Return a sample whose completions are the texts of two samples; raise RecordRefused for any other group.
 
-    The right sample has the ground truth ``"True"``, the other ``"False"``.
+    The right sample has the ground truth ``"True"``, the wrong sample ``"False"``.
     """
     truths = sorted(str(sample.ground_truth) for sample in group)
     if truths != ["False", "True"] or not all(len(sample.possible_completions or ()) == 1 for sample in group):
@@ -159,7 +151,7 @@ def paired(field: str, group: Sequence[Sample]) -> Sample:
 
 
 def pair_requests(group: Sequence[Sample], prompt: Prompt, task: str, example: Example) -> tuple[LogLikelihood, ...]:
-    """Return a request for each sample; raise ScoringError if the project's formatter wrote the prompt."""
+    """Return a request for each sample; raise ScoringError if ``lm_render`` wrote the prompt."""
     if isinstance(prompt, str) and prompt != joined(example.messages):
         raise ScoringError("lm_render writes one conversation; this example compares two: use the default for it")
     return tuple(
@@ -169,7 +161,7 @@ def pair_requests(group: Sequence[Sample], prompt: Prompt, task: str, example: E
 
 
 def pairs_of(group: Sequence[Sample]) -> list[tuple[str, str]]:
-    """Return context and continuation of each sample."""
+    """Return the context and the continuation of each sample."""
     return [(joined(sample.messages), str((sample.possible_completions or ("",))[0])) for sample in group]
 
 

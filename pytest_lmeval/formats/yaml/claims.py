@@ -1,4 +1,4 @@
-"""Recognise the YAML files of tasks and data sets by a cheap look at their bytes."""
+"""Recognise the YAML files of tasks and data sets by a quick search of their bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 ROOT_KEYS = ("definition", "icl_tasks", "mixture", "harness")
-# A data file has a key from each of these at its root.
+# The root of a data file has a key from each of these sets.
 ROLES = (frozenset({"prompt"}), frozenset({"data", "rows"}), frozenset({"metric", "target", "targets", "checks"}))
 
 
@@ -14,7 +14,7 @@ def _keys(names: Iterable[str], before: bytes = b"") -> re.Pattern[bytes]:
     return re.compile(rb"^%s[\"']?(?:%s)[\"']?[ \t]*:" % (before, "|".join(names).encode()), re.MULTILINE)
 
 
-# A key that may be at the root, even in braces. Foreign files need no parser, which might refuse them.
+# A key that may be at the root, even in braces. The search spares files of other programs the parser.
 _ROOT_KEY = _keys(ROOT_KEYS, rb"[ {\t]*")
 _ROLES = [_keys(role, rb"[ {\t]*") for role in ROLES]
 _SURE_ROOT_KEY = _keys(ROOT_KEYS)
@@ -27,25 +27,25 @@ _HARNESS_NAME = _keys(("task", "group"))
 
 
 def has_root_key(data: bytes) -> bool:
-    """Return True if a task's key, or the keys of a data file, may be at the root of the YAML."""
+    """Return True if the root of the YAML may have a task's key, or the keys of a data file."""
     return bool(_ROOT_KEY.search(data)) or all(role.search(data) for role in _ROLES)
 
 
 def is_of_harness(data: bytes) -> bool:
-    """Return True if a quick search suggests a task or a group of lm-evaluation-harness."""
+    """Return True if the YAML looks like a task or a group of lm-evaluation-harness."""
     return bool(_HARNESS_NAME.search(data) and _HARNESS.search(data))
 
 
 def is_data_set(data: bytes) -> bool:
-    """Return True if a quick search suggests that a YAML file describes a data set."""
+    """Return True if the YAML looks like the description of a data set."""
     return bool(_KEY.search(data) and _DATA_SET.search(data))
 
 
 def reads_like_a_task(data: bytes) -> bool:
-    """Return True if a quick search finds a task's key, or the keys of a data file, at the root of YAML."""
+    """Return True if the root of the YAML has a task's key, or the keys of a data file, without indentation."""
     return bool(_SURE_ROOT_KEY.search(data)) or all(role.search(data) for role in _SURE_ROLES)
 
 
 def has_title(data: bytes) -> bool:
-    """Return True if a quick search finds a key or title, which every task has."""
+    """Return True if the YAML has a key or a title, as every task does."""
     return bool(_TITLE.search(data))

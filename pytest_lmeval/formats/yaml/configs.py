@@ -1,4 +1,4 @@
-"""Read the file of ``--lm-config``: values for the parameters of declarative tasks."""
+"""Read the file that ``--lm-config`` names, with values for the parameters of declarative tasks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ RESERVED = ("name", "tasks")
 def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Return one mapping for each run of the tasks; raise UsageError that names file, line and column.
 
-    The file is a mapping of parameters to values, or a list of such mappings. In each, ``name`` is the suffix of task
-    names after an ``@``; an element of a list without ``name`` gets its number from 1. ``tasks`` maps the key of a
-    task to values for that task, which take precedence. Each mapping that is returned has the keys ``name``, ``values``
-    and ``tasks``.
+    The file is a mapping of parameters to values, or a list of such mappings. In each, ``name`` is a suffix for task
+    names, after an ``@``; in a list, the default is the element's number, from 1. ``tasks`` maps the key of a task to
+    values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values`` and ``tasks``.
     """
     from pytest_lmeval.formats.yaml.parse import read_yaml
 
@@ -29,17 +28,17 @@ def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str, Any], ...]:
-    """Return the configs in ``document``, the value of a file; errors name ``path``."""
+    """Return the configs in ``document``, the content of a file; errors name ``path``."""
     if isinstance(document, list):
         return _named_apart(path, [_config(path, each, str(number)) for number, each in enumerate(document, 1)])
     return (_config(path, document, ""),)
 
 
 def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> list[str]:
-    """Return a message for each value that none of the tasks takes."""
+    """Return a message for each value that no task takes."""
     from pytest_lmeval.formats.jsonl import JsonlTask
 
-    # The prompts of a data file are variants, but a config does not choose them.
+    # A config does not choose among the prompts of a data file.
     parameters = {task.key: task.config for task in tasks if task.key and not isinstance(task, JsonlTask)}
     names = sorted({name for known in parameters.values() for name in known})
     found = []

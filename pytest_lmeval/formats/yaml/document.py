@@ -1,4 +1,4 @@
-"""A YAML file as plain values with their places, and its included files."""
+"""A YAML file as plain values, with the place of each value and the included files."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Included:
 
 @dataclass(frozen=True, slots=True)
 class Includer:
-    """Reads the files that ``path`` includes: text files in its folder and below."""
+    """Reads the files that the file at ``path`` includes: text files in or below its folder."""
 
     path: Path
 
     def read(self, name: str) -> Included:
-        """Return the file called ``name``; raise ValueError with the reason if it is refused."""
+        """Return the file called ``name``; raise ValueError with the reason if it may not be included."""
         folder = self.path.parent.resolve()
         file = (folder / name).resolve()
         if not name.strip():
@@ -78,7 +78,7 @@ def _read(file: Path, name: str) -> bytes:
 class YamlDocument(dict[str, Any]):
     """The mapping at the root of a YAML file.
 
-    ``places`` has the place of every key and list element by its path, ``includes`` the included files.
+    By path, ``places`` has the place of every key and list element, and ``includes`` the included files.
     """
 
     def __init__(
@@ -100,17 +100,17 @@ class YamlDocument(dict[str, Any]):
 
 
 def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
-    """Return the line of the key at the end of ``keys``; 1 in plain values, which have no places."""
+    """Return the line of the key at the end of ``keys``; 1 if ``document`` is a plain mapping."""
     return document.place(keys).line if isinstance(document, YamlDocument) else 1
 
 
 def line_of(document: Mapping[str, Any], field: str) -> int:
-    """Return the line of a field, written as in messages: ``mixture.tasks[0]``."""
+    """Return the line of a field that is written as in messages: ``mixture.tasks[0]``."""
     parts = re.findall(r"[^.\[\]]+", field)
     return line_in(document, [int(part) if part.isdecimal() else part for part in parts])
 
 
 def field_name(keys: Sequence[str | int]) -> str:
-    """Return the path as one text: ``definition.scorers[0].type``; ``_root`` for the document itself."""
+    """Return the path as text: ``definition.scorers[0].type``; ``_root`` for an empty path."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return text.removeprefix(".") or "_root"

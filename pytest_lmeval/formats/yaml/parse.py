@@ -1,8 +1,8 @@
 """Parse YAML into plain values with their places.
 
-The result is data only: mappings with text keys, lists, text, numbers, booleans and null. The only tag is ``!include``;
-merge keys are refused, and so are aliases that make a document much larger than its text. PyYAML produces the events;
-this module gives them their meaning.
+Values are mappings with text keys, lists, text, numbers, booleans and null. The only tag is ``!include``. Merge keys
+are refused, as are aliases that make a document much larger than its text. PyYAML produces the events, and this module
+interprets them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
 def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
-    """Return the value of a YAML file, a mapping as :class:`YamlDocument`; raise YamlFault.
+    """Return the value of a YAML file, a :class:`YamlDocument` if it is a mapping; raise YamlFault.
 
     ``includer`` reads the files that ``!include`` names; without one, ``!include`` is refused.
     """
@@ -56,9 +56,9 @@ def read_yaml(path: Path) -> Any:
 
 
 def syntax_fault(data: bytes) -> YamlFault | None:
-    """Return the fault that makes ``data`` invalid YAML, or None, even if this package refuses it.
+    """Return the fault that makes ``data`` invalid YAML, or None.
 
-    Data too large for a task file is not checked.
+    None does not mean that :func:`parse_yaml` accepts the data. Data too large for a task file is not checked.
     """
     if len(data) > MAX_BYTES:
         return None
@@ -107,7 +107,7 @@ def _place(mark: Any) -> Location:
 
 
 class DocumentReader:
-    """Reads one document, with the anchors and the number of values so far."""
+    """Reads one document; keeps the anchors and the number of values so far."""
 
     def __init__(self, data: bytes, includer: Includer | None = None) -> None:
         text = _decode(data)
@@ -235,7 +235,7 @@ def _shown_tag(tag: str) -> str:
 
 
 def plain_value(text: str) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar; raise ValueError if YAML parsers disagree about it.
+    """Return the value of an unquoted scalar; raise ValueError if YAML parsers disagree on it.
 
     Only ``true`` and ``false`` are booleans: ``yes``, ``no``, ``on``, ``off`` and dates are text.
     """

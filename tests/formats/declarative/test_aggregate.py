@@ -40,4 +40,4 @@ def test_what_differs_by_kind_of_scorer_or_metric_is_a_method_of_its_model() -> 
     }
     # Snippets are found by the builder, a mean names a score, and the registry has the rest of a metric.
     snippets, registered = {("build", "PythonMetric"), ("build", "PythonScorer")}, {"checks", "task"}
-    assert {*snippets, ("decision", "FieldMetric"), *((name, "MetricScorer") for name in registered)} == asked
+    assert {*snippets, ("aggregate", "FieldMetric"), *((name, "MetricScorer") for name in registered)} == asked

@@ -25,10 +25,6 @@ COMPACT = {"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}
         ('rows = load_dataset("owner/quiz", split="test")', "owner/quiz/test.jsonl"),
         ('rows = tasks.load_dataset("owner/quiz", split="test")', "owner/quiz.jsonl"),
         ('rows = tasks.load_dataset(path="owner/quiz", split="test")', "owner/quiz.jsonl"),
-        ('from x import load_dataset as load\nrows = load("quiz")', "quiz/test.jsonl"),
-        ('from x import load_dataset\nload = load_dataset\nrows = load("quiz")', "quiz/test.jsonl"),
-        ('def rows(name): return load_dataset(name)\nrows("quiz")', "quiz/test.jsonl"),
-        ('class T:\n    def __init__(self, name): self.rows = load_dataset(name)\nT("quiz")', "quiz/test.jsonl"),
         ('rows = json.load(open("quiz.jsonl"))', "quiz.jsonl"),
         ('class T(CustomJSON): pass\nT("owner/quiz.jsonl")', "owner/quiz.jsonl"),
     ],
@@ -50,6 +46,7 @@ def test_data_that_a_task_file_names_is_no_task(folder: TaskFolder, source: str,
         "# DATASET_PATH = 'quiz'",
         "class broken(",
         'DATASET_PATH = f"{quiz}"',
+        'def rows(name): return load_dataset(name)\nrows("quiz")',
     ],
 )
 def test_a_name_that_only_looks_alike_claims_nothing(folder: TaskFolder, source: str) -> None:

@@ -1,1 +1,1 @@
-"""Pydantic models of a declarative task: they check what is read, and their schema ships."""
+"""Pydantic models of a declarative task, which check the file and give its JSON Schema."""

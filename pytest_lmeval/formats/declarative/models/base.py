@@ -1,4 +1,4 @@
-"""The base of the models of a task file: closed fields, and parameters filled in before any check."""
+"""The base of the models of a task file, which refuses unknown fields and fills in parameters before any check."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pytest_lmeval.templates.rows import walked
 from pytest_lmeval.templates.template import TemplateFault, compile_template
 
 FAULTS = "lmeval_faults"
-"""The type of the error that carries the faults of single fields: ``[field, rule, detail]`` each."""
-# Metadata of a field: how its parameters are filled in.
+"""The type of an error with the faults of single fields, each ``[field, rule, detail]``."""
+# Marks in the metadata of a field, for the way in which parameters are filled in.
 _TEMPLATE, _DATA = "parameters in templates", "parameters in data"
 
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=250)]
 TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
-"""Text that is filled for every row."""
+"""A template that every row fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class ReadContext:
 
 
 def field_error(rule: str, detail: str, field: str = "") -> PydanticCustomError:
-    """Return an error that a validator can raise for its own field, or for another ``field`` of the block."""
+    """Return an error for the field of a validator, or for another ``field`` of the block."""
     return PydanticCustomError(FAULTS, "faults of fields", {"faults": [[field, rule, detail]]})
 
 
 def Template(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
-    """Return the field of a template, or of a list or mapping of them."""
+    """Return the field of a template, or of a list or mapping of templates."""
     return _marked(_TEMPLATE, options)
 
 
 def Data(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
-    """Return the field of free data, in which parameters are filled in at any depth."""
+    """Return the field of data in which parameters are filled in at any depth."""
     return _marked(_DATA, options)
 
 
@@ -61,7 +61,7 @@ def is_template(field: FieldInfo) -> bool:
 
 
 class Block(BaseModel):
-    """A mapping of a task file."""
+    """A mapping in a task file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
 
@@ -72,7 +72,9 @@ class Block(BaseModel):
         if not isinstance(data, dict):
             return data
         faults = [
-            [key, "unknown_field", _unknown(key, list(cls.model_fields))] for key in data if key not in cls.model_fields
+            [key, "unknown_field", f"unknown field {key!r}{_hint(key, [*cls.model_fields])}"]
+            for key in data
+            if key not in cls.model_fields
         ]
         filled: dict[str, Any] = {}
         for key, value in data.items():
@@ -110,13 +112,7 @@ def _template(given: Any, values: Mapping[str, Any]) -> Any:
     return filled
 
 
-_COUNTERPARTS = {
-    ("message_builders", "turns"): " write turns, one message of the user each; a system message is the field system"
-}
-"""The hint for a field of another tool, by that field and its counterpart here."""
-
-
-def _unknown(key: str, known: list[str]) -> str:
-    if instead := next((text for (other, own), text in _COUNTERPARTS.items() if key == other and own in known), ""):
-        return f"unknown field {key!r}:{instead}"
-    return f"unknown field {key!r}{nearest(key, known, 'expected one of')}"
+def _hint(key: str, known: list[str]) -> str:
+    if key == "message_builders" and "turns" in known:
+        return ": write turns, one message of the user each; a system message is the field system"
+    return nearest(key, known, "expected one of")

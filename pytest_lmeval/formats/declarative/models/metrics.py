@@ -1,4 +1,4 @@
-"""The metrics of a scorer: numbers over the scores of all rows."""
+"""The metrics of a scorer, which are numbers over the scores of all rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score":
 
 
 class MetricBase(Block):
-    """One aggregation; ``WORDS`` are the default names of its numbers, such as ``{self.field}_mean``."""
+    """A metric; ``WORDS`` has the default names of its numbers, such as ``{self.field}_mean``."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
     key: Key | None = Field(default=None, description="Its name on the board; name takes precedence.")
@@ -30,21 +30,21 @@ class MetricBase(Block):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The scorer's fields that the metric reads, by the key that names each."""
+        """The scorer's fields that the metric reads, by the metric's keys."""
         named = {key: getattr(self, key) for key in type(self).model_fields if key.startswith("field")}
         counts = {key: getattr(self, key) for key in type(self).model_fields if key.endswith("_field")}
         return {key: field for key, field in (named | counts).items() if field is not None}
 
     def named(self, *others: str) -> str:
-        """Return the metric's name on the board: its own, else the first of ``others``."""
+        """Return the metric's name on the board, by default the first of ``others``."""
         return self.name or self.key or next(filter(None, others), "")
 
     def prefixed(self, word: str) -> str:
-        """Return the name on the board of one of several numbers."""
+        """Return the name on the board of one of the metric's numbers."""
         return f"{self.named()}.{word}" if self.named() else word
 
     def names(self, default: str) -> list[str]:
-        """Return the names of the metric's numbers on the board; none if only the computation reveals them."""
+        """Return the names of the metric's numbers on the board; empty if only the computation gives them."""
         words = [word.format(self=self) for word in self.WORDS]
         return [self.named(default, *words)] if len(words) == 1 else [*map(self.prefixed, words)]
 
@@ -53,7 +53,7 @@ class MetricBase(Block):
         yield from ()
 
     def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
-        """Return the metric's numbers by name; raise NoValue if the rows give none."""
+        """Return the metric's numbers by name; raise NoValue if the rows give no number."""
         return dict(zip(self.names(default), self.numbers(scores, default), strict=True))
 
     def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
@@ -203,7 +203,7 @@ Metric = Annotated[
 
 
 def _classified(scores: pure.Scores, pairs: list[tuple[str, str]]) -> tuple[float, pure.Classes]:
-    """Return the accuracy and the scores of each label; record them as a table for the board."""
+    """Return the accuracy and the scores of each label; store the table for the board."""
     if not pairs:
         raise pure.NoValue("no row has both labels")
     true, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

@@ -1,4 +1,4 @@
-"""``config_spec``: the parameters of a task, and the values they take."""
+"""The parameters that ``config_spec`` declares, and their values."""
 
 from __future__ import annotations
 
@@ -26,33 +26,21 @@ class ParameterBase(Block):
     nullable: bool = Field(default=False, description="true: null is a valid value.")
 
 
-class _Number(ParameterBase):
+class NumberParameter(ParameterBase):
+    """A number."""
+
+    type: Literal["int", "float"] = Field(description="int: a whole number; float: any number.")
     min: float | None = Field(default=None, description="The lowest value.")
     max: float | None = Field(default=None, description="The highest value.")
 
 
-class IntParameter(_Number):
-    """A whole number."""
+class PlainParameter(ParameterBase):
+    """A parameter without limits."""
 
-    type: Literal["int"] = Field(description="A whole number.")
-
-
-class FloatParameter(_Number):
-    """A number."""
-
-    type: Literal["float"] = Field(description="A number.")
-
-
-class BooleanParameter(ParameterBase):
-    """True or false."""
-
-    type: Literal["boolean"] = Field(description="true or false.")
-
-
-class StringParameter(ParameterBase):
-    """Text."""
-
-    type: Literal["string"] = Field(description="Text.")
+    type: Literal["boolean", "string", "list", "dataset", "dataset_column", "model"] = Field(
+        description="boolean, string, list (of texts, numbers and booleans), dataset (a key, or the path of a file), "
+        "dataset_column, or model (as --lm-adapter names it)."
+    )
 
 
 class CategoricalParameter(ParameterBase):
@@ -62,47 +50,12 @@ class CategoricalParameter(ParameterBase):
     allowed_values: list[str] = Field(min_length=1, description="The values it may have.")
 
 
-class ListParameter(ParameterBase):
-    """A list of texts, numbers and booleans."""
-
-    type: Literal["list"] = Field(description="A list of texts, numbers and booleans.")
-
-
-class DatasetParameter(ParameterBase):
-    """The key of a data set, or the path of its file."""
-
-    type: Literal["dataset"] = Field(description="The key of a data set, or the path of its file.")
-
-
-class DatasetColumnParameter(ParameterBase):
-    """The name of a column of the task's data set."""
-
-    type: Literal["dataset_column"] = Field(description="The name of a column of the data set.")
-
-
-class ModelParameter(ParameterBase):
-    """A model, as --lm-adapter names it."""
-
-    type: Literal["model"] = Field(description="A model, as --lm-adapter names it.")
-
-
-Parameter = Annotated[
-    IntParameter
-    | FloatParameter
-    | BooleanParameter
-    | StringParameter
-    | CategoricalParameter
-    | ListParameter
-    | DatasetParameter
-    | DatasetColumnParameter
-    | ModelParameter,
-    Field(discriminator="type"),
-]
+Parameter = Annotated[NumberParameter | PlainParameter | CategoricalParameter, Field(discriminator="type")]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskConfig:
-    """The values of one run of a task; ``name`` distinguishes its row from others, or is ''."""
+    """The values of a task's parameters for one run; ``name``, if any, is the suffix of the row's name."""
 
     name: str
     values: Mapping[str, Any]
@@ -118,12 +71,12 @@ def check_value(parameter: ParameterBase, value: Any) -> str:
         return f"expected {wanted}, got {value!r:.80}{hint}"
     if isinstance(parameter, CategoricalParameter) and value not in parameter.allowed_values:
         return not_one_of(value, parameter.allowed_values)
-    if isinstance(parameter, _Number):
+    if isinstance(parameter, NumberParameter):
         return _check_range(parameter, value)
     return ""
 
 
-def _check_range(parameter: _Number, value: float) -> str:
+def _check_range(parameter: NumberParameter, value: float) -> str:
     low, high = parameter.min, parameter.max
     if (low is not None and value < low) or (high is not None and value > high):
         limits = [("at least", low), ("at most", high)]
@@ -132,25 +85,19 @@ def _check_range(parameter: _Number, value: float) -> str:
     return ""
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value.strip() != ""
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str | int | float) for each in value)
 
 
 _TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "int": (is_whole, "a whole number"),
     "float": (is_number, "a number"),
     "boolean": (lambda value: isinstance(value, bool), "true or false"),
-    "string": (_is_text, "text"),
-    "categorical": (_is_text, "text"),
-    "list": (_is_list, "a list of texts, numbers and booleans"),
+    **dict.fromkeys(("string", "categorical"), (lambda value: isinstance(value, str), "text")),
+    "list": (
+        lambda value: isinstance(value, list) and all(isinstance(each, str | int | float) for each in value),
+        "a list of texts, numbers and booleans",
+    ),
     "dataset": (_is_name, "the key of a data set or the path of its file"),
     "dataset_column": (_is_name, "the name of a column"),
     "model": (_is_name, "a model, as --lm-adapter names it"),

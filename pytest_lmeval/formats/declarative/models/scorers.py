@@ -1,4 +1,4 @@
-"""The scorers of a task: each gives the answer of a row a score, or other fields."""
+"""The scorers of a task, which give the answers to rows scores or other fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUILT_IN_TYPES = (
 
 
 class ScorerBase(Block):
-    """One scorer; by default its metrics are the means of the fields in ``USUAL``, each with its name."""
+    """A scorer; ``USUAL`` has the fields whose means are the default metrics, and the names of these metrics."""
 
     USUAL: ClassVar[tuple[tuple[str, str], ...]] = (("score", "{key}_mean"),)
     VARIABLES: ClassVar[tuple[str, ...]] = ()
@@ -46,11 +46,11 @@ class ScorerBase(Block):
     threshold: float | None = Field(default=None, ge=0, le=1, description="The score that a row must reach.")
 
     def usual_metrics(self, key: str) -> Sequence[tuple[Metric, str]]:
-        """Return the default metrics, each with its name on the board."""
+        """Return the default metrics and their names on the board."""
         return [(FieldMetric(type="mean", field=field), name.format(key=key)) for field, name in self.USUAL]
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
-        """Yield the faults of the scorer at ``here`` that show before any row is read."""
+        """Yield the faults of the scorer at ``here`` that can be found before any row is read."""
         for number, metric in enumerate(self.metrics or ()):
             yield from metric.check((*here, "metrics", number))
 
@@ -222,7 +222,7 @@ class JudgeScorer(JudgeBase):
 
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
-    # Turns are scored by the checks of a record, which a scorer does not see.
+    # Turns and checks are parts of records.
     return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS, CHECKS})
 
 

@@ -126,7 +126,7 @@ class MultiTurnSolver(Block):
     @field_validator("tools")
     @classmethod
     def _are_tools(cls, value: list[SolverTool], info: ValidationInfo) -> list[SolverTool]:
-        # Before parameters are filled in, a placeholder may represent a value of another type.
+        # Without a context, parameters are not filled in: a placeholder may represent a value of any type.
         if value and info.context is not None:
             _refused(lambda: tools_of([tool.function() for tool in value], "tools"))
             for number, tool in enumerate(value):

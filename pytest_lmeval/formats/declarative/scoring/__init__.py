@@ -1,1 +1,1 @@
-"""Score the answer of a row, or find other fields for it."""
+"""Scorers, which give the answer of a row a score or other fields."""

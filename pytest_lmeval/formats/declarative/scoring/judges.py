@@ -1,6 +1,6 @@
-"""Scorers that ask a judge for a label or a number.
+"""Scorers that ask a judge for a label, a number or a grade.
 
-Two measures show how reliable a judge is: the share of its replies that could be read, and agreement with people.
+Two measures show if a judge is reliable: the share of its replies that could be read, and its agreement with people.
 """
 
 from __future__ import annotations
@@ -12,14 +12,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_lmeval.formats.declarative.models.scorers import JudgeBase, JudgeClassifier, JudgeScorer, Labeler
+from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.declarative.models.scorers import (
+    JudgeBase,
+    JudgeClassifier,
+    JudgeScorer,
+    Labeler,
+    MetricScorer,
+    ScorerBase,
+)
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
-from pytest_lmeval.formats.declarative.scoring.rubric import RubricScorer
+from pytest_lmeval.formats.declarative.scoring.texts import ComparingScorer, text_scorer
+from pytest_lmeval.judging.graded import Graded, UnreadReply
 from pytest_lmeval.judging.prompt import case_prompt, tagged
 from pytest_lmeval.judging.question import UNREAD, Question, consult, judge_of
-from pytest_lmeval.judging.rubric import UNREADABLE
+from pytest_lmeval.judging.rubric import UNREADABLE, Rubric
 from pytest_lmeval.judging.summary import judge_note, measures_of
 from pytest_lmeval.judging.verdicts import LABELS_FORM, NUMBER_FORM, number_in, one_of
+from pytest_lmeval.postprocess import Extraction, apply_metric, share_of
+from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.template import compile_template
 from pytest_lmeval.types import Generate, Message
 
@@ -33,7 +44,7 @@ class JudgingScorer:
 
     @property
     def judge(self) -> str:
-        """The judge that the task names; "" for the run's."""
+        """The judge that the task names; "" means the run's judge."""
         return self.model.model_key or ""
 
     @property
@@ -43,7 +54,7 @@ class JudgingScorer:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The field that can be the score of a row, if there is one; a person's label never is."""
+        """The field that can be the score of a row, if there is one; never the label that a person gave."""
         return ("score",) if isinstance(self.model, JudgeScorer) else ("is_correct",) if self._correct else ()
 
     @property
@@ -56,7 +67,7 @@ class JudgingScorer:
         return self._question(scoring).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the judge's verdict; if two replies cannot be read, the fields have no value."""
+        """Return the judge's verdict; if neither of two replies can be read, the fields are None."""
         found = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
         fields = self._fields_of(found.verdict)
         if self.model.human_label is not None:
@@ -85,7 +96,7 @@ class JudgingScorer:
 
     @property
     def _known(self) -> dict[str, Any]:
-        """The judge's own template variables, in addition to the common ones."""
+        """The template variables of this judge, in addition to the common variables."""
         if isinstance(self.model, JudgeScorer):
             return {"score_min": self.model.score_min, "score_max": self.model.score_max}
         return {"labels": self._labels}
@@ -128,12 +139,83 @@ class JudgingScorer:
         return {**variables, "material": tagged({name: text for name, text in self._case(variables).items() if text})}
 
     def _case(self, variables: Mapping[str, Any]) -> dict[str, str]:
-        """Return the case for the judge: the question, the reference, and the answer if there is one."""
+        """Return the texts that the judge sees: the question, the reference, and the model's answer if there is one."""
         reference = variables["ground_truth"] or ""
         if "messages" not in variables:
             return {"question": compile_template("{{ sample | tojson }}").render(variables), "reference": reference}
         asked = "\n\n".join(str(message["content"]) for message in variables["messages"][:-1])
         return {"question": asked, "reference": reference, "answer": variables["input_prompt"]}
+
+
+@dataclass(frozen=True, slots=True)
+class RubricScorer:
+    """A metric that asks the run's judge for a grade; ``texts`` gives the texts to grade."""
+
+    texts: ComparingScorer
+    judge: str = ""
+    verdict: str = "score"
+    candidates: tuple[str, ...] = ("score",)
+
+    @property
+    def key(self) -> str:
+        return self.texts.key
+
+    @property
+    def model(self) -> Any:
+        return self.texts.model
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        human = ("human_label",) if "human_label" in self.model.extras else ()
+        return ("score", "reason", "answer_gt", "answer_pred", *human)
+
+    @property
+    def prompt_hash(self) -> str:
+        """The hash of the parts of the judge's prompt that are equal for all rows: 12 hexadecimal digits."""
+        extras = self.model.extras
+        try:
+            return Rubric.of(extras.get("rubric"), extras.get("levels")).sha256
+        except RecordRefused:  # each row fills in the levels
+            return hashlib.sha256(json.dumps(extras, sort_keys=True, default=str).encode("ascii")).hexdigest()[:12]
+
+    def request(self, scoring: Scoring) -> Generate:
+        """Return the first question about a row."""
+        graded, predicted, extras = self._given(scoring)
+        return graded.question(predicted.text, self.texts.targets(scoring), extras).first
+
+    def score(self, scoring: Scoring) -> ScorerOutput:
+        """Return the judge's level and reason; None for both if neither of two replies can be read."""
+        graded, predicted, extras = self._given(scoring)
+        targets = self.texts.targets(scoring)
+        fields: dict[str, Any] = {"answer_gt": targets[0] if len(targets) == 1 else list(targets)}
+        fields["answer_pred"] = predicted.text
+        if "human_label" in self.model.extras:
+            fields["human_label"] = extras["human_label"]
+        metric = self.texts.registry.metric(self.model.type)
+        try:
+            found = apply_metric(metric, predicted, targets, extras, graded)
+        except UnreadReply as error:
+            none = {"score": None, "reason": None, **fields}
+            asked = error.consultation
+            return ScorerOutput(none, predicted.text, unscorable=asked.unread, judge=asked.entries, usage=asked.usage)
+        known = {"score": share_of(found.value, self.model.type), "reason": found.details.get("reason", ""), **fields}
+        judge = found.details.get("judge", ())
+        return ScorerOutput(known, predicted.text, found.unparsed, judge=judge, usage=found.usage)
+
+    def _given(self, scoring: Scoring) -> tuple[Graded, Extraction, dict[str, Any]]:
+        asked = "\n\n".join(str(each.get("content")) for each in scoring.variables.get("messages", ())[:-1])
+        graded = Graded(scoring.task, scoring.example, asked, scoring.tools.judge, self.key)
+        extras = {name: self.texts.filled(value, scoring) for name, value in self.model.extras.items()}
+        return graded, self.texts.predicted(scoring), extras
+
+
+def build_scorer(key: str, model: ScorerBase, registry: Registry, tools: Sequence[Mapping[str, Any]]) -> Scorer:
+    """Return the scorer for a model of any type but ``python``; ``tools`` has the schemas for metrics of calls."""
+    if isinstance(model, JudgeBase):
+        return JudgingScorer(key, model)
+    scorer = text_scorer(key, model, registry, tools)
+    is_judged = isinstance(model, MetricScorer) and registry.metric(model.type).asks_judge
+    return RubricScorer(scorer) if is_judged else scorer
 
 
 _Asking = JudgingScorer | RubricScorer
@@ -147,7 +229,7 @@ def asking(scorers: Sequence[Scorer]) -> list[_Asking]:
 def judge_notes(
     scorers: Sequence[Scorer], rows: Sequence[Mapping[str, Any]], errors: Sequence[str] = ()
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return agreement as metrics, and ``{"judges": {scorer: ...}}`` with a summary of each judge.
+    """Return agreement with people as metrics, and ``{"judges": {scorer: ...}}`` with a summary of each judge.
 
     ``errors`` has the errors of rows without a score, including unreadable replies.
     """

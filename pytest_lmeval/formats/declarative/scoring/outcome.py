@@ -1,4 +1,4 @@
-"""The protocol of scorers, with their input and output for a row."""
+"""The protocol of scorers, and their input and output for a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.task import Tools
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """The input of a scorer: the row, the tools of the run, the names of task and example, and the scores so far."""
+    """The input of a scorer: the row, the run's tools, the names of task and example, and the scores so far."""
 
     row: AnsweredRow
     tools: Tools
@@ -23,17 +23,17 @@ class Scoring:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """The variables of templates."""
+        """The variables for templates."""
         return self.row.variables(self.scores)
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerOutput:
-    """The fields that a scorer found.
+    """The fields that a scorer gives a row.
 
-    ``unscorable`` is the reason if there is no score through no fault of the model. ``prediction`` is the scored text;
-    ``unparsed`` is true if it contains no answer. ``judge`` has the replies of a judge, ``usage`` their tokens and
-    cost, and ``details`` further facts for readers.
+    ``unscorable`` is the reason why there is no score although the model is not at fault. ``prediction`` is the scored
+    text; ``unparsed`` is true if it contains no answer. ``judge`` has the replies of a judge, ``usage`` the tokens and
+    the cost of these replies, and ``details`` further facts for readers.
     """
 
     fields: Mapping[str, Any]
@@ -46,7 +46,7 @@ class ScorerOutput:
 
 
 class Scorer(Protocol):
-    """One scorer of a task; ``fields`` and ``candidates`` are None if they are known only after it has run."""
+    """A scorer of a task; ``fields`` and ``candidates`` are None if the scorer must run to reveal them."""
 
     @property
     def key(self) -> str:
@@ -58,7 +58,7 @@ class Scorer(Protocol):
 
     @property
     def fields(self) -> tuple[str, ...] | None:
-        """The fields it always yields."""
+        """The fields that every row gets."""
 
     @property
     def candidates(self) -> tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""Scorers that compare the answer with a text: by equality, by options, or by a registered metric."""
+"""Scorers that compare an answer with a text: for equality, as an option, or with a registered metric."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _Schemas = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ComparingScorer:
-    """A scorer that compares a text: the model's answer or its ``prediction``, after its post-process rule.
+    """A scorer that compares a text: the model's answer or ``prediction``, after the post-process rule.
 
-    ``compute`` compares; a metric that takes calls checks them by the schemas of the ``tools``.
+    ``compute`` does the comparison. A metric that compares calls checks them against the schemas in ``tools``.
     """
 
     key: str
@@ -46,7 +46,7 @@ class ComparingScorer:
     tools: _Schemas = ()
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the fields that the comparison gives."""
+        """Return the result of the comparison."""
         return self.compute(self, scoring)
 
     def predicted(self, scoring: Scoring) -> Extraction:
@@ -71,13 +71,13 @@ class ComparingScorer:
         return tuple(self.text(each, scoring) for each in templates or ())
 
     def filled(self, value: Any, scoring: Scoring) -> Any:
-        """Return ``value`` with the templates in it filled for the row, at any depth."""
+        """Return ``value`` with its templates filled for the row, at any depth."""
         variables = scoring.variables
         return walked(value, lambda each: compile_template(each).value(variables) if isinstance(each, str) else each)
 
 
 def text_scorer(key: str, model: ScorerBase, registry: Registry, tools: _Schemas) -> ComparingScorer:
-    """Return the scorer of any kind that compares a text."""
+    """Return the scorer for a model that compares a text."""
     compute, fields, candidates = _KINDS[type(model)]
     return ComparingScorer(key, model, registry, compute, fields, candidates, tools)
 
@@ -116,7 +116,7 @@ def _choices(column: str | None, sample: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(text: str) -> Any:
-    # The cell of a csv file: JSON, Python, or words between commas.
+    # A cell of a csv file may hold JSON, a Python list, or words between commas.
     for read in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return read(text)
@@ -182,4 +182,4 @@ _KINDS: Mapping[type[ScorerBase], tuple[Callable[..., ScorerOutput], tuple[str, 
     Rouge: (_rouge, _ROUGE, _ROUGE),
     JsonSchema: (_validity, ("is_valid",), ("is_valid",)),
 }
-"""By the model of a scorer: the function that computes it, its fields, and the fields that can be a row's score."""
+"""By the class of a scorer's model: its function, its fields, and the fields that can be a row's score."""

@@ -1,8 +1,9 @@
-"""Warnings about skewed answers, answers in the prompt, and prompts in two tasks."""
+"""Warn about near duplicates, skewed answers, answers in the prompt, and prompts that two tasks share."""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.task import Task
 from pytest_lmeval.types import Example
 
-_FEWEST = 8  # fewer examples say nothing about the distribution
+_FEWEST = 8  # fewer examples do not show a distribution
 _EXCESS = 0.1
 _SIGMAS = 2.5
 
@@ -30,8 +31,8 @@ _SIGMAS = 2.5
 def skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
 
-    The limit is an even share plus 0.1 and 2.5 standard deviations, whichever is higher. The metric scores after the
-    post-process rule. A task with one answer for all examples is always reported.
+    The limit is an even share plus 0.1, or plus 2.5 standard deviations if that is more. A task with a single answer
+    for all examples always gets a warning.
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:
@@ -67,7 +68,7 @@ def _is_skewed(share: float, answers: int, n: int) -> bool:
 
 
 _FEW_ANSWERS = 10
-_FULL_STOP = " \t\r\n.!\"'"  # may follow an answer; "14 + 1 =" and "is it 1?" do not end in one
+_FULL_STOP = " \t\r\n.!\"'"  # may follow an answer; "14 + 1 =" and "is it 1?" do not end in an answer
 _TELLING = 3  # words: texts contain shorter answers by accident
 
 
@@ -80,7 +81,7 @@ def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for every example whose answer is in its worked examples, or at the end of its prompt.
 
     Labels and options belong in prompts, so an example with labels gets a warning only if a worked example repeats its
-    question. A prompt that would score as its own answer gets one, too.
+    question. A prompt that would score as its own answer also gets a warning.
     """
     answers = {words(target) for example in task.examples for target in example.targets}
     options = answers if len(answers) <= _FEW_ANSWERS else set()
@@ -95,7 +96,7 @@ def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
 
 
 def overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
-    """Yield a warning for each pair of tasks if one repeats prompts of the other, as prompts or worked examples."""
+    """Yield a warning for each pair of tasks if one repeats prompts of the other, also as worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
         for example in task.examples:
@@ -179,3 +180,78 @@ def _key(prompt: str) -> tuple[str, ...]:
 
 def _warning(task: Task, example: Example, rule: str, what: str) -> LintWarning:
     return LintWarning(task.path, example.line, rule, f"{what}; {RULES[rule]}")
+
+
+SIMILAR = 0.8
+"""The lowest Jaccard similarity of near duplicates."""
+
+_WIDTH = 3
+_SKETCH = 200  # a longer prompt is represented by its smallest hashes
+_COMMON = 0.5
+_FEW_PROMPTS = 10  # too few prompts to detect boilerplate
+_POSTINGS = 50  # the most prompts that are looked up by one shingle
+
+
+def near_duplicates(task: Task) -> Iterator[LintWarning]:
+    """Yield a warning for every prompt that equals or resembles an earlier prompt of its task.
+
+    Prompts are compared by their runs of three words or symbols (shingles), without shingles that half of the prompts
+    share, such as an instruction. Pairs are found by their rarest shingles: two sets whose overlap is at least t share
+    one of the first ``|s| - ceil(t |s|) + 1`` in any common order (Bayardo, Ma and Srikant, "Scaling up all pairs
+    similarity search", 2007).
+    """
+    sketches = _without_boilerplate([_sketch(example.prompt) for example in task.examples])
+    frequency = Counter(shingle for sketch in sketches for shingle in sketch)
+    index: dict[int, list[int]] = {}
+    first_same: dict[tuple[str, ...], int] = {}
+    for number, sketch in enumerate(sketches):
+        example = task.examples[number]
+        same = first_same.setdefault(_key(example.prompt), number)
+        rarest = _rarest(sketch, frequency)
+        if same != number:
+            yield _similar(task, example, task.examples[same], 1.0)
+            continue
+        near, similarity = _nearest(sketch, sorted({each for key in rarest for each in index.get(key, ())}), sketches)
+        for key in rarest:
+            if len(index.setdefault(key, [])) < _POSTINGS:
+                index[key].append(number)
+        if similarity >= SIMILAR:
+            yield _similar(task, example, task.examples[near], similarity)
+
+
+def _sketch(prompt: str) -> frozenset[int]:
+    words = tokens(prompt)
+    runs = zip(*(words[start:] for start in range(_WIDTH)), strict=False)
+    shingles = {zlib.crc32(" ".join(run).encode()) for run in runs}
+    return frozenset(shingles if len(shingles) <= _SKETCH else sorted(shingles)[:_SKETCH])
+
+
+def _without_boilerplate(sketches: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    if len(sketches) < _FEW_PROMPTS:
+        return list(sketches)
+    frequency = Counter(shingle for sketch in sketches for shingle in sketch)
+    common = {shingle for shingle, count in frequency.items() if count >= _COMMON * len(sketches)}
+    return [sketch - common for sketch in sketches]
+
+
+def _rarest(sketch: frozenset[int], frequency: Counter[int]) -> list[int]:
+    length = len(sketch) - math.ceil(SIMILAR * len(sketch)) + 1 if sketch else 0
+    return sorted(sketch, key=lambda shingle: (frequency[shingle], shingle))[:length]
+
+
+def _nearest(sketch: frozenset[int], earlier: Sequence[int], sketches: Sequence[frozenset[int]]) -> tuple[int, float]:
+    """Return the first similar sketch of ``earlier`` and its similarity, or ``(-1, 0.0)``."""
+    for number in earlier:
+        shared = len(sketch & sketches[number])
+        similarity = shared / (len(sketch) + len(sketches[number]) - shared)
+        if similarity >= SIMILAR:
+            return number, similarity
+    return -1, 0.0
+
+
+def _similar(task: Task, example: Example, earlier: Example, similarity: float) -> LintWarning:
+    degree = "asks the same as" if similarity == 1.0 else f"shares {similarity:.0%} of its wording with"
+    same_targets = set(example.targets) == set(earlier.targets)
+    targets = "" if same_targets else ", with other targets: one of the two may be wrong"
+    detail = f"{shown(example.prompt)} {degree} line {earlier.line}{targets}; {RULES['near_duplicate']}"
+    return LintWarning(task.path, example.line, "near_duplicate", detail)

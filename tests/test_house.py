@@ -41,7 +41,7 @@ WAYS = {
 # A thread that finds something waiting goes another way than one that waits: so many switches may be the machine's.
 LUCK = 8
 # Lines of a folder, those beneath it included: docs/decisions/harness.md says what they are.
-LINES = {"formats/harness": 2926}
+LINES = {"formats/harness": 2842}
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20

@@ -86,11 +86,11 @@ def is_row_file(path: Path) -> bool:
         re.M,
     )
     return any(
-        named.search(_read(each)) for folder in (path.parent, path.parent.parent) for each in folder.glob("*.yaml")
+        named.search(read_start(each)) for folder in (path.parent, path.parent.parent) for each in folder.glob("*.yaml")
     )
 
 
-def _read(path: Path, size: int = -1) -> bytes:
+def read_start(path: Path, size: int = -1) -> bytes:
     """Return the first ``size`` bytes of a file, by default all bytes; b"" if it cannot be read."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(size)
@@ -101,9 +101,9 @@ def misnamed(path: Path) -> str:
     """Return why the name of a file that reads like a task is wrong, or ""."""
     from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 
-    if path.suffix == ".yml" and reads_like_a_task(_read(path)):
+    if path.suffix == ".yml" and reads_like_a_task(read_start(path)):
         return "task files in YAML end in .yaml"
-    if path.suffix == ".json" and all(field in _read(path, _FIRST_LINE) for field in _FIELDS_OF_TASKS):
+    if path.suffix == ".json" and all(field in read_start(path, _FIRST_LINE) for field in _FIELDS_OF_TASKS):
         return "task files in JSON end in .jsonl, and have one record per line"
     return ""
 
@@ -124,7 +124,7 @@ def _is_surely_a_task(path: Path) -> bool:
         return False
     from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 
-    start, marks = _read(path, _FIRST_LINE), _MARKS[path.suffix]
+    start, marks = read_start(path, _FIRST_LINE), _MARKS[path.suffix]
     return all(mark in start for mark in marks) if marks else reads_like_a_task(start)
 
 

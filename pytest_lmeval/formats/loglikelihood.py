@@ -99,18 +99,13 @@ def ranked(
     ``pairs`` identifies the requests; the default is ``texts``. ``compared`` is :func:`whole` (the default),
     :func:`by_beginning` or :func:`by_ending`. Raises ScoringError if a response is not a log-probability.
     """
-    asked = (compared or whole)(log_probs(responses))
+    given = [response for response in responses if isinstance(response, LogProb)]
+    if len(given) != len(responses):
+        raise ScoringError("expected log-probabilities, got a completion")
+    asked = (compared or whole)(given)
     keys: Sequence[Hashable] = pairs or texts
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     return Ranked(texts, [asked[numbers[key]] for key in keys], asked)
-
-
-def log_probs(responses: Sequence[Response]) -> list[LogProb]:
-    """Return the responses; raise ScoringError if one is not a log-probability."""
-    found = [response for response in responses if isinstance(response, LogProb)]
-    if len(found) != len(responses):
-        raise ScoringError("expected log-probabilities, got a completion")
-    return found
 
 
 def whole(given: Sequence[LogProb]) -> list[Option]:

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.formats.files import find_task_files, load_file
-from pytest_lmeval.formats.lint import LintWarning, known_keys, lint
-from pytest_lmeval.formats.lint.rules import SIMILAR, near_duplicates
+from pytest_lmeval.formats.lint import SIMILAR, LintWarning, known_keys, lint, near_duplicates
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.schemas import load_schema
 

@@ -14,7 +14,6 @@ from pytest_lmeval.formats.loglikelihood import (
     Rule,
     by_beginning,
     by_ending,
-    log_probs,
     log_probs_of,
     option_requests,
     ranked,
@@ -90,7 +89,7 @@ def test_details_of_another_kind_hold_no_log_probabilities(details: dict[str, ob
 
 def test_a_completion_is_no_log_probability() -> None:
     with pytest.raises(ScoringError, match="got a completion"):
-        log_probs([LogProb(-1.0), Completion("a")])
+        ranked([LogProb(-1.0), Completion("a")], ["a", "b"])
 
 
 def test_options_that_read_the_same_are_asked_for_once_and_count_each() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_recall_fscore_support
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.formats.declarative import aggregations as pure
+from pytest_lmeval.formats.declarative.models import metrics as pure
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.judging.summary import confusion
 from tests.formats.declarative.making import EQUALS, make, score

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError, nearest
-from pytest_lmeval.formats.declarative.aggregations import Classes, Confusion, NoValue, Scores
 from pytest_lmeval.formats.declarative.faults import Fault
-from pytest_lmeval.formats.declarative.models.metrics import FieldMetric, Metric
+from pytest_lmeval.formats.declarative.models.metrics import Classes, Confusion, FieldMetric, Metric, NoValue, Scores
 from pytest_lmeval.formats.declarative.scoring.judges import judge_notes
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain

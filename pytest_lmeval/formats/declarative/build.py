@@ -67,8 +67,9 @@ class Builder:
         if faults:
             return None, faults
         rule = score_rule(self.scorers)
-        rows = _Examples(self, dataset, rule.scorer)
-        examples = [rows.example(id, number) for number, id in enumerate(ids)]
+        numbered = enumerate(zip(ids, dataset.rows, strict=True))
+        samples = {id: row if "sample_id" in row else {**row, "sample_id": number} for number, (id, row) in numbered}
+        asked = {id: self._asked(sample) for id, sample in samples.items()}
         # The hashes cover what affects the score of a row: no aggregation, no threshold.
         excluded: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
         definition = file.definition.model_dump(mode="json", exclude=excluded)
@@ -84,10 +85,9 @@ class Builder:
                 "path": Path(os.path.relpath(dataset.path, source.path.parent)).as_posix(),
                 "sha256": dataset.sha256,
             },
-            examples=examples,
-            samples=rows.samples,
-            asked=rows.asked,
-            broken=rows.broken,
+            examples=[*self._examples(samples, asked, rule.scorer, dataset.category_column)],
+            samples=samples,
+            asked=asked,
             solver=self.solver,
             scorers=self.scorers,
             actions=file.definition.actions,
@@ -99,6 +99,34 @@ class Builder:
             config=config.values,
         )
         return task, []
+
+    def _asked(self, sample: Mapping[str, Any]) -> RowPrompt:
+        if self.solver is None:
+            return RowPrompt(json.dumps(sample, ensure_ascii=False)[:_SHOWN])
+        try:
+            return self.solver.ask(sample)
+        except ScoringError as error:
+            return RowPrompt(fault=str(error))
+
+    def _examples(
+        self, samples: Mapping[str, Any], asked: Mapping[str, RowPrompt], decisive: Scorer | None, column: str | None
+    ) -> Iterator[Example]:
+        model = None if decisive is None else decisive.model
+        for place, (id, sample) in enumerate(samples.items()):
+            category = sample.get(column or "")
+            yield Example(
+                id=id,
+                prompt=asked[id].prompt,
+                targets=_targets(model, sample),
+                metric="measured" if decisive is None else decisive.key,
+                post_process=getattr(model, "post_process", None) or "none",
+                category="" if category is None else str(category),
+                metadata={"tags": list(self.file.tags)} if self.file.tags else {},
+                # The rows are in another file, so messages point at the line that names it.
+                line=self.document.place(("definition", "dataset")).line,
+                messages=asked[id].messages,
+                place=place,
+            )
 
     def _solver(self, model: SingleTurnSolver | MultiTurnSolver | None) -> Solver | None:
         if model is None:
@@ -188,62 +216,18 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     return [], [Fault(keys, "duplicate_task_id", f"{dataset.path.name}: two rows have the id {repeated!r:.60}")]
 
 
-class _Examples:
-    """Turns rows into examples; keeps the prompt of each row, or the reason why it has none."""
-
-    def __init__(self, builder: Builder, dataset: Dataset, decisive: Scorer | None) -> None:
-        self.samples: dict[str, Mapping[str, Any]] = {}
-        self.asked: dict[str, RowPrompt] = {}
-        self.broken: dict[str, str] = {}
-        self._dataset = dataset
-        self._solver = builder.solver
-        self._metric = "measured" if decisive is None else decisive.key
-        self._model = None if decisive is None else decisive.model
-        self._tags = list(builder.file.tags)
-        # The rows are in another file, so messages point at the line that names it.
-        self._line = builder.document.place(("definition", "dataset")).line
-
-    def example(self, id: str, number: int) -> Example:
-        row = self._dataset.rows[number]
-        sample = row if "sample_id" in row else {**row, "sample_id": number}
-        self.samples[id] = sample
-        asked = self._asked(id, sample)
-        self.asked[id] = asked
-        category = sample.get(self._dataset.category_column or "")
-        return Example(
-            id=id,
-            prompt=asked.prompt,
-            targets=self._targets(sample),
-            metric=self._metric,
-            post_process=getattr(self._model, "post_process", None) or "none",
-            category="" if category is None else str(category),
-            metadata={"tags": self._tags} if self._tags else {},
-            line=self._line,
-            messages=asked.messages,
-            place=number,
-        )
-
-    def _asked(self, id: str, sample: Mapping[str, Any]) -> RowPrompt:
-        if self._solver is None:
-            return RowPrompt(json.dumps(sample, ensure_ascii=False)[:_SHOWN])
-        try:
-            return self._solver.ask(sample)
-        except ScoringError as error:
-            self.broken[id] = str(error)
-            return RowPrompt()
-
-    def _targets(self, sample: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the expected answers, as far as they are known before the model answers."""
-        given = getattr(self._model, "ground_truth", None)
-        templates = [given] if isinstance(given, str) else given or []
-        column = getattr(self._model, "ground_truth_choice_field", None)
-        if column is not None:
-            return (str(sample.get(column)),)
-        variables = {"sample": sample, MEMORY: MemoryBudget()}
-        try:
-            return tuple(compile_template(each).render(variables).strip() for each in templates)
-        except TemplateFault:
-            return ()
+def _targets(model: ScorerBase | None, sample: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the expected answers, as far as they are known before the model answers."""
+    given = getattr(model, "ground_truth", None)
+    templates = [given] if isinstance(given, str) else given or []
+    column = getattr(model, "ground_truth_choice_field", None)
+    if column is not None:
+        return (str(sample.get(column)),)
+    variables = {"sample": sample, MEMORY: MemoryBudget()}
+    try:
+        return tuple(compile_template(each).render(variables).strip() for each in templates)
+    except TemplateFault:
+        return ()
 
 
 def _dump(value: Any) -> bytes:

@@ -28,7 +28,7 @@ class RowPrompt:
     """The prompt of a row, as messages or text, and ``model_input``, the form of the prompt for scorers.
 
     ``messages`` has the messages of the first request. In a conversation, ``user_turns`` has the messages of the user,
-    unless ``persona`` is a simulated user.
+    unless ``persona`` is a simulated user. ``fault`` is the reason why the row has no prompt.
     """
 
     prompt: str = ""
@@ -36,6 +36,7 @@ class RowPrompt:
     model_input: Mapping[str, Any] = field(default_factory=dict)
     user_turns: tuple[str, ...] = ()
     persona: Persona | None = None
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

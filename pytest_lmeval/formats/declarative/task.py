@@ -27,8 +27,7 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
-    By example id, ``samples`` has the rows, ``asked`` the prompts, and ``broken`` the reasons why examples have no
-    prompt.
+    By example id, ``samples`` has the rows, and ``asked`` their prompts.
     """
 
     name: str
@@ -38,7 +37,6 @@ class DeclarativeTask(Task):
     examples: Sequence[Example]
     samples: Mapping[str, Mapping[str, Any]]
     asked: Mapping[str, RowPrompt]
-    broken: Mapping[str, str]
     solver: Solver | None
     scorers: Sequence[Scorer]
     actions: Sequence[Action]
@@ -79,7 +77,7 @@ class DeclarativeTask(Task):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for a completion; empty if the task asks no model, or the row has no prompt."""
-        if self.solver is None or example.id in self.broken:
+        if self.solver is None or self.asked[example.id].fault:
             return ()
         return (Generate(prompt, self.name, example.id, **self.solver.request_fields),)
 
@@ -109,8 +107,8 @@ class DeclarativeTask(Task):
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
         """Return the score of the response; raise ScoringError that names the stage that failed."""
-        if example.id in self.broken:
-            raise ScoringError(self.broken[example.id])
+        if fault := self.asked[example.id].fault:
+            raise ScoringError(fault)
         scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
         score = scored[0].score() if len(scored) == 1 else _joined(scored)
         talks = [response for response in responses if isinstance(response, Completion) and response.exchanges]

@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.errors import RecordRefused, did_you_mean
+from pytest_lmeval.formats.files import read_start
 from pytest_lmeval.formats.harness.config import Config, listed, parse_document, read_document
 from pytest_lmeval.frozen import dataclass
 
@@ -79,7 +80,9 @@ def index_of(root: Path) -> Index:
     files: dict[str, Any] = {}
     for path, size, changed in sorted(_files(str(root))):
         entry = before.get(path)
-        files[path] = entry if entry and entry[:2] == [size, changed] else [size, changed, search(_bytes(path))]
+        files[path] = (
+            entry if entry and entry[:2] == [size, changed] else [size, changed, search(read_start(Path(path)))]
+        )
     if files != before:
         kept = {"files": files, "names": _names({path: entry[2] for path, entry in files.items()})}
         _keep(root, kept)
@@ -238,12 +241,6 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
             elif entry.name.endswith((".yaml", "_yaml", ".yml")) or "." not in entry.name:
                 status = entry.stat()
                 yield entry.path, status.st_size, status.st_mtime_ns
-
-
-def _bytes(path: str) -> bytes:
-    with suppress(OSError), open(path, "rb") as stream:
-        return stream.read()
-    return b""
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -90,7 +90,9 @@ def _texts(file: Path, mtime_ns: int, size: int) -> frozenset[str]:
         return frozenset(_named_in(ast.parse(data)))
     if b"eval_task" not in data:
         return frozenset()
-    return frozenset(_strings(map(_data_node, ast.walk(ast.parse(data)))))
+    calls = [node for node in ast.walk(ast.parse(data)) if isinstance(node, ast.Call)]
+    evals = [call for call in calls if ast.unparse(call.func).endswith("eval_task")]
+    return frozenset(_strings(each.value for call in evals for each in call.keywords if each.arg == "data"))
 
 
 def _named_in(module: ast.Module) -> Iterator[str]:
@@ -108,9 +110,3 @@ def _named_in(module: ast.Module) -> Iterator[str]:
 
 def _strings(nodes: Iterable[ast.AST | None]) -> Iterator[str]:
     return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _data_node(node: ast.AST) -> ast.expr | None:
-    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("eval_task"):
-        return None
-    return next((each.value for each in node.keywords if each.arg == "data"), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,17 +57,13 @@ def _config(path: object, document: object, default_name: str) -> Mapping[str, A
     if not isinstance(document, dict):
         raise UsageError(f"{where}: expected a mapping of parameters to values, such as 'language: en'")
     name = document.get("name", default_name)
-    if not isinstance(name, str) or not (name == "" or _is_name(name)):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]*", name):
         raise UsageError(f"{where}: name: expected text of letters, digits, '.', '_' and '-', got {name!r}")
     tasks = document.get("tasks", {})
     if not isinstance(tasks, dict) or not all(isinstance(values, dict) for values in tasks.values()):
         raise UsageError(f"{where}: tasks: expected a mapping from the key of a task to its values")
     values = {key: value for key, value in document.items() if key not in RESERVED}
     return {"name": name, "values": values, "tasks": tasks}
-
-
-def _is_name(name: str) -> bool:
-    return name.isascii() and all(char.isalnum() or char in "._-" for char in name)
 
 
 def _named_apart(path: object, configs: list[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:

@@ -32,6 +32,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,4000}")
 _BASED = re.compile(r"0o[0-7]{1,2000}|0x[0-9a-fA-F]{1,2000}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_QUOTE = "quote a template that starts a value"
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
@@ -98,7 +99,7 @@ def _explained(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
     if "'\\t'" in problem:
         return f"{problem}: indent with blanks, not tabs"
     if unquoted := _UNQUOTED.search(shown):
-        return f"{problem}: quote a template that starts a value: {_quoted(unquoted[1].strip())}"
+        return f"{problem}: {_QUOTE}: {_quoted(unquoted[1].strip())}"
     return problem
 
 
@@ -188,7 +189,9 @@ class DocumentReader:
         place = _place(event.start_mark)
         if not isinstance(event, yaml.ScalarEvent):
             if isinstance(event, yaml.MappingStartEvent) and mapping.flow_style and event.flow_style:
-                raise YamlFault(_place(mapping.start_mark), self._quote_it(mapping.start_mark))
+                line, column = mapping.start_mark.line, mapping.start_mark.column
+                template = "".join(self._lines[line : line + 1])[column:].strip()
+                raise YamlFault(_place(mapping.start_mark), f"{_QUOTE}: {_quoted(template)}")
             raise YamlFault(place, "a key is text; this one is a list or a mapping")
         if event.value == "<<" and event.implicit[0]:
             raise YamlFault(place, "merge keys (<<) are not read; write the keys out")
@@ -210,10 +213,6 @@ class DocumentReader:
             return plain_value(event.value)
         except ValueError as error:
             raise YamlFault(_place(event.start_mark), str(error)) from None
-
-    def _quote_it(self, mark: Any) -> str:
-        template = self._lines[mark.line][mark.column :].strip() if mark.line < len(self._lines) else ""
-        return f"quote a template that starts a value: {_quoted(template)}"
 
     def _include(self, event: Any, keys: Keys) -> str:
         try:

@@ -131,16 +131,12 @@ def test_an_item_is_never_its_own_worked_example(folder: TaskFolder, added: str)
         assert sorted(f"Q: question {other}" for other in range(6) if other != place) == sorted(shots)
 
 
-def test_the_class_decides_the_number_of_few_shots_unless_the_run_does(folder: TaskFolder) -> None:
+def test_the_run_decides_the_number_of_few_shots_unless_the_class_fixes_it(folder: TaskFolder) -> None:
     own = "def __init__(self, num_fewshot=2):\n    super().__init__(num_fewshot)"
 
     assert [5, 1, 3] == [len(_asked(folder.quiz(added=own, num_fewshot=number))) for number in (None, 0, 1)]
-
-
-def test_a_class_that_fixes_the_number_of_few_shots_keeps_it(folder: TaskFolder) -> None:
-    own = "def __init__(self, num_fewshot=1):\n    super().__init__(num_fewshot=1)"
-
-    assert 3 == len(_asked(folder.quiz(added=own, num_fewshot=4)))
+    fixed = own.replace("(num_fewshot)", "(num_fewshot=1)")
+    assert 3 == len(_asked(folder.quiz(added=fixed, num_fewshot=4)))
 
 
 def test_a_class_that_refuses_the_number_of_few_shots_says_how_the_run_does_without_it(folder: TaskFolder) -> None:
@@ -176,12 +172,6 @@ def test_items_of_other_subjects_are_left_out(folder: TaskFolder) -> None:
 
 def test_items_without_a_subject_are_all_kept(folder: TaskFolder) -> None:
     assert [""] * 6 == [example.category for example in folder.quiz(SUBJECTS).examples]
-
-
-def test_the_only_subject_is_that_of_every_item(folder: TaskFolder) -> None:
-    task = folder.quiz({"METRICS =": 'SUBJECTS = ["general"]\n    METRICS ='})
-
-    assert {"general"} == {example.category for example in task.examples}
 
 
 def test_a_folder_may_have_a_folder_for_each_subject(folder: TaskFolder) -> None:
@@ -248,29 +238,23 @@ def _get_fewshot_target_text(self, item): return str(item.get("subject"))
 
 
 @pytest.mark.parametrize(
-    ("subjects", "own", "told"),
+    ("subjects", "own", "told", "category"),
     [
-        ('["north"]', {}, "north"),
-        ("[NO_SUBJECT]", {}, "no_subject"),
-        ("[NO_SUBJECT]", {"subject": "east"}, "no_subject"),
-        ("[]", {"subject": "east"}, "east"),
-        ("[]", {}, "None"),
+        ('["north"]', {}, "north", "north"),
+        ("[NO_SUBJECT]", {}, "no_subject", ""),
+        ("[NO_SUBJECT]", {"subject": "east"}, "no_subject", ""),
+        ("[]", {"subject": "east"}, "east", "east"),
+        ("[]", {}, "None", ""),
     ],
 )
 def test_an_item_and_its_worked_examples_know_their_subject(
-    folder: TaskFolder, subjects: str, own: dict[str, str], told: str
+    folder: TaskFolder, subjects: str, own: dict[str, str], told: str, category: str
 ) -> None:
     folder.data("quiz.jsonl", [{**row, **own} for row in ROWS[:2]])
     task = folder.quiz({"METRICS =": f"SUBJECTS = {subjects}\n    METRICS ="}, TELLS_SUBJECT, num_fewshot=1)
 
     assert [told, told] == [text for role, text in _asked(task) if role == "assistant"]
-
-
-def test_items_without_subjects_have_none_on_the_board(folder: TaskFolder) -> None:
-    folder.data("quiz.jsonl", [{**row, "subject": "east"} for row in ROWS])
-    task = folder.quiz({"METRICS =": "SUBJECTS = [NO_SUBJECT]\n    METRICS ="})
-
-    assert [""] * 6 == [example.category for example in task.examples]
+    assert [category] * 2 == [example.category for example in task.examples]
 
 
 def test_a_task_without_the_wanted_subject_has_no_place_in_the_run(folder: TaskFolder) -> None:
@@ -304,8 +288,10 @@ class Lenient:
         return Score(0.3, {"seen": prediction})
 
 class Quiz"""
-    task = folder.quiz({"\nclass Quiz": source, "[AccuracyCompletion]": "[Lenient]"})
+    changes = {"\nclass Quiz": source, "[AccuracyCompletion]": "[Lenient]"}
+    task, own = folder.quiz(changes), folder.quiz({**changes, "METRICS =": "THRESHOLD = 0.75\n    METRICS ="})
 
+    assert 0.75 == own.threshold(own.examples[0])
     score = _scored(task, " text ")
     assert ["lenient", 0.25, 0.3] == [task.metric, task.threshold(task.examples[0]), score.value]
     assert {"seen": " text "} == score.details
@@ -325,12 +311,6 @@ def test_a_metric_of_a_class_that_says_nothing_of_an_item_is_left_out(folder: Ta
     score = _scored(task, 'so: {"a": 1}')
 
     assert ["is_json", 1.0, {"only_json": 0.0}] == [task.metric, score.value, dict(score.metrics)]
-
-
-def test_a_class_may_set_the_threshold(folder: TaskFolder) -> None:
-    task = folder.quiz({"METRICS =": "THRESHOLD = 0.75\n    METRICS ="})
-
-    assert 0.75 == task.threshold(task.examples[0])
 
 
 def test_the_prediction_is_what_the_class_makes_of_the_completion(folder: TaskFolder) -> None:
@@ -379,22 +359,18 @@ def test_the_context_reaches_a_metric_that_runs_code(folder: TaskFolder) -> None
     assert {"test_cases": ["add(1, 2) == 3"], "entry_point": "add"} == task.scoring(task.examples[0])["context"]
 
 
-def test_code_of_the_author_that_raises_while_scoring_is_named_with_its_line(folder: TaskFolder) -> None:
-    task = folder.quiz(added="def post_process_generated_completion(self, text, sample=None):\n    return text[9]")
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return text[9]", r"raised IndexError: .*task_it\.py:1\d in post_process"),
+        ("return 4", "returned 4; expected text"),
+    ],
+)
+def test_code_of_the_author_that_cannot_score_is_named(folder: TaskFolder, body: str, message: str) -> None:
+    task = folder.quiz(added=f"def post_process_generated_completion(self, text, sample=None):\n    {body}")
 
-    with pytest.raises(ScoringError) as caught:
+    with pytest.raises(ScoringError, match=rf"Quiz\.post_process_generated_completion {message}"):
         _scored(task, "short")
-    assert re.search(
-        r"Quiz\.post_process_generated_completion raised IndexError: .*task_it\.py:1\d in post_process",
-        str(caught.value),
-    )
-
-
-def test_a_prediction_that_is_no_text_is_an_error(folder: TaskFolder) -> None:
-    task = folder.quiz(added="def post_process_generated_completion(self, text, sample=None): return 4")
-
-    with pytest.raises(ScoringError, match="returned 4; expected text"):
-        _scored(task, "4")
 
 
 # By log-probabilities
@@ -594,21 +570,14 @@ def test_more_few_shots_than_there_are_is_refused(folder: TaskFolder) -> None:
 NO_SPLIT = {'FEWSHOT_SPLIT = "train"': ""}
 
 
-def test_a_class_without_a_few_shot_split_is_left_alone_by_the_run(folder: TaskFolder) -> None:
+def test_a_class_without_a_few_shot_split_has_none_unless_it_draws_itself(folder: TaskFolder) -> None:
     assert [("user", "Q: question 0")] == _asked(folder.quiz(NO_SPLIT, num_fewshot=2))
-
-
-def test_a_class_that_wants_few_shots_from_nowhere_is_refused(folder: TaskFolder) -> None:
-    own = "def __init__(self, num_fewshot=2):\n    super().__init__(num_fewshot)"
-
-    message = "missing_required Quiz.FEWSHOT_SPLIT: 2 few-shots asked for, but the class names no split"
-    assert message in folder.quiz_fault(NO_SPLIT, own)
-
-
-def test_a_class_that_draws_for_itself_needs_no_split(folder: TaskFolder) -> None:
     own = "def _sample_fewshot_examples(self, item): return [{'q': 'shown', 'a': 'seen'}] * self.num_fewshot"
-
     assert ("user", "Q: shown") == _asked(folder.quiz(NO_SPLIT, own, num_fewshot=1))[0]
+
+    wants = "def __init__(self, num_fewshot=2):\n    super().__init__(num_fewshot)"
+    message = "missing_required Quiz.FEWSHOT_SPLIT: 2 few-shots asked for, but the class names no split"
+    assert message in folder.quiz_fault(NO_SPLIT, wants)
 
 
 def test_a_few_shot_split_that_is_not_there_is_refused_only_where_it_is_needed(folder: TaskFolder) -> None:

@@ -1,22 +1,126 @@
-"""The metrics of a scorer, which are numbers over the scores of all rows."""
+"""The metrics of a scorer, which are numbers over the scores of all rows.
+
+A share whose divisor is 0 is 0.0, as with scikit-learn's ``zero_division=0``. Labels are compared as text.
+"""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 from pydantic import Field
 
-from pytest_lmeval.formats.declarative import aggregations as pure
+from pytest_lmeval.errors import ScoringError, nearest
 from pytest_lmeval.formats.declarative.faults import Fault
 from pytest_lmeval.formats.declarative.models.base import Block, Data, Key
 from pytest_lmeval.formats.yaml.document import Keys
 from pytest_lmeval.judging.summary import confusion
 
+
+class ClassScores(TypedDict):
+    """The scores of one label, each in [0, 1], and the number of rows with that true label."""
+
+    precision: float
+    recall: float
+    f1: float
+    n: int
+
+
+Classes = dict[str, ClassScores]
+Confusion = dict[str, dict[str, int]]
+
+
+class NoValue(Exception):
+    """The reason why a metric has no value for these rows."""
+
+
+@dataclass(slots=True)
+class Scores:
+    """The fields that a scorer gave each row; a metric may add notes, and a table of its classes."""
+
+    scorer: str
+    rows: Sequence[Mapping[str, Any]]
+    notes: dict[str, Any]
+    table: tuple[Classes, Confusion] | None = None
+
+    def note(self, what: str, of: str, value: Any) -> None:
+        """Add a note to the task."""
+        self.notes.setdefault(what, {})[of] = value
+
+    def values(self, name: str) -> list[Any]:
+        """Return the values of a field, without nulls."""
+        for each in self.rows:
+            if name not in each:
+                hint = nearest(name, each, "it has")
+                raise ScoringError(f"a metric takes the field {name!r}, which a row lacks{hint}")
+        values = [each[name] for each in self.rows if each[name] is not None]
+        if not values:
+            raise NoValue(f"{name} has no value in any row")
+        return values
+
+    def numbers(self, name: str) -> list[float]:
+        """Return the values of a field of numbers and booleans."""
+        values = self.values(name)
+        wrong = next((value for value in values if not isinstance(value, bool | int | float)), None)
+        if wrong is not None:
+            raise ScoringError(f"a metric takes numbers, and the field {name!r} is {wrong!r:.80}")
+        return [float(value) for value in values]
+
+    def labels(self, name: str) -> list[str]:
+        """Return the values of a field as labels."""
+        return [as_label(value) for value in self.values(name)]
+
+    def pairs(self, true: str, predicted: str) -> list[tuple[str, str]]:
+        """Return the labels in two fields, for the rows that have both."""
+        self.values(true), self.values(predicted)
+        both = [(each[true], each[predicted]) for each in self.rows]
+        return [(as_label(one), as_label(other)) for one, other in both if one is not None and other is not None]
+
+
+def as_label(value: Any) -> str:
+    """Return a label as text; true and false in lower case, as in YAML."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return ``part / whole``; 0.0 if ``whole`` is 0."""
+    return part / whole if whole else 0.0
+
+
+def f1(true_positives: float, false_positives: float, false_negatives: float) -> float:
+    """Return the harmonic mean of precision and recall: ``2 tp / (2 tp + fp + fn)``."""
+    return ratio(2 * true_positives, 2 * true_positives + false_positives + false_negatives)
+
+
+NUMBERS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+    "std_dev": statistics.stdev,
+}
+
+
+def classify(true: Sequence[str], predicted: Sequence[str]) -> Classes:
+    """Return precision, recall, F1 and the number of rows of each label that is true or predicted in any row."""
+    trues, guesses = Counter(true), Counter(predicted)
+    hits = Counter(label for label, guess in zip(true, predicted, strict=True) if label == guess)
+    return {
+        label: {
+            "precision": ratio(hits[label], guesses[label]),
+            "recall": ratio(hits[label], trues[label]),
+            "f1": ratio(2 * hits[label], trues[label] + guesses[label]),
+            "n": trues[label],
+        }
+        for label in sorted({*trues, *guesses})
+    }
+
+
 _MOST_VALUES = 50
-_NO_CLASS: pure.ClassScores = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "n": 0}
+_NO_CLASS: ClassScores = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "n": 0}
 _TRUE, _FALSE, _MISSED = "num_true_positives_field", "num_false_positives_field", "num_false_negatives_field"
 _COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score": (_TRUE, _FALSE, _MISSED)}
 
@@ -52,11 +156,11 @@ class MetricBase(Block):
         """Yield the faults of the metric at ``here``."""
         yield from ()
 
-    def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
+    def aggregate(self, scores: Scores, default: str) -> dict[str, float]:
         """Return the metric's numbers by name; raise NoValue if the rows give no number."""
         return dict(zip(self.names(default), self.numbers(scores, default), strict=True))
 
-    def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
+    def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
         """Return a number for each of ``WORDS``."""
         raise NotImplementedError
 
@@ -68,11 +172,11 @@ class FieldMetric(MetricBase):
     type: Literal["mean", "min", "max", "std_dev"] = Field(description="mean, min, max or std_dev (of a sample).")
     field: str = Field(description="The field of the scorer.")
 
-    def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
+    def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
         values = scores.numbers(self.field)
         if self.type == "std_dev" and len(values) < 2:
-            raise pure.NoValue("a standard deviation needs two rows")
-        return (float(pure.NUMBERS[self.type](values)),)
+            raise NoValue("a standard deviation needs two rows")
+        return (float(NUMBERS[self.type](values)),)
 
 
 class Frequency(MetricBase):
@@ -81,11 +185,11 @@ class Frequency(MetricBase):
     type: Literal["frequency"] = Field(description="The share of each value: FIELD_VALUE.")
     field: str = Field(description="The field of the scorer.")
 
-    def aggregate(self, scores: pure.Scores, default: str) -> dict[str, float]:
+    def aggregate(self, scores: Scores, default: str) -> dict[str, float]:
         labels = scores.labels(self.field)
         counts = Counter(labels).most_common()
         if len(counts) > _MOST_VALUES:
-            raise pure.NoValue(f"{len(counts)} values; at most {_MOST_VALUES} shares are shown")
+            raise NoValue(f"{len(counts)} values; at most {_MOST_VALUES} shares are shown")
         return {f"{self.named(self.field)}_{value}": count / len(labels) for value, count in counts}
 
 
@@ -110,17 +214,17 @@ class CountMetric(MetricBase):
             detail = f"expected {', '.join(wanted)}; or field_gt, field_pred and positive_answer"
             yield Fault((*here, wanted[0]), "missing_required", detail)
 
-    def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
+    def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
         true, false, missed = self._counts(scores)
         if self.type == "f1_score":
-            return (pure.f1(true, false, missed),)
-        return (pure.ratio(true, true + (false if self.type == "precision" else missed)),)
+            return (f1(true, false, missed),)
+        return (ratio(true, true + (false if self.type == "precision" else missed)),)
 
-    def _counts(self, scores: pure.Scores) -> tuple[float, ...]:
+    def _counts(self, scores: Scores) -> tuple[float, ...]:
         if self.field_gt is None or self.field_pred is None:
             names = (getattr(self, name) for name in (_TRUE, _FALSE, _MISSED))
             return tuple(0.0 if name is None else sum(scores.numbers(name)) for name in names)
-        sought = pure.as_label(self.positive_answer)
+        sought = as_label(self.positive_answer)
         pairs = Counter(
             (true == sought, guess == sought) for true, guess in scores.pairs(self.field_gt, self.field_pred)
         )
@@ -137,14 +241,14 @@ class BinaryClassification(MetricBase):
     positive_answer: str | bool | int = Field(description="The positive label.")
     negative_answer: str | bool | int = Field(description="The other label.")
 
-    def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
+    def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
         pairs = scores.pairs(self.field_gt, self.field_pred)
-        answers = {pure.as_label(self.positive_answer), pure.as_label(self.negative_answer)}
+        answers = {as_label(self.positive_answer), as_label(self.negative_answer)}
         known = [pair for pair in pairs if answers.issuperset(pair)]
         if len(known) < len(pairs):
             scores.note("neither_answer", scores.scorer, len(pairs) - len(known))
         accuracy, classes = _classified(scores, known)
-        own = classes.get(pure.as_label(self.positive_answer), _NO_CLASS)
+        own = classes.get(as_label(self.positive_answer), _NO_CLASS)
         return accuracy, own["precision"], own["recall"], own["f1"]
 
 
@@ -156,7 +260,7 @@ class MulticlassClassification(MetricBase):
     field_gt: str = Field(description="The field with the true label.")
     field_pred: str = Field(description="The field with the predicted label.")
 
-    def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
+    def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
         accuracy, classes = _classified(scores, scores.pairs(self.field_gt, self.field_pred))
         each = [(one["precision"], one["recall"], one["f1"]) for one in classes.values()]
         return accuracy, *(sum(values) / len(each) for values in zip(*each, strict=True))
@@ -170,13 +274,13 @@ class WeightedAverage(MetricBase):
     field: str = Field(description="The field with the label.")
     weights: dict[str, float] = Data(min_length=1, description="The weight of each label.")
 
-    def numbers(self, scores: pure.Scores, default: str) -> tuple[float, ...]:
+    def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
         labels = scores.labels(self.field)
         others = Counter(label for label in labels if label not in self.weights)
         if others:
             scores.note("without_weight", f"{scores.scorer}.{self.names(default)[0]}", dict(sorted(others.items())))
         if not (weighed := [label for label in labels if label in self.weights]):
-            raise pure.NoValue(f"no weight for any label of {self.field}: {', '.join(sorted(others))[:200]}")
+            raise NoValue(f"no weight for any label of {self.field}: {', '.join(sorted(others))[:200]}")
         return (math.fsum(self.weights[label] for label in weighed) / len(weighed),)
 
 
@@ -202,11 +306,11 @@ Metric = Annotated[
 ]
 
 
-def _classified(scores: pure.Scores, pairs: list[tuple[str, str]]) -> tuple[float, pure.Classes]:
+def _classified(scores: Scores, pairs: list[tuple[str, str]]) -> tuple[float, Classes]:
     """Return the accuracy and the scores of each label; store the table for the board."""
     if not pairs:
-        raise pure.NoValue("no row has both labels")
+        raise NoValue("no row has both labels")
     true, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    classes = pure.classify(true, predicted)
+    classes = classify(true, predicted)
     scores.table = classes, confusion(true, predicted)
     return sum(one == other for one, other in pairs) / len(pairs), classes

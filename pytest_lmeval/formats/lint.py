@@ -1,34 +1,134 @@
-"""Warn about near duplicates, skewed answers, answers in the prompt, and prompts that two tasks share."""
+"""Warn about parts of task files that are valid but look like mistakes; each warning has a place and a meaning.
+
+Checks take about linear time: seconds for ten thousand records.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from pytest_lmeval.formats.lint.warning import (
-    RULES,
-    LintWarning,
-    has_labels,
-    is_scored_by_text,
-    score_of,
-    shown,
-    tokens,
-    words,
-)
+from pytest_lmeval.errors import LmevalError
+from pytest_lmeval.formats.checks import OF_COMPACT, WORDS, misspelt_keys
+from pytest_lmeval.formats.task import LoadedFile
+from pytest_lmeval.leaderboard.passing import missed
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import is_at_least
-from pytest_lmeval.task import Task
-from pytest_lmeval.types import Example
+from pytest_lmeval.task import Task, Tools
+from pytest_lmeval.text import printable
+from pytest_lmeval.types import Completion, Example
+
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "answer_in_few_shot": "a model that copies from the worked examples is right here",
+        "answer_in_prompt": "a model need not know the answer to be right here",
+        "misspelt_key": "the key is kept, and changes nothing",
+        "near_duplicate": "the two count as two observations and are hardly more than one",
+        "overlap": "a score on either task says less than it seems to",
+        "skewed_answers": "compare scores with that, not with chance",
+    }
+)
+"""The meaning of each rule's warnings for someone who reads the board."""
+
+# Many data sets have this key, which resembles a key of one metric. Records of that metric refuse it.
+_ORDINARY = ("level",)
+_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LintWarning:
+    """A likely mistake: its place, a description, and the rule that found it."""
+
+    path: Path
+    line_number: int
+    rule: str
+    detail: str
+
+    def at(self) -> str:
+        """Return the warning as one line: ``path:line: warning rule: finding; meaning``."""
+        # Ids and prompts in the detail may have line breaks.
+        return printable(f"{self.path}:{self.line_number}: warning {self.rule}: {self.detail}", keep="")
+
+
+def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarning]:
+    """Return the warnings about the valid records of ``files``, by file and line."""
+    tasks = [task for loaded in files.values() for task in loaded.tasks]
+    found = [*_overlaps(tasks)]
+    for task in tasks:
+        found += [*near_duplicates(task), *_skewed_answers(task, registry), *_answers_given_away(task, registry)]
+        found += _misspelt(task, known_keys(registry))
+    order = {path: number for number, path in enumerate(files)}
+    return sorted(found, key=lambda warning: (order.get(warning.path, 0), warning.line_number, warning.rule))
+
+
+def known_keys(registry: Registry) -> frozenset[str]:
+    """Return the keys that a format or a metric reads, and common words that are no mistakes."""
+    return WORDS.union(_ORDINARY, OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
+
+
+def _misspelt(task: Task, known: frozenset[str]) -> Iterator[LintWarning]:
+    """Yield a warning for each key that resembles a known key."""
+    for line, key, wanted, count in misspelt_keys(task.examples, lambda _: known):
+        often = "" if count == 1 else f", in {count} records"
+        detail = f"the key {key!r:.80}{often}: did you mean {wanted!r}? {RULES['misspelt_key']}"
+        yield LintWarning(task.path, line, "misspelt_key", detail)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    r"""Return the ``\w+`` of the lowercased text."""
+    return tuple(_WORD.findall(text.lower()))
+
+
+def _tokens(text: str) -> tuple[str, ...]:
+    """Return the words and the symbols of the lowercased text, so that ``2 + 3`` and ``2 * 3`` differ."""
+    return tuple(_TOKEN.findall(text.lower()))
+
+
+def _shown(text: str) -> str:
+    """Return ``text`` quoted and shortened, on one line."""
+    short = " ".join(text.split())
+    return repr(short if len(short) <= _SHOWN else f"{short[:_SHOWN]}...")
+
+
+def _has_labels(example: Example) -> bool:
+    """Return True if answers come from a small set, which prompts and worked examples usually list."""
+    return example.category in {"mcq", "classification"} or example.metric == "multiple_choice"
+
+
+def _is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
+    """Return True if the metrics are in the registry and run no program, so that a text alone can be scored."""
+    names = (task.metric_name(example), *task.further_metrics(example))
+    found = [registry.metrics.get(name) for name in names]
+    return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)
+
+
+def _score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
+    """Return the best score of ``outputs`` as answers to ``example``; 0.0 if they cannot be scored.
+
+    An output that misses the threshold of a further score also counts as 0.0.
+    """
+    try:
+        scores = [task.score(example, [Completion(output)], Tools()) for output in outputs]
+        return max(0.0 if missed(each.metrics, each.thresholds) else float(each.value) for each in scores)
+    except (LmevalError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
+        return 0.0
+
 
 _FEWEST = 8  # fewer examples do not show a distribution
 _EXCESS = 0.1
 _SIGMAS = 2.5
 
 
-def skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
+def _skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
 
     The limit is an even share plus 0.1, or plus 2.5 standard deviations if that is more. A task with a single answer
@@ -36,7 +136,7 @@ def skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:
-        if example.targets and is_scored_by_text(task, example, registry):
+        if example.targets and _is_scored_by_text(task, example, registry):
             groups.setdefault((example.category, example.metric), []).append(example)
     for examples in groups.values():
         if len(examples) >= _FEWEST:
@@ -48,13 +148,13 @@ def _of_group(task: Task, examples: Sequence[Example]) -> Iterator[LintWarning]:
     answer, count = max(counts.items(), key=lambda item: (item[1], item[0]))
     if not _is_skewed(count / len(examples), len(counts), len(examples)):
         return
-    score = math.fsum(score_of(task, example, [answer]) for example in examples) / len(examples)
+    score = math.fsum(_score_of(task, example, [answer]) for example in examples) / len(examples)
     if not _is_skewed(score, len(counts), len(examples)):
         return
     first = next(example for example in examples if answer in {each.strip() for each in example.targets})
-    category = f" of category {shown(first.category)}" if first.category else ""
+    category = f" of category {_shown(first.category)}" if first.category else ""
     detail = (
-        f"a model that always says {shown(answer)} would score {score:.2f} on the {len(examples)} examples"
+        f"a model that always says {_shown(answer)} would score {score:.2f} on the {len(examples)} examples"
         f"{category}, which have {len(counts)} answer(s); {RULES['skewed_answers']}"
     )
     yield LintWarning(task.path, first.line, "skewed_answers", detail)
@@ -77,25 +177,25 @@ class _Place(NamedTuple):
     line: int
 
 
-def answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
+def _answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for every example whose answer is in its worked examples, or at the end of its prompt.
 
     Labels and options belong in prompts, so an example with labels gets a warning only if a worked example repeats its
     question. A prompt that would score as its own answer also gets a warning.
     """
-    answers = {words(target) for example in task.examples for target in example.targets}
+    answers = {_words(target) for example in task.examples for target in example.targets}
     options = answers if len(answers) <= _FEW_ANSWERS else set()
     for example in task.examples:
         in_shots = _in_few_shots(example)
         if in_shots:
             yield _warning(task, example, "answer_in_few_shot", in_shots)
-        if not has_labels(example) and is_scored_by_text(task, example, registry):
+        if not _has_labels(example) and _is_scored_by_text(task, example, registry):
             in_prompt = _in_prompt(task, example, options, registry)
             if in_prompt:
                 yield _warning(task, example, "answer_in_prompt", in_prompt)
 
 
-def overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
+def _overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
     """Yield a warning for each pair of tasks if one repeats prompts of the other, also as worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
@@ -106,34 +206,34 @@ def overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
 
 
 def _in_few_shots(example: Example) -> str:
-    targets = [words(target) for target in example.targets]
+    targets = [_words(target) for target in example.targets]
     for number, shot in enumerate(example.few_shot_examples, start=1):
         if _key(shot.prompt) == _key(example.prompt):
             return f"worked example {number} is the question itself"
-        if has_labels(example):
+        if _has_labels(example):
             continue
-        completion = words(shot.completion)
+        completion = _words(shot.completion)
         if completion and completion in targets:
-            return f"worked example {number} has the same answer, {shown(shot.completion)}"
-        text = words(f"{shot.prompt} {shot.completion}")
+            return f"worked example {number} has the same answer, {_shown(shot.completion)}"
+        text = _words(f"{shot.prompt} {shot.completion}")
         leaked = [target for target in targets if len(target) >= _TELLING and _is_in(target, text)]
         if leaked:
-            return f"worked example {number} holds the answer {shown(' '.join(leaked[0]))}"
+            return f"worked example {number} holds the answer {_shown(' '.join(leaked[0]))}"
     return ""
 
 
 def _in_prompt(task: Task, example: Example, options: Collection[tuple[str, ...]], registry: Registry) -> str:
-    score = score_of(task, example, [example.prompt])
+    score = _score_of(task, example, [example.prompt])
     own = task.threshold(example)
     if score > 0 and is_at_least(score, registry.metric(task.metric_name(example)).threshold if own is None else own):
         return f"a model that repeats the prompt would score {score:.2f}"
-    ending = tokens(example.prompt.rstrip(_FULL_STOP))
-    ends = [target for target in example.targets if (end := tokens(target)) and ending[-len(end) :] == end]
+    ending = _tokens(example.prompt.rstrip(_FULL_STOP))
+    ends = [target for target in example.targets if (end := _tokens(target)) and ending[-len(end) :] == end]
     # "say true or false" ends in an answer, but does not give it away.
-    text = words(example.prompt)
+    text = _words(example.prompt)
     if not ends or sum(_is_in(option, text) for option in options if option) > 1:
         return ""
-    return f"the prompt ends in the answer {shown(ends[0])}"
+    return f"the prompt ends in the answer {_shown(ends[0])}"
 
 
 def _is_in(part: tuple[str, ...], text: tuple[str, ...]) -> bool:
@@ -175,7 +275,7 @@ def _count(found: Sequence[object], noun: str) -> str:
 
 
 def _key(prompt: str) -> tuple[str, ...]:
-    return tokens(prompt) or (prompt,)
+    return _tokens(prompt) or (prompt,)
 
 
 def _warning(task: Task, example: Example, rule: str, what: str) -> LintWarning:
@@ -220,7 +320,7 @@ def near_duplicates(task: Task) -> Iterator[LintWarning]:
 
 
 def _sketch(prompt: str) -> frozenset[int]:
-    words = tokens(prompt)
+    words = _tokens(prompt)
     runs = zip(*(words[start:] for start in range(_WIDTH)), strict=False)
     shingles = {zlib.crc32(" ".join(run).encode()) for run in runs}
     return frozenset(shingles if len(shingles) <= _SKETCH else sorted(shingles)[:_SKETCH])
@@ -253,5 +353,5 @@ def _similar(task: Task, example: Example, earlier: Example, similarity: float) 
     degree = "asks the same as" if similarity == 1.0 else f"shares {similarity:.0%} of its wording with"
     same_targets = set(example.targets) == set(earlier.targets)
     targets = "" if same_targets else ", with other targets: one of the two may be wrong"
-    detail = f"{shown(example.prompt)} {degree} line {earlier.line}{targets}; {RULES['near_duplicate']}"
+    detail = f"{_shown(example.prompt)} {degree} line {earlier.line}{targets}; {RULES['near_duplicate']}"
     return LintWarning(task.path, example.line, "near_duplicate", detail)

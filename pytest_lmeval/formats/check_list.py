@@ -89,7 +89,7 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
 
 
 class AnswerCheck(NamedTuple):
-    """A check with its metric, post-process rule and extras; ``given`` is the check in the record."""
+    """A check, with its metric, post-process rule and extras; ``given`` is its entry in the record."""
 
     given: Mapping[str, Any]
     name: str
@@ -103,7 +103,7 @@ class AnswerCheck(NamedTuple):
         return tuple(self.given.get("targets", ()))
 
     def scoring(self) -> dict[str, Any]:
-        """Return all fields except the threshold, and the time limit of code: they affect the score."""
+        """Return the fields that affect the score: all except the threshold, and for code the time limit."""
         scoring = {name: value for name, value in self.given.items() if name != "threshold"}
         if self.metric.name == _CODE:
             from pytest_lmeval.metrics.parts.code_plan import timeout_of
@@ -126,7 +126,7 @@ class AnswerCheck(NamedTuple):
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
-    """Return the checks of an example; the default rule is the record's, or for code ``extract_code_block``."""
+    """Return the checks of an example; a check without a rule uses the record's, or for code ``extract_code_block``."""
     common = example.metadata
     found = []
     for given in common[CHECKS]:

@@ -44,13 +44,13 @@ _FILES = (
 OF_COMPACT = (*POLICY_KEYS, "category", "post_process")
 """Keys of ``extras`` that the package reads in every compact record."""
 WORDS = frozenset({"difficulty", "passed", "subject"})
-"""Common keys that the package ignores; they are no mistakes although they resemble known keys."""
+"""Common keys that the package ignores. They resemble known keys, but are not mistakes."""
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 TURNS = "turns"
 _OF_RECORDS: Mapping[str, str] = MappingProxyType({TURNS: "a prompt", CHECKS: "a metric"})
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""Names in compact files that mean another registered metric, one that ignores case and spacing."""
+"""Names in compact files that mean another registered metric, which ignores case and spacing."""
 READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
 """The metrics that read rules from the extras while they score."""
 
@@ -63,7 +63,7 @@ def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness
 
 
 def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
-    """Return a sentence with the tool that writes files with these keys, and our guide for them; "" if unknown."""
+    """Return a sentence that names the tool that writes files with these keys, and a guide; "" for unknown keys."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
@@ -96,7 +96,7 @@ def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
 def misspelt_keys(
     examples: Iterable[Example], read: Callable[[Example], frozenset[str]]
 ) -> Iterator[tuple[int, str, str, int]]:
-    """Yield ``(first line, key, probable key, number of examples)`` for each key that ``read`` nearly has."""
+    """Yield ``(first line, key, probable key, number of examples)`` for each key that resembles one in ``read``."""
     first: dict[tuple[str, str], int] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for example in examples:
@@ -109,7 +109,7 @@ def misspelt_keys(
 
 @lru_cache(maxsize=4096)
 def meant(key: str, known: Collection[str]) -> str:
-    """Return the key in ``known`` of which ``key`` is probably a misspelling, or ""."""
+    """Return the key in ``known`` that ``key`` probably misspells, or ""."""
     if key in known or key in WORDS:
         return ""
     plain = key.strip().lower().replace("-", "_").replace(" ", "_")[:80]
@@ -185,7 +185,7 @@ def strings(value: object, field: str) -> tuple[str, ...]:
 
 
 def filled_list(value: object, field: str, wanted: str, hint: str = "") -> list[Any]:
-    """Return a non-empty list; in the message, ``wanted`` describes it, and ``hint`` comes last."""
+    """Return a non-empty list, which the error message describes as ``wanted``, followed by ``hint``."""
     if not isinstance(value, list) or not value:
         got = "an empty one" if value == [] else type_name(value)
         instead = hint or _INSTEAD.get((field, type(value)), "")
@@ -275,7 +275,7 @@ def _quarantine(value: object, field: str) -> None:
 
 
 def reachable(targets: Sequence[str], metric: str) -> None:
-    """Raise RecordRefused for empty targets with which every answer gets the same score."""
+    """Raise RecordRefused for empty targets that would give every answer the same score."""
     if metric == "substring_contains" and not all(target.strip() for target in targets):
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
     if metric in _OVER_TOKENS and not any(target.strip() for target in targets):
@@ -295,7 +295,7 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
 
 
 def id_of(fields: Mapping[str, Any], line: int) -> str:
-    """Return the id of a record; the default contains the line number."""
+    """Return the id of a record, by default ``ex-`` and the line number."""
     value = fields.get("id", f"ex-{line}")
     return str(value) if not isinstance(value, str) and is_whole(value) else string(value, "id")
 

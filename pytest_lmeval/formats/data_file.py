@@ -68,7 +68,7 @@ def _check_uses_rows(field: str, prompt: RowTemplate | ChatPrompt, rows: _Rows) 
 
 
 class _Row(NamedTuple):
-    """The cells of a row, its line in the YAML file, and its place in a separate data file, if there is one."""
+    """The cells of a row, its line in the YAML file, and its place in a separate data file, or "" without one."""
 
     cells: Mapping[str, Any]
     line: int
@@ -84,7 +84,7 @@ class _Rows:
 
     @cached_property
     def columns(self) -> dict[str, None]:
-        """Every column of any row."""
+        """All columns that occur in the rows."""
         return {name: None for row in self.rows for name in row.cells}
 
 
@@ -105,7 +105,7 @@ class _Maker:
         self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
 
     def task(self, name: str, prompt: RowTemplate | ChatPrompt) -> JsonlTask:
-        """Return the task with the prompt called ``name``, or "" if there is only one prompt."""
+        """Return the task for the prompt called ``name``, which is "" if there is only one prompt."""
         source, metric = self._source, self._shape.metric or CHECKS
         return KINDS.get(metric, JsonlTask)(
             name=f"{source.name}@{name}" if name else source.name,

@@ -67,7 +67,7 @@ class ChatPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The templates of a record; ``checks`` has pairs of a check and its targets, and ``metric`` is "" beside it."""
+    """The templates of a record: ``metric`` is "" if ``checks`` has pairs of a check and its targets."""
 
     prompts: Mapping[str, RowTemplate | ChatPrompt]
     targets: Sequence[RowTemplate]
@@ -78,7 +78,7 @@ class Shape:
 
     @property
     def templates(self) -> Iterator[RowTemplate]:
-        """All templates."""
+        """All templates of the file."""
         for prompt in self.prompts.values():
             yield from prompt.contents if isinstance(prompt, ChatPrompt) else (prompt,)
         yield from self.targets

@@ -289,7 +289,7 @@ _WIDTH = 3
 _SKETCH = 200  # a longer prompt is represented by its smallest hashes
 _COMMON = 0.5
 _FEW_PROMPTS = 10  # too few prompts to detect boilerplate
-_POSTINGS = 50  # the most prompts that are looked up by one shingle
+_POSTINGS = 50  # the maximum number of prompts to look up for a shingle
 
 
 def near_duplicates(task: Task) -> Iterator[LintWarning]:

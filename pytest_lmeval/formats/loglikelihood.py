@@ -22,7 +22,7 @@ Rule = Literal["total", "tokens", "characters", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its log-probability, the mean loss over its ``tokens`` compared tokens, and True if it is greedy."""
+    """An option: its log-probability, its number of compared tokens with their mean loss, and True if it is greedy."""
 
     total: float
     loss: float

@@ -81,7 +81,7 @@ class MixtureTask(Task):
 
     @property
     def needs(self) -> str:
-        """The adapter method that any part needs, of which there is only one so far."""
+        """The adapter method that any part needs; tasks only need one method so far."""
         return next((part.task.needs for part in self.parts if part.task.needs), "")
 
     @property

@@ -20,7 +20,7 @@ from pytest_lmeval.task import Aside
 from pytest_lmeval.types import Exchange, Generate, Message
 
 DONE, MAX_TURNS = "done", "max_turns"
-"""The ways in which a conversation ends: the user is done, or has sent the most messages allowed."""
+"""The ways in which a conversation ends: the user is done, or has sent the maximum number of messages."""
 NO_USER = "no model for the user: name one with --lm-user SPEC, or a judge with --lm-judge SPEC, which plays it, too"
 _MOST_TURNS = 100
 _ROLE = """\
@@ -58,7 +58,7 @@ def _saying(*, may_end: bool) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """A simulated user, its goal, and the most messages that it sends; :meth:`check` validates all three."""
+    """A simulated user, its goal, and the maximum number of its messages; :meth:`check` validates all three."""
 
     persona: Any
     goal: Any = ""
@@ -103,7 +103,7 @@ class PlayedScript:
     tools: Script
 
     def opening(self, first: Generate) -> Aside:
-        """Return the request for the user's first message; of the example, only the system message is kept."""
+        """Return the request for the user's first message; it keeps only the system message of the example."""
         system = [message for message in messages_of(first) if message.role == "system"]
         return self._aside(first, system, ())
 

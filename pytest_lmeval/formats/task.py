@@ -34,10 +34,10 @@ BareTask = TaskDefaults = Task
 class LoadOptions:
     """The options of a run that apply to every task that it loads.
 
-    ``num_fewshot`` replaces the number of few-shot examples of tasks that draw them, unless it is None. ``subjects``
-    selects subjects; () selects all. ``configs`` has values for declarative tasks, one mapping for each variant. A
-    format need only make the examples that :meth:`used` returns. ``trusted`` has the folders whose task files may run
-    Python, or is None for all folders.
+    Unless it is None, ``num_fewshot`` replaces the number of few-shot examples of tasks that draw such examples.
+    ``subjects`` selects subjects; () selects all. ``configs`` has values for declarative tasks, one mapping for each
+    variant. A format need only make the examples that :meth:`used` returns. ``trusted`` has the folders whose files may
+    run Python, or is None for all folders.
     """
 
     max_line_bytes: int = 1 << 20

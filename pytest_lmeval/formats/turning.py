@@ -105,7 +105,7 @@ def from_table(table: Mapping[str, Any]) -> Respond:
 
 
 def text_of(response: Any) -> str:
-    """Return a tool's response as text; if it is not text, its JSON."""
+    """Return a tool's response as text: JSON, unless the response is already text."""
     return response if isinstance(response, str) else json.dumps(response)
 
 

@@ -158,7 +158,7 @@ class Baselines:
     by_label: Mapping[str, tuple[str, int]]
 
     def of(self, label: str) -> float:
-        """Return the score of guessing in the task ``label``, in [0, 1); raise RecordRefused without a valid score."""
+        """Return the score of guessing in task ``label``, in [0, 1); raise RecordRefused if it is absent or invalid."""
         if label not in self.by_label:
             hint = nearest(label, self.by_label)
             raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
@@ -174,7 +174,7 @@ class Baselines:
 
 
 def read_baselines(folder: Path) -> Baselines:
-    """Return the baselines in ``eval_meta_data.csv``, or in the only CSV file that has some; raise RecordRefused."""
+    """Return the baselines in ``eval_meta_data.csv``, or in the only CSV file with baselines; raise RecordRefused."""
     files = sorted(folder.glob("*.csv"), key=lambda path: (path.name != _USUAL, path.name))
     found = [(path, rows) for path in files if (rows := _rows(path))]
     if not found:
@@ -207,7 +207,7 @@ def _rows(path: Path) -> Sequence[tuple[str, str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry: the name of a task, the file of its records, and the form of its prompts."""
+    """An entry of ``icl_tasks``: the name of a task, the file of its records, and the form of its prompts."""
 
     label: str
     uri: str

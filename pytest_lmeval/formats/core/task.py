@@ -160,7 +160,7 @@ def _shared_at_end(texts: Sequence[str]) -> int:
 
 
 def _start_of_word(text: str, place: int) -> int:
-    """Return the start of the blanks before the word at ``place``; ``place`` itself at the end of the text."""
+    """Return the start of the blanks before the word at ``place``, or ``place`` itself at the end of the text."""
     if place == len(text):
         return place
     if not text[place].isspace():

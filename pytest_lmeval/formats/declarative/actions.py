@@ -32,7 +32,7 @@ class ComparedValue(Block):
 
 
 class Combined(Block):
-    """Several filters."""
+    """A combination of filters."""
 
     op: Literal["and", "or"] = Field(description="and: all must hold; or: any.")
     filters: list[Filter] = Field(min_length=1, description="The filters.")
@@ -49,7 +49,7 @@ Filter = Annotated[ComparedValue | Combined | Negated, Field(discriminator="op")
 
 
 class Action(Block):
-    """One rule."""
+    """A rule."""
 
     key: Key = Field(description="Its name on the board.")
     action: Literal["exclude_from_metrics"] = Field(description="Exclude the row from all metrics.")
@@ -78,7 +78,7 @@ def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
 
 
 def exclusion(key: str) -> str:
-    """Return the reason that is recorded in the details of a row that the action ``key`` excludes."""
+    """Return the reason that the details of a row have if the action ``key`` excludes the row."""
     return f"action {key}: excluded from metrics"
 
 

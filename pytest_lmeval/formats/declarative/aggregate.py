@@ -1,6 +1,6 @@
 """Choose the scorer and the field that score a row, and compute the metrics of a task over all its rows.
 
-Rows of every repeat count.
+Every repeat of an example contributes its rows.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ScoreRule:
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
         """Return the field that is the score of a row, or None for a row that is measured; raise ScoringError.
 
-        A field that is null may be the score of other rows, so another candidate is not the only one.
+        A null field may be the score of other rows; beside it, another field does not count as the only candidate.
         """
         if not self.open:
             return self.field
@@ -236,7 +236,7 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the score of a task whose ``rows`` are measured, its ``score_metric``; None if it has none.
+    """Return the score of a task whose ``rows`` are measured: its ``score_metric``, or None without a ``score_metric``.
 
     ``metrics`` has the metrics of the deciding scorer, and ``left_out`` the reasons why some have no value. Raise
     ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].

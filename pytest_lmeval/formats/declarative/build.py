@@ -60,7 +60,7 @@ class Builder:
             self.aggregations += self._aggregations(key, model, keys)
 
     def build(self, dataset: Dataset, config: TaskConfig) -> tuple[DeclarativeTask | None, list[Fault]]:
-        """Return the task, or the faults of the ids of its rows and of its score rule."""
+        """Return the task, or the faults in the ids of its rows and in its score rule."""
         file, source = self.file, self.source
         ids, faults = _ids(dataset)
         faults = [*faults, *check_rule(self.scorers, self.aggregations)]
@@ -235,7 +235,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
-    """Return the names of a function's arguments: by its parameters if all are known, else by their number."""
+    """Return what a function takes: the names of its parameters if all are known, else names by their number."""
     parameters = snippet.parameters
     known = {name for form in _FORMS for name in form}
     if parameters and known.issuperset(parameters):

@@ -32,7 +32,7 @@ class Dataset:
 
     @property
     def columns(self) -> list[str]:
-        """Every column that any row has, in the order of their first appearance."""
+        """All columns of the rows, in the order of their first appearance."""
         return list(dict.fromkeys(column for row in self.rows for column in row))
 
 

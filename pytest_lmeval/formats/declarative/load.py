@@ -53,7 +53,7 @@ def load_declarative(source: TaskSource, document: YamlDocument, registry: Regis
 def check_declarative(
     source: TaskSource, document: YamlDocument, registry: Registry, parameters: Sequence[ParameterBase] | None = None
 ) -> list[Fault]:
-    """Return the faults that a task has for all values of its parameters."""
+    """Return the faults that a task has regardless of the values of its parameters."""
     if parameters is None:
         parameters, faults = read_parameters(document)
         if faults:

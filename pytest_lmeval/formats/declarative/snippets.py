@@ -97,8 +97,8 @@ class _TimedOut(BaseException):
 class Snippet:
     """A function in a snippet, which runs in a separate thread.
 
-    ``owner`` names its owner in messages, and ``parameters`` has the names of its arguments. A call that takes longer
-    than ``timeout_s`` is an error, and stops the thread. A thread in C code cannot be stopped; it stays until the
+    Messages name its ``owner``; ``parameters`` has the names of its arguments. A call that takes longer than
+    ``timeout_s`` is an error, and stops the thread. A thread that runs C code cannot be stopped; it stays until the
     process ends.
     """
 

@@ -154,7 +154,7 @@ class Solver:
         return PlayedScript(asked.persona, self._script())
 
     def stopped(self, turn: Sequence[Exchange]) -> str:
-        """Return the reason if a turn was cut off before the model ended it, or ""."""
+        """Return the reason why a turn was cut off before the model ended it, or ""."""
         return self._script().stopped(turn)
 
     def _script(self, user_turns: Sequence[str] = ()) -> Script:

@@ -150,7 +150,7 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
     """Return the standard error of the aggregation ``name`` of ``values``; None if there is no formula for it.
 
-    A mean has the standard error of the sample. For some other aggregations, ``iterations`` bootstrap draws give it.
+    A mean has the standard error of the sample. Other aggregations are bootstrapped with ``iterations`` draws.
     """
     if len(values) < 2 or iterations <= 0:
         return None

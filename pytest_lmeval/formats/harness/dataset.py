@@ -106,7 +106,7 @@ class RowSet(Sequence[Row]):
         fn_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> RowSet:
-        """Return rows updated with the results of ``function``, which takes one row, or if ``batched`` all columns."""
+        """Return rows updated with the results of ``function``, which takes a row or, if ``batched``, all columns."""
         _check("map", options)
         more = dict(fn_kwargs or {})
         if batched:
@@ -177,7 +177,7 @@ def _check(method: str, options: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of a data set's splits: ``files``, or the hub if that is None."""
+    """The origin of a data set's splits: ``files``, or the hub if ``files`` is None."""
 
     files: Mapping[str, Sequence[Path]] | None
     path: str

@@ -276,7 +276,7 @@ def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
 
 
 def _drawn(config: Config, reader: Documents, data: Source, start: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the documents and the few-shot pool of a task that draws at random, drawn in the harness's order.
+    """Return the documents and the few-shot pool of a task that draws at random, in the order of the harness.
 
     The harness makes the pool first, even if the task needs no few-shot examples, and processes a split only once.
     """

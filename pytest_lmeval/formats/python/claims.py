@@ -35,7 +35,7 @@ def is_data(path: Path) -> bool:
 def rows_of_others(path: Path, data: bytes) -> str:
     """Return why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
 
-    It is if no record has a field of a task's record, and a ``task_*.py`` is beside or above the file.
+    This is so if no record has a field of a task's record, and a ``task_*.py`` is beside or above the file.
     """
     files = [file for folder in path.absolute().parents[:_LEVELS] for file in sorted(folder.glob("task_*.py"))]
     if not files:

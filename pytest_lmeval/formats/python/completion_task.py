@@ -34,7 +34,7 @@ from pytest_lmeval.types import Completion, Example, Generate, Joined, Message, 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The data that score an example: its sample, its extras, and ``others``, the samples of a comparison."""
+    """The data for scoring an example: its sample, its extras, and ``others``, the samples of a comparison."""
 
     sample: Sample
     extras: Mapping[str, Any]
@@ -96,7 +96,7 @@ class ExampleMaker:
         if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
             return
         field, targets, completions = self._field("_get_possible_completions"), _targets(sample), _options(sample)
-        # A probability needs one text, a choice two.
+        # A probability needs one text, a choice needs two.
         fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
         if len(set(completions)) < fewest or not all(completions):
             wanted = "at least one text" if fewest == 1 else "two different texts or more"
@@ -110,7 +110,7 @@ class ExampleMaker:
 
 @dataclass(frozen=True, slots=True)
 class CompletionTask(Task):
-    """Requests a completion for each sample of a class, or the probabilities of possible completions, and scores them.
+    """Requests a completion for each sample, or the probabilities of possible completions, and scores the responses.
 
     ``dataset`` describes the data: their ``path``, their ``revision`` and their ``sha256``.
     """

@@ -26,7 +26,7 @@ def lacking(kind: type[Task]) -> list[str]:
 
 
 def trains_only(kind: type[Task]) -> bool:
-    """Return True if a class only has conversations to train on, and no evaluation."""
+    """Return True if a class has conversations only for training, and no evaluation."""
     return set(lacking(kind)) == {"eval_type", "evaluate"}
 
 
@@ -93,7 +93,7 @@ def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, sourc
     ]
     parts = [Part(part.name, part, part.examples.at) for part in built]
     left = [frozenset(part.examples.indices) for part in built]
-    # A place in a view of a part is another place in its data, and --lm-subject may have removed it.
+    # Convert places in the view of a part to places in its data, some of which --lm-subject may have removed.
     places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
     order = [(part, place) for part, place in places if place in left[part]]
     mixed = mixture_task(name, source.path, _sha256(task, module), parts, order, line)

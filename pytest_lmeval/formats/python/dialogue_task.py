@@ -148,8 +148,8 @@ class DialogueTask(Task):
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the fields of :meth:`scoring` and the answer, with a hash of the code without ``get_example``.
 
-        If turns have further keys, or values are not JSON, only equal code gives equal conversations: the hash then
-        covers all code.
+        If turns have further keys, or values are not JSON, only equal code guarantees equal conversations. Then the
+        hash covers all code.
         """
         *asked, answer = self.held[example.id]["messages"]
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}

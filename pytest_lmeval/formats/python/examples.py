@@ -81,7 +81,7 @@ class Examples(Sequence[Example]):
 
 
 def id_of(given: object, index: int, subject: str = "") -> str:
-    """Return the id of an item; by default it is made from the place and ``subject``, the name of separate splits."""
+    """Return the id of an item; the default has its place, and its ``subject`` if that has separate splits."""
     if given is None:
         return f"{subject or 'ex'}-{index}"
     if is_whole(given):

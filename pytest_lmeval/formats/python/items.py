@@ -1,6 +1,6 @@
 """The items of a task class, subject by subject, each with its splits.
 
-A class that loads its data itself puts them into ``self.dataset``.
+A class with its own loader puts the data into ``self.dataset``.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Items(Sequence[ItemIndex]):
         return ItemIndex(part or self._subject(splits[self.sample_split][index]), splits, index, part)
 
     def item(self, place: ItemIndex) -> Row:
-        """Return a copy of the item at ``place``; if its subject is known, the key ``subject`` has it."""
+        """Return a copy of the item at ``place``, with its subject, if known, under the key ``subject``."""
         return self.named(place.splits[self.sample_split][place.index], place)
 
     def named(self, row: Row, place: ItemIndex) -> Row:

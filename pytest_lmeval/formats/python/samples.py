@@ -1,6 +1,6 @@
 """The samples that a task class makes from its items, by default one per item.
 
-Two samples of an item may be compared: in the right one, the conversation makes its text more probable.
+Two samples of an item may be compared: the conversation of the right sample must make its text more probable.
 """
 
 from __future__ import annotations

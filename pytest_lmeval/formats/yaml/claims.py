@@ -14,7 +14,7 @@ def _keys(names: Iterable[str], before: bytes = b"") -> re.Pattern[bytes]:
     return re.compile(rb"^%s[\"']?(?:%s)[\"']?[ \t]*:" % (before, "|".join(names).encode()), re.MULTILINE)
 
 
-# A key that may be at the root, even in braces. The search spares files of other programs the parser.
+# A key that may be at the root, even in braces. Files without such keys are never parsed.
 _ROOT_KEY = _keys(ROOT_KEYS, rb"[ {\t]*")
 _ROLES = [_keys(role, rb"[ {\t]*") for role in ROLES]
 _SURE_ROOT_KEY = _keys(ROOT_KEYS)

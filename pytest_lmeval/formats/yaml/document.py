@@ -105,12 +105,12 @@ def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
 
 
 def line_of(document: Mapping[str, Any], field: str) -> int:
-    """Return the line of a field that is written as in messages: ``mixture.tasks[0]``."""
+    """Return the line of a field that is written as in messages, such as ``mixture.tasks[0]``."""
     parts = re.findall(r"[^.\[\]]+", field)
     return line_in(document, [int(part) if part.isdecimal() else part for part in parts])
 
 
 def field_name(keys: Sequence[str | int]) -> str:
-    """Return the path as text: ``definition.scorers[0].type``; ``_root`` for an empty path."""
+    """Return the path as text, such as ``definition.scorers[0].type``; ``_root`` for an empty path."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return text.removeprefix(".") or "_root"

@@ -63,7 +63,7 @@ class Scores:
         return values
 
     def numbers(self, name: str) -> list[float]:
-        """Return the values of a field of numbers and booleans."""
+        """Return the values of a field as numbers; booleans become 0 and 1."""
         values = self.values(name)
         wrong = next((value for value in values if not isinstance(value, bool | int | float)), None)
         if wrong is not None:

@@ -1,4 +1,4 @@
-"""The scorers of a task, which give the answers to rows scores or other fields."""
+"""The scorers of a task: each assigns a score or other fields to every row."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scorers, which give the answer of a row a score or other fields."""
+"""Scorers, which assign a score or other fields to a row."""

@@ -29,7 +29,7 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True)
 class ScorerOutput:
-    """The fields that a scorer gives a row.
+    """The fields that a scorer assigns to a row.
 
     ``unscorable`` is the reason why there is no score although the model is not at fault. ``prediction`` is the scored
     text; ``unparsed`` is true if it contains no answer. ``judge`` has the replies of a judge, ``usage`` the tokens and
@@ -46,7 +46,7 @@ class ScorerOutput:
 
 
 class Scorer(Protocol):
-    """A scorer of a task; ``fields`` and ``candidates`` are None if the scorer must run to reveal them."""
+    """A scorer of a task; ``fields`` and ``candidates`` are None if they are unknown until the scorer runs."""
 
     @property
     def key(self) -> str:

@@ -33,7 +33,7 @@ def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Regis
     for number, check in enumerate(checks.filled_list(given, CHECKS, "array of objects")):
         name = _check_check(check, f"{CHECKS}[{number}]", tools, registry)
         if name in names:
-            detail = f"{name!r} is the name of {CHECKS}[{names.index(name)}], too: give each check its own name"
+            detail = f"{name!r} is also the name of {CHECKS}[{names.index(name)}]: give each check a different name"
             raise RecordRefused("bad_value", f"{CHECKS}[{number}].name", detail)
         names.append(name)
     return [*given]
@@ -67,7 +67,9 @@ def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], reg
 def _check_extras_of_check(extras: Mapping[str, Any], field: str, metric: Metric, registry: Registry) -> None:
     for key in extras:
         if key == "threshold":
-            raise RecordRefused("unknown_field", f"{field}.{key}", "the threshold of a check is beside its metric")
+            raise RecordRefused(
+                "unknown_field", f"{field}.{key}", "the threshold belongs beside the metric of the check"
+            )
         if key in OF_COMPACT and key != "post_process":
             raise RecordRefused("unknown_field", f"{field}.{key}", f"{key!r} belongs in the extras of the record")
     checks.check_keys(extras, field, ("post_process", *metric.extras))

@@ -73,7 +73,7 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
 
     for name in ("targets", "metric"):
         if name in record:
-            raise RecordRefused("unknown_field", name, f"a record with checks has no {name} of its own: each check has")
+            raise RecordRefused("unknown_field", name, f"a record with checks has no {name}: write it in each check")
     fields = checks.check_fields(record, ("prompt", CHECKS), OPTIONAL, IN_EXTRAS)
     example_id = checks.id_of(fields, line)
     prompt = checks.string(fields["prompt"], "prompt")

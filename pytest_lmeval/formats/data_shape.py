@@ -109,7 +109,7 @@ def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
 def _checks(document: Mapping[str, Any]) -> list[tuple[RowValue, Sequence[RowTemplate]]]:
     for name in ("metric", "target", "targets"):
         if name in document:
-            detail = f"a data file with checks has no {name} of its own: each check has"
+            detail = f"a data file with checks has no {name}: write it in each check"
             raise RecordRefused("unknown_field", name, detail)
     given = document[CHECKS]
     if not isinstance(given, list) or not all(isinstance(check, dict) for check in given):

@@ -27,12 +27,12 @@ from pytest_lmeval.types import Completion, Example
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
-        "answer_in_few_shot": "a model that copies from the worked examples is right here",
-        "answer_in_prompt": "a model need not know the answer to be right here",
-        "misspelt_key": "the key is kept, and changes nothing",
-        "near_duplicate": "the two count as two observations and are hardly more than one",
+        "answer_in_few_shot": "a model that copies from the worked examples is right",
+        "answer_in_prompt": "a model can be right without knowing the answer",
+        "misspelt_key": "the key is kept, but nothing reads it",
+        "near_duplicate": "they count as two observations, but say hardly more than one",
         "overlap": "a score on either task says less than it seems to",
-        "skewed_answers": "compare scores with that, not with chance",
+        "skewed_answers": "compare scores with this score, not with chance",
     }
 )
 """The meaning of each rule's warnings for someone who reads the board."""

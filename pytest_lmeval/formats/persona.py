@@ -21,7 +21,7 @@ from pytest_lmeval.types import Exchange, Generate, Message
 
 DONE, MAX_TURNS = "done", "max_turns"
 """The ways in which a conversation ends: the user is done, or has sent the maximum number of messages."""
-NO_USER = "no model for the user: name one with --lm-user SPEC, or a judge with --lm-judge SPEC, which plays it, too"
+NO_USER = "no model plays the user: name one with --lm-user SPEC, or a judge, which can play it, with --lm-judge SPEC"
 _MOST_TURNS = 100
 _ROLE = """\
 You play a user who talks with an assistant. You are never the assistant.

@@ -22,7 +22,7 @@ def check_conversation(record: Mapping[str, Any], line: int, registry: Registry)
     """Return the example that a record with turns describes; raise RecordRefused for its first fault."""
     for name in ("prompt", "targets", "metric"):
         if name in record:
-            detail = f"a record with turns has no {name} of its own: its turns have them"
+            detail = f"a record with turns has no {name}: its turns have messages, targets and metrics"
             raise RecordRefused("unknown_field", name, detail)
     fields = checks.check_fields(record, ("turns",), ("id", "extras"))
     example_id = checks.id_of(fields, line)

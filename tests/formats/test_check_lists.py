@@ -146,11 +146,11 @@ REFUSED: list[tuple[Record, str]] = [
     (_record(), "bad_type checks: expected a non-empty array of objects, got an empty one"),
     (_record() | {"checks": YES}, "bad_type checks: expected a non-empty array of objects, got an object"),
     (_record("yes"), "bad_type checks[0]: expected an object with metric, got a string"),
-    (_record(YES, metric="f1"), "unknown_field metric: a record with checks has no metric of its own"),
-    (_record(YES, targets=["x"]), "unknown_field targets: a record with checks has no targets of its own"),
+    (_record(YES, metric="f1"), "unknown_field metric: a record with checks has no metric: write"),
+    (_record(YES, targets=["x"]), "unknown_field targets: a record with checks has no targets: write"),
     (_record(YES, turns=[{"user": "?", "targets": ["x"]}]), "unknown_field prompt: a record with turns has no prompt"),
     ({"checks": [YES]}, "missing_required prompt: required: prompt, checks"),
-    (_record(YES, YES), "bad_value checks[1].name: 'contains_any' is the name of checks[0], too"),
+    (_record(YES, YES), "bad_value checks[1].name: 'contains_any' is also the name of checks[0]"),
     (_yes({"name": ""}), "bad_type checks[0].name: expected a non-empty string"),
     (_yes({"name": "checks"}), "bad_value checks[0].name: 'checks' is the board's name for all"),
     (_record({"targets": ["x"]}), "missing_required checks[0].metric: a check needs a metric"),
@@ -182,7 +182,7 @@ REFUSED: list[tuple[Record, str]] = [
     (_record({**WORDS, "targets": [" "]}), "bad_value checks[0].targets: f1 gives every answer 0"),
     (_yes({"metric": "substring_contains", "targets": [" "]}), "bad_value checks[0].targets: every text"),
     (_yes({"extras": []}), "bad_type checks[0].extras: expected an object, got an array"),
-    (_yes({"extras": {"threshold": 1}}), "unknown_field checks[0].extras.threshold: the threshold of a check"),
+    (_yes({"extras": {"threshold": 1}}), "unknown_field checks[0].extras.threshold: the threshold belongs"),
     (_yes({"extras": {"must_pass": True}}), "unknown_field checks[0].extras.must_pass: 'must_pass' belongs in"),
     (_yes({"extras": {"ignore_cas": True}}), "unknown_field checks[0].extras.ignore_cas: nothing reads"),
     (_yes({"extras": {"ignore_case": 1}}), "bad_type checks[0].extras.ignore_case: expected true or false"),
@@ -291,7 +291,7 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
 @each_row(
     ("old", "new", "said"),
     [
-        ("checks:", "metric: f1\nchecks:", "q.yaml:3: unknown_field metric: a data file with checks has no metric of"),
+        ("checks:", "metric: f1\nchecks:", "q.yaml:3: unknown_field metric: a data file with checks has no metric: wr"),
         (
             "target: ",
             "targets: [x], target: ",
@@ -305,7 +305,7 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
             "q.yaml:5: bad_value checks[1].weight: expected a number above 0, at most 1,000,000, got 0",
         ),
         ("metric: f1", "metric: f2", "q.yaml:5: bad_value checks[1].metric: unknown metric 'f2'"),
-        ("name: word", "name: f1", "q.yaml:5: bad_value checks[1].name: 'f1' is the name of checks[0], too"),
+        ("name: word", "name: f1", "q.yaml:5: bad_value checks[1].name: 'f1' is also the name of checks[0]"),
     ],
 )
 def test_a_bad_check_of_a_data_file_is_one_error(old: str, new: str, said: str) -> None:

@@ -49,7 +49,7 @@ def test_a_sound_file_has_no_warning(tmp_path: Path) -> None:
 def test_a_warning_names_the_place_the_finding_and_its_meaning(tmp_path: Path) -> None:
     (warning,) = _lint(tmp_path, a=[_spec(1, "Say red.\u2028now", "x", metadata={"thresold": 0.5})])
     assert f"{tmp_path}/a.jsonl:1: warning misspelt_key: the key 'thresold': did you mean 'threshold'? " in warning.at()
-    assert warning.at().endswith("the key is kept, and changes nothing")
+    assert warning.at().endswith("the key is kept, but nothing reads it")
     assert "\\u2028" in LintWarning(tmp_path, 1, "overlap", "a\u2028b").at()
 
 

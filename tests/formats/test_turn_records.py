@@ -114,7 +114,7 @@ BAD_TURNS: list[tuple[str, Any, str]] = [
     ("turns.2.targets", ..., "missing_required turns[2].targets: f1 needs targets"),
     ("turns.0.metric", "code_exec", "bad_value turns[0].metric: runs programs"),
     ("turns.0.metric", "exact", "bad_value turns[0].metric: did you mean"),
-    ("prompt", "?", "unknown_field prompt: its turns have them"),
+    ("prompt", "?", "unknown_field prompt: its turns have messages"),
     ("extras.responses", {"news": "x"}, "bad_value extras.responses: is not one of weather"),
     ("extras.responses", {"weather": [1]}, "bad_type extras.responses.weather[0]: response"),
     (

@@ -52,7 +52,7 @@ def rows_of_others(path: Path, data: bytes) -> str:
     shown = ", ".join(list(keys)[:_MOST_KEYS])
     users = [file for file in files if _mentions(file, path)]
     whose = f"; rows for {users[0].name}?" if len(users) == 1 else ""
-    return f"its records have {shown}, and no field of a task's{whose}" if keys else ""
+    return f"its records have {shown}, but no field of a task{whose}" if keys else ""
 
 
 def _mentions(file: Path, path: Path) -> bool:

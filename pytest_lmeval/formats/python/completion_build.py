@@ -185,7 +185,7 @@ def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
         raise RecordRefused("bad_value", "METRICS", f"{judge} needs RESPONSE_TYPE = ResponseType.COMPLETION")
     name = next((each.name for each in measures if each.compares), "")
     if name and len(measures) > 1:
-        raise RecordRefused("bad_value", "METRICS", f"{name} scores several samples together: list no other beside it")
+        raise RecordRefused("bad_value", "METRICS", f"{name} scores several samples together: list no other metric")
     if name and not _overrides(type(task), "_create_samples"):
         raise RecordRefused("missing_required", "_create_samples", f"{name} needs two samples of each item")
 

@@ -71,7 +71,7 @@ class _ModuleLoader:
         if not found:
             helpers = [kind.__name__ for kind in _classes(self.file) if _is_helper(kind, self.file)]
             wanted = "expected a BaseTask class with a NAME, a Task class, or a list TASKS"
-            detail = f"{wanted}; {', '.join(helpers)} only helps others" if helpers else wanted
+            detail = f"{wanted}; found only helpers: {', '.join(helpers)}" if helpers else wanted
             if not self.source.is_named:
                 return LoadedFile(no_task=detail)
             self._refuse(1, RecordRefused("missing_required", "_root", f"no task in the file: {detail}"))

@@ -148,7 +148,7 @@ class DocumentReader:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, keys)
         if event.tag is not None:
-            raise YamlFault(_place(event.start_mark), f"the tag {_shown_tag(event.tag)} is not read; only !include is")
+            raise _tag_fault(event)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(keys)
         return self._mapping(event, keys)
@@ -192,9 +192,9 @@ class DocumentReader:
                 line, column = mapping.start_mark.line, mapping.start_mark.column
                 template = "".join(self._lines[line : line + 1])[column:].strip()
                 raise YamlFault(_place(mapping.start_mark), f"{_QUOTE}: {_quoted(template)}")
-            raise YamlFault(place, "a key is text; this one is a list or a mapping")
+            raise YamlFault(place, "a key must be text, got a list or a mapping")
         if event.value == "<<" and event.implicit[0]:
-            raise YamlFault(place, "merge keys (<<) are not read; write the keys out")
+            raise YamlFault(place, "merge keys (<<) are not supported; write the keys out")
         key = self._scalar(event, ())
         if not isinstance(key, str):
             raise YamlFault(place, f"the key {event.value} is not text; put it in quotes")
@@ -204,7 +204,7 @@ class DocumentReader:
         if event.tag == "!include":
             return self._include(event, keys)
         if event.tag is not None and event.tag not in _STANDARD_TAGS:
-            raise YamlFault(_place(event.start_mark), f"the tag {_shown_tag(event.tag)} is not read; only !include is")
+            raise _tag_fault(event)
         if _SURROGATE.search(event.value):
             raise YamlFault(_place(event.start_mark), "half of a character (\\ud800 to \\udfff); write it as it is")
         if event.tag is not None or not event.implicit[0]:
@@ -229,8 +229,9 @@ def _quoted(template: str) -> str:
     return "'" + template[:200].replace("'", "''") + "'"
 
 
-def _shown_tag(tag: str) -> str:
-    return tag.replace("tag:yaml.org,2002:", "!!", 1)
+def _tag_fault(event: Any) -> YamlFault:
+    tag = event.tag.replace("tag:yaml.org,2002:", "!!", 1)
+    return YamlFault(_place(event.start_mark), f"the tag {tag} is not supported; only !include is")
 
 
 def plain_value(text: str) -> str | int | float | bool | None:

@@ -81,4 +81,4 @@ def test_rows_that_a_task_file_opens_by_a_path_it_computes_name_it_if_only_one_m
     folder.write("task_b.py", "PATH = f'{root}/quiz/{split}.jsonl'")
     assert rows_of_others(path, path.read_bytes()).endswith("; rows for task_b.py?")
     folder.write("task_a.py", "NAME = 'quiz'")
-    assert rows_of_others(path, path.read_bytes()).endswith("and no field of a task's")
+    assert rows_of_others(path, path.read_bytes()).endswith("but no field of a task")

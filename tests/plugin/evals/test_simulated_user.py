@@ -74,7 +74,7 @@ def test_the_judge_plays_the_user_and_without_either_the_run_is_refused_before_i
     # A helper that the application brings is found out when it asks.
     talked.edit("tests/test_talked.py", "    user = lm.user(f", "    make = getattr(lm, 'user')\n    user = make(f")
     result = talked.run(one, "-n0")
-    assert "lm.user: no model for the user: name one with --lm-user SPEC" in result.stdout.str()
+    assert "lm.user: no model plays the user: name one with --lm-user SPEC" in result.stdout.str()
 
 
 def test_a_user_that_tries_to_speak_for_the_assistant_or_closes_its_tag_is_taken_at_its_word(talked: Project) -> None:

@@ -209,7 +209,7 @@ MISTAKES = {
     "METRIC": klass("    METRICS =", "    METRIC =", "task_t.py:4: ", "did you mean 'METRICS' by 'METRIC'?"),
     "_get_instruction": klass("_get_instruction_text", "_get_instruction", "did you mean '_get_instruction_text'"),
     "SAMPLE_SPLITS": klass("SAMPLE_SPLIT =", "SAMPLE_SPLITS =", "did you mean 'SAMPLE_SPLIT' by 'SAMPLE_SPLITS'?"),
-    "Name": klass("    NAME =", "    Name =", "expected a BaseTask class with a NAME", "Words only helps others"),
+    "Name": klass("    NAME =", "    Name =", "expected a BaseTask class with a NAME", "found only helpers: Words"),
     "no such data": klass('DATASET_PATH = "rows"', 'DATASET_PATH = "r.csv"', "task_t.py:4: ", "Words.DATASET_PATH"),
     "import": klass("class Words", "import no_such\nclass Words", "task_t.py:4: import_error", "'no_such'"),
     "name of a metric": klass("AccuracyCompletion\n", "Acuracy\n", "cannot import name 'Acuracy'"),

@@ -173,7 +173,6 @@ def test_extras_are_filled_and_then_checked_for_each_row(tmp_path: Path) -> None
             "4: bad_type rows: expected a non-empty list of mappings, got a string; a f",
         ),
         (_without("data", rows=[{"said": "a", "label": "b"}, 3]), "4: bad_type rows[1]: expected a mapping"),
-        (_without("prompt"), "1: missing_required _root: column 1: no task in the file; expected one of the keys"),
         (_without("prompt", promt="x"), "1: missing_required _root: column 1: no task in the file; expected one of th"),
     ],
 )

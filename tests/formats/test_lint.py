@@ -6,6 +6,7 @@ import json
 import random
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_lmeval.formats.files import find_task_files, load_file
+from pytest_lmeval.formats.jsonl import read_records
 from pytest_lmeval.formats.lint import SIMILAR, LintWarning, known_keys, lint, near_duplicates
 from pytest_lmeval.loading import default_registry
 from pytest_lmeval.schemas import load_schema
@@ -86,7 +88,9 @@ def test_an_instruction_that_all_prompts_share_makes_no_duplicates(tmp_path: Pat
 def test_the_index_finds_what_comparing_all_pairs_finds(texts: list[list[str]]) -> None:
     """Below ten prompts nothing counts as an instruction, so the plain definition holds."""
     data = [_compact(" ".join(words), "x") for words in texts]
-    found = {warning.line_number for warning in near_duplicates(_task(data))}
+    examples = read_records("\n".join(map(json.dumps, data)).encode(), REGISTRY).examples
+    task: Any = SimpleNamespace(examples=examples, path=Path("a.jsonl"))
+    found = {warning.line_number for warning in near_duplicates(task)}
     shingles = [{tuple(words[at : at + 3]) for at in range(len(words) - 2)} for words in texts]
     expected = {
         number + 1
@@ -97,15 +101,6 @@ def test_the_index_finds_what_comparing_all_pairs_finds(texts: list[list[str]]) 
         )
     }
     assert expected == found
-
-
-def _task(records: list[dict[str, Any]]) -> Any:
-    from pytest_lmeval.formats.jsonl import load
-    from pytest_lmeval.formats.task import TaskSource
-
-    data = "".join(json.dumps(record) + "\n" for record in records).encode()
-    (task,) = load(TaskSource(Path("a.jsonl"), data, "a"), REGISTRY).tasks
-    return task
 
 
 @pytest.mark.again

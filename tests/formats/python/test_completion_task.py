@@ -59,6 +59,8 @@ def test_the_messages_are_system_then_worked_examples_then_the_question_then_the
         ("assistant", "It is"),
     ] == _asked(task)
     assert "Q: question 0It is" == task.examples[0].prompt
+    task = folder.quiz(added='def _get_initial_prompt_text(self, item): return "Now:"')
+    assert [("user", "Now:\n\nQ: question 0")] == _asked(task)
 
 
 def test_a_model_without_roles_reads_the_contents_directly_one_behind_the_other(folder: TaskFolder) -> None:
@@ -70,12 +72,6 @@ def test_a_model_without_roles_reads_the_contents_directly_one_behind_the_other(
 
     assert text == task.requests(example, render(example))[0].text
     assert text == task.requests(example, list(example.messages))[0].text
-
-
-def test_an_initial_prompt_without_worked_examples_stands_above_the_question(folder: TaskFolder) -> None:
-    task = folder.quiz(added='def _get_initial_prompt_text(self, item): return "Now:"')
-
-    assert [("user", "Now:\n\nQ: question 0")] == _asked(task)
 
 
 def test_the_request_has_the_conversation_the_stop_sequences_and_the_length(folder: TaskFolder) -> None:
@@ -440,15 +436,8 @@ def test_a_log_probability_is_normalised_by_characters_as_in_eval_framework(fold
 
     assert [1.0, "four"] == [(score := _chosen(task, [-4.0, -4.0])).value, score.prediction]
     assert 0.0 == _chosen(task, [-1.9, -4.0]).value
-
-
-def test_the_normalisation_is_part_of_the_hash_where_a_metric_has_one(folder: TaskFolder) -> None:
-    norm, plain = (
-        folder.quiz({**CHOICE, "[AccuracyCompletion]": f"[Accuracy{name}Loglikelihood]"}, EUROS)
-        for name in ("Norm", "")
-    )
-
-    assert "characters" == norm.scoring(norm.examples[0])["normalised_by"]
+    plain = folder.quiz({**CHOICE, "[AccuracyCompletion]": "[AccuracyLoglikelihood]"}, EUROS)
+    assert "characters" == task.scoring(task.examples[0])["normalised_by"]
     assert "normalised_by" not in plain.scoring(plain.examples[0])
 
 

@@ -128,7 +128,7 @@ class AnswerCheck(NamedTuple):
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
-    """Return the checks of an example; a check without a rule uses the record's, or for code ``extract_code_block``."""
+    """Return the checks of an example; their default rule is the record's rule, or ``extract_code_block`` for code."""
     common = example.metadata
     found = []
     for given in common[CHECKS]:

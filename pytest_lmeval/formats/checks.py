@@ -63,7 +63,7 @@ def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness
 
 
 def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
-    """Return a sentence that names the tool that writes files with these keys, and a guide; "" for unknown keys."""
+    """Return a sentence that names the tool whose files have these keys, and a guide; "" for unknown keys."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",

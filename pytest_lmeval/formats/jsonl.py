@@ -35,7 +35,7 @@ _LARGEST_DOCUMENT = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class JsonlTask(Task):
-    """A task whose examples are lines: it asks for a completion, post-processes it, and applies the metric.
+    """A task whose examples are lines of a file: it asks for a completion, post-processes it, and applies the metric.
 
     ``KINDS`` has the classes for records with checks or turns.
     """

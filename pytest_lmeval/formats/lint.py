@@ -196,7 +196,7 @@ def _answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]
 
 
 def _overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
-    """Yield a warning for each pair of tasks if one repeats prompts of the other, also as worked examples."""
+    """Yield a warning for each pair of tasks in which one repeats prompts of the other, also as worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
         for example in task.examples:

@@ -97,7 +97,7 @@ def _pair(said: str, answer: str) -> tuple[Message, Message]:
 
 @dataclass(frozen=True, slots=True)
 class PlayedScript:
-    """Asks for the user's messages turn by turn; ``tools`` answers calls of tools."""
+    """Asks for the user's messages turn by turn; ``tools`` answers the model's tool calls."""
 
     persona: Persona
     tools: Script

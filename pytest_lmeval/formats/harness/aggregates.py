@@ -1,6 +1,6 @@
 """Convert values of metrics to JSON and to [0, 1], and aggregate them to a number with its standard error.
 
-Aggregations give the harness's numbers; F1 and Matthews' correlation give scikit-learn's.
+Aggregations return the same numbers as the harness. F1 and Matthews' correlation equal scikit-learn's.
 """
 
 from __future__ import annotations

@@ -281,7 +281,7 @@ def _typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _same_numbers(values: list[Any]) -> list[Any]:
-    """Return ``values``; if some numbers are floats, in the values or in lists of them, make all numbers floats."""
+    """Return ``values`` unchanged, or with all numbers as floats if any number, also within lists, is a float."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {int, float}:
         return [float(value) if type(value) is int else value for value in values]

@@ -45,7 +45,7 @@ def is_harness_folder(folder: Path) -> bool:
 
 
 def check_folder(folder: Path) -> list[StaticCheck]:
-    """Return a check of every task in the folder, sorted by name."""
+    """Check every task in the folder; return the results sorted by task name."""
     index = index_of(folder)
     return [_checked(name, Path(path), index.root) for name, path in sorted(index.tasks.items())]
 

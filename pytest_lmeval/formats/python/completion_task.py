@@ -143,7 +143,7 @@ class CompletionTask(Task):
         return {measure.name: measure.metric for measure in self.measures}
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the request for a completion, or one for each possible completion."""
+        """Return the request for a completion, or a request for each possible completion."""
         talk = () if isinstance(prompt, str) else Joined(prompt)
         if not self.needs:
             stop = tuple(self.task.stop_sequences or ())

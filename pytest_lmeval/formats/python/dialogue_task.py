@@ -105,7 +105,7 @@ class DialogueTask(Task):
         return replace(self, by_probability=True)
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the request for the next turn, or one for each letter."""
+        """Return the request for the next turn, or a request for each letter."""
         if self.by_probability:
             context = prompt if isinstance(prompt, str) else opening(prompt)
             talk = () if isinstance(prompt, str) else prompt

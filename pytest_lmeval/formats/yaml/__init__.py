@@ -74,7 +74,7 @@ def _broken(fault: YamlFault) -> LoadedFile:
 
 
 def _left_alone(source: TaskSource) -> LoadedFile:
-    """Return no task for a file without a task's root key; return an error if it was probably meant as a task."""
+    """Return no task for a file without a task's root key, or an error if the file was probably meant as a task."""
     data = source.data
     # The syntax error may be an indented root key.
     if source.is_explicit or (has_title(data) and has_root_key(data)):

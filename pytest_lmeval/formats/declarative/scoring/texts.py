@@ -32,7 +32,7 @@ _Schemas = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ComparingScorer:
-    """A scorer that compares a text: the model's answer or ``prediction``, after the post-process rule.
+    """Compares a text with the expected one: the model's answer or ``prediction``, after the post-process rule.
 
     ``compute`` does the comparison. A metric that compares calls checks them against the schemas in ``tools``.
     """
@@ -56,7 +56,7 @@ class ComparingScorer:
         return self.registry.rules[self.model.post_process or "none"](text)
 
     def text(self, template: str, scoring: Scoring) -> str:
-        """Return a template filled for the row."""
+        """Return the text of a template, filled for the row."""
         return compile_template(template).render(scoring.variables)
 
     def targets(self, scoring: Scoring) -> tuple[str, ...]:

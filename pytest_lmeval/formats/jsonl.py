@@ -225,9 +225,9 @@ def _errors_of_file(data: bytes) -> list[RecordError]:
         return []
     elif isinstance(document, list):
         count = len(document)
-        detail = f"the file is one JSON array of {count}; write each of its elements on a line of its own (jq -c '.[]')"
+        detail = f"the file is one JSON array of {count}; write each element on a separate line (jq -c '.[]')"
     else:
-        detail = "the file is one JSON object over several lines; write each record on a line of its own (jq -c)"
+        detail = "the file is one JSON object over several lines; write each record on a separate line (jq -c)"
     return [RecordError(1, None, "bad_json", "_line", detail)]
 
 

@@ -30,9 +30,16 @@ def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
 
 def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str, Any], ...]:
     """Return the configs in ``document``, the content of a file; errors name ``path``."""
-    if isinstance(document, list):
-        return _named_apart(path, [_config(path, each, str(number)) for number, each in enumerate(document, 1)])
-    return (_config(path, document, ""),)
+    if not isinstance(document, list):
+        return (_config(path, document, ""),)
+    if not document:
+        raise UsageError(f"{path}: an empty list; expected at least one mapping of parameters to values")
+    configs = [_config(path, each, str(number)) for number, each in enumerate(document, 1)]
+    names = [config["name"] for config in configs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{path}: two configs are called {twice!r}")
+    return tuple(configs)
 
 
 def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> list[str]:
@@ -64,13 +71,3 @@ def _config(path: object, document: object, default_name: str) -> Mapping[str, A
         raise UsageError(f"{where}: tasks: expected a mapping from the key of a task to its values")
     values = {key: value for key, value in document.items() if key not in RESERVED}
     return {"name": name, "values": values, "tasks": tasks}
-
-
-def _named_apart(path: object, configs: list[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    if not configs:
-        raise UsageError(f"{path}: an empty list; expected at least one mapping of parameters to values")
-    names = [config["name"] for config in configs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"{path}: two configs are called {twice!r}")
-    return tuple(configs)

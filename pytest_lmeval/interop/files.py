@@ -106,7 +106,7 @@ class NewFiles(Mapping[Path, bytes]):
         return len(self._data)
 
     def stem(self, name: str) -> str:
-        """Return ``name`` as an unused stem for several files, with a number if it was taken."""
+        """Return ``name`` as an unused stem for several files, with a number if the name is used already."""
         return self._stems.give(name)
 
     def add(self, name: str, data: bytes) -> None:

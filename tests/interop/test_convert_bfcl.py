@@ -181,18 +181,6 @@ def test_an_irrelevant_tool_must_not_be_called(tmp_path: Path) -> None:
     assert [1.0, 0.0] == [score(example), score(example, ("f", {}))]
 
 
-def test_a_conversation_is_scored_turn_by_turn_and_its_tools_answer(tmp_path: Path) -> None:
-    turns = [[{"role": "user", "content": "Go to a."}], [{"role": "user", "content": "And list it."}]]
-    record = {"id": "multi_turn_base_0", "question": turns, "involved_classes": ["GorillaFileSystem"]}
-    (tmp_path / "multi_turn_func_doc").mkdir()
-    tools = [function("cd", folder=STRING), function("ls", a=BOOLEAN)]
-    (tmp_path / "multi_turn_func_doc" / "gorilla_file_system.json").write_text("\n".join(map(json.dumps, tools)))
-    example = converted(tmp_path, published(tmp_path, "m", record, [["cd('a')"], ["ls(a=True)"]]))
-    calls = [turn["extras"]["calls"] for turn in example.metadata["turns"]]
-    assert [[{"name": "cd", "arguments": {"folder": "a"}}], [{"name": "ls", "arguments": {"a": True}}]] == calls
-    assert {"cd", "ls"} == example.metadata["responses"].keys()
-
-
 @each_row(
     ("record", "truth", "message"),
     [
@@ -201,7 +189,11 @@ def test_a_conversation_is_scored_turn_by_turn_and_its_tools_answer(tmp_path: Pa
         (question("simple_0", function("f")), ["f"], "expected ground_truth of one function by its name, got 'f'"),
         ({"id": "simple_0", "question": [[]], "function": {}}, [], "expected a list under 'function', got {}"),
         ({"id": "simple_0", "function": [function("f")], "question": "?"}, [], "expected a list under 'question'"),
-        ({"id": "multi_turn_0", "question": [[]], "involved_classes": ["X"]}, [[]], "unknown class 'X'"),
+        (
+            {"id": "multi_turn_0", "question": [[]], "involved_classes": ["X"]},
+            [[]],
+            "its tools keep state over several",
+        ),
         (question("simple_0", function("f")), [{"g": {"a": [1]}}], "'g' is not among the functions"),
         ({"question": []}, [], "expected a str under 'id', got ''"),
     ],

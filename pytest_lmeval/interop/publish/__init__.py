@@ -1,6 +1,6 @@
 """Write a run for other tools: ``lmeval publish KIND``.
 
-A new kind is a module with a function ``render(run, about) -> bytes``, and its entry in ``KINDS``.
+To add a kind, write a module with a function ``render(run, about) -> bytes``, and add it to ``KINDS``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
 
 
 def publisher(name: str) -> Publisher:
-    """Return the function of a kind; its module is imported only then."""
+    """Import the module of a kind, and return its function."""
     function: Publisher = import_module(f"pytest_lmeval.interop.publish.{name}").render
     return function
 

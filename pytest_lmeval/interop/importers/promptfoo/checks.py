@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.interop.importers import AGREES
 from pytest_lmeval.interop.importers.promptfoo.config import Folder, LeftOut, Node, Remarks, is_reference
 from pytest_lmeval.interop.importers.promptfoo.reasons import DIFFERS, OF_A_KEY, TRANSFORM, WITHOUT
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, is_template, script_text
 from pytest_lmeval.numbers import is_number
 
+_AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
 _KNOWN = frozenset({"type", "value", "threshold", "weight", "metric"})
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check; ``targets`` are templates, and ``demand`` is the demand on a judged answer, else ""."""
+    """A check; ``targets`` are templates, and ``demand`` is the criterion for a judge, "" without a judge."""
 
     metric: str
     targets: tuple[str, ...] = ()
@@ -36,8 +36,6 @@ def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
     given = node.written_out().value
     if not isinstance(given, dict) or not isinstance(given.get("type"), str):
         raise LeftOut(f"expected an assertion with a type, got {given!r:.60}")
-    if given["type"] == "assert-set":
-        return _of_set(node, folder, remarks)
     kind = given["type"].removeprefix("not-")
     is_not = kind != given["type"]
     if "transform" in given:
@@ -54,26 +52,11 @@ def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
         remarks.differ(node, DIFFERS[kind], kind)
     remarks.leave_others(node, _KNOWN, OF_A_KEY)
     common = {"not": True} if is_not else {}
-    weight = _number(node, "weight", 1)
-    if weight == 0:
-        raise LeftOut("weight 0: promptfoo reports such a check and never fails for it; here any check can fail")
+    weight = given.get("weight", 1)
+    if not is_number(weight) or weight <= 0:
+        raise LeftOut(f"weight {weight!r:.40}; expected a number above 0: any check here can fail", node.at("weight"))
     name = str(given.get("metric") or given["type"])
     return [replace(each, extras={**each.extras, **common}, name=name, weight=weight / len(found)) for each in found]
-
-
-def _of_set(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
-    if "threshold" in node.value:
-        raise LeftOut("assert-set with a threshold: an example has one threshold, of all its checks")
-    inner = [check for each in node.at("assert").elements() for check in checks_of(each, folder, remarks)]
-    share = _number(node, "weight", 1) / sum(each.weight for each in inner) if inner else 0
-    return [replace(each, weight=each.weight * share) for each in inner]
-
-
-def _number(node: Node, key: str, default: float) -> float:
-    value = node.value.get(key, default)
-    if not is_number(value) or value < 0:
-        raise LeftOut(f"{key} is {value!r:.40}; expected a number", node.at(key))
-    return float(value)
 
 
 def _text(value: Any) -> str:
@@ -143,7 +126,7 @@ def _judged(value: Any, node: Node) -> list[Check]:
 
 
 def _facts(value: Any, node: Node) -> list[Check]:
-    return [Check("rubric", (_part(value),), {"rubric": AGREES}, _share(node, None))]
+    return [Check("rubric", (_part(value),), {"rubric": _AGREES}, _share(node, None))]
 
 
 def _share(node: Node, default: float | None) -> float | None:

@@ -46,7 +46,7 @@ def names_in(template: str) -> set[str]:
 
 
 def filled(template: str, row: Mapping[str, Any]) -> str:
-    """Return the text of a template for a row, a missing value being empty; raise LeftOut."""
+    """Return the text of a template for a row, in which a missing value is empty; raise LeftOut if that fails."""
     if not is_template(template):
         return template
     whole = {**dict.fromkeys(names_in(template), ""), **{key: each for key, each in row.items() if each is not None}}

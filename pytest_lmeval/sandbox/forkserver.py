@@ -41,7 +41,7 @@ class MissingLayersError(SandboxError):
 
 
 class ForkLauncher:
-    """Starts a server with the first program and keeps it; replaces one that died."""
+    """Starts a server with the first program and keeps it; replaces a server that died."""
 
     def __init__(self, packages: Sequence[Package] = ()) -> None:
         self._packages = packages
@@ -175,7 +175,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch
 
 
 class _ForkedChild:
-    """A program, known by its status socket; closing the socket makes the server end the program."""
+    """A program, identified by its status socket; closing the socket makes the server end the program."""
 
     preamble = b""
     denies = True

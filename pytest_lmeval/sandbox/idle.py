@@ -19,7 +19,7 @@ ENDED = frozenset(b"ZXx")
 
 
 class Idleness:
-    """Measures how long a program has only waited, at a stretch and in total; without ``/proc``, never."""
+    """Measures how long a program has only waited, at a stretch and in total; it needs ``/proc``."""
 
     def __init__(self, most_s: float, most_in_all_s: float = math.inf) -> None:
         self._most_s = most_s

@@ -22,7 +22,7 @@ class Package:
 def find(names: Sequence[str]) -> tuple[Package, ...]:
     """Return the packages of the named distributions and of their dependencies; raise `UsageError` for unknown names.
 
-    A name may also be one to import, such as ``yaml``.
+    A name may also be the name of a module, such as ``yaml``.
     """
     waiting = [found for name in names for found in _distributions(name)]
     seen: dict[str, metadata.Distribution] = {}

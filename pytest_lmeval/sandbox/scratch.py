@@ -1,6 +1,6 @@
 """Private working folders of programs and servers.
 
-The process that made a folder locks it until its own end, so a later process can find the folders of killed ones.
+The process that made a folder locks it until its own end, so a later process can find the folders of killed processes.
 """
 
 from __future__ import annotations

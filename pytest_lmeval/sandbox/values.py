@@ -1,8 +1,8 @@
 """Parse the tagged values that a child sends, and compare them.
 
-``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals nothing; sets and
-the keys of dicts have no order. A program could choose values whose hashes collide, so no value is hashed here:
-canonical texts are compared instead.
+``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals no value; the order
+of sets and of the keys of dicts does not matter. A program could choose values whose hashes collide, so no value is
+hashed here: canonical texts are compared instead.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _start(item: Any) -> Any:
 
 
 def truth(item: Any) -> bool:
-    """Return Python's truth of a tagged value."""
+    """Return True if Python treats a tagged value as true."""
     if isinstance(item, dict):
         [(tag, body)] = item.items()
         return tag == "float" or bool(body)

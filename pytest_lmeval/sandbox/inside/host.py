@@ -180,7 +180,7 @@ def _finish() -> None:
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    """Return the exception's type, and its type with its text."""
+    """Return the name of the exception's type, and the name with the exception's text."""
     name = type.__dict__["__name__"].__get__(type(error))
     try:
         text = str.__str__(str(error))

@@ -46,7 +46,7 @@ def abi() -> int:
 
 
 def rule(path: str, rights: int) -> Rule | None:
-    """Return a rule that grants ``rights`` at and below ``path``; None if that cannot be opened."""
+    """Return a rule that grants ``rights`` at and below ``path``; None if the path cannot be opened."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

@@ -59,7 +59,7 @@ def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
 def _living_thread(pid: int) -> str:
     """Return the folder in ``/proc`` of a thread that has not ended; all threads share files and memory.
 
-    The folder of the process shows neither once its first thread has ended, even if others go on.
+    Once the first thread has ended, the folder of the process shows neither, even if other threads go on.
     """
     threads = [f"/proc/{pid}", *(_entries(f"/proc/{pid}/task") or ())]
     found: str = next(filter(_is_alive, threads), threads[0])

@@ -18,7 +18,6 @@ _HEADINGS = ("adapter", "answers", "oldest", "newest")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add(actions, "list", _list, "show the number and age of each adapter's answers")
     prune = _add(actions, "prune", _prune, "remove old answers, and those of older versions")

@@ -19,7 +19,6 @@ _HEADINGS = ("task", "examples", "score A", "score B", "flipped", "flip rate", "
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("one", metavar="A", type=Path, help="ledger.jsonl or leaderboard.json of a run")
     parser.add_argument("other", metavar="B", type=Path, help="that of another run of the same model on the same tasks")
     parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs: flips are counted over all")

@@ -32,7 +32,6 @@ from pytest_lmeval.types import ExampleResult
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
         "ledgers",
         metavar="SHARD",
@@ -62,8 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="limit on what the answers of a task, or of 'overall', take; repeatable, added to those recorded",
     )
-    add_criteria(gate, "default: as recorded, or ")
-    add_pair_by(gate, "default: as recorded, or ")
+    add_criteria(gate)
+    add_pair_by(gate)
     gate.add_argument("--max-errors", metavar="N|P%", type=MaxErrors, help="examples that may end in error or timeout")
     parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
     parser.set_defaults(run=run)
@@ -120,7 +119,6 @@ def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options:
 
 
 def _compare(merged: Sequence[_Merged], code: int, folder: Path) -> list[Path]:
-    """Write and print the comparison of several models."""
     from pytest_lmeval.report.comparison import Compared, compared, write_comparison
     from pytest_lmeval.report.comparison_text import comparison_table
 

@@ -16,7 +16,6 @@ from pytest_lmeval.types import ExampleResult
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
         "run_file", metavar="LEDGER", type=Path, help="ledger.jsonl, or a leaderboard.json with per-example records"
     )

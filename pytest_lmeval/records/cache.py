@@ -171,7 +171,6 @@ class AnswerStore:
         return int(version)
 
     def _older(self) -> int:
-        """Return the number of answers of earlier versions."""
         names = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master")]
         tables = [table for table in _EARLIER if table in names]
         return sum(int(self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables)

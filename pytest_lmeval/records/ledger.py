@@ -47,7 +47,7 @@ class Ledger:
         self._stored: StoredLines | None = None
 
     def claim(self) -> None:
-        """Create the folder and lock it for this run; raise UsageError if that fails, or another run holds it."""
+        """Create the folder and lock it for this run; raise UsageError if that fails, or another run locked it."""
         if self._lock is not None:
             return
         folder = self.path.parent
@@ -69,7 +69,7 @@ class Ledger:
         """Start the file, or continue an older one to ``resume``; claim the folder first.
 
         An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl`` (``kept``). The last KEPT of such
-        ledgers stay; ``removed`` counts the others. Raise UsageError if the file cannot be written.
+        ledgers stay; ``removed`` counts the removed ledgers. Raise UsageError if the file cannot be written.
         """
         self.claim()
         try:

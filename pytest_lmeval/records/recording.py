@@ -22,8 +22,9 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 class Outputs(tuple[str, ...]):
     """The outputs for an example, one per repeat.
 
-    ``thoughts`` has the thoughts before each output, or is empty. ``cut_off``: an output is cut off. ``exchanges`` are
-    the records of requests if an example has several per response, or of an eval function, which has no outputs.
+    ``thoughts`` has the thoughts before each output, or is empty. ``cut_off`` means that an output was cut off.
+    ``exchanges`` are the records of requests: of an example with several requests per response, or of an eval function,
+    which has no outputs.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
-    """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
+    """Yield ``(task or None, id, outputs)`` from a ledger, a board or JSONL."""
     ledger, data = _ledger_or_data(path, _of_result)
     if ledger is not None:
         # A resumed run may have asked an example again: its last result counts, and an error has no output.

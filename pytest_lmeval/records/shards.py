@@ -42,7 +42,7 @@ def check_shards(shards: Sequence[RunFile]) -> None:
 
 _SETTINGS: dict[str, Callable[[RunFile], Any]] = {
     "adapters": lambda run: run.adapter,
-    "adapter options": lambda run: run.adapter_options,
+    "adapter options": lambda run: run.facts.adapter_options,
     "--lm-repeats": lambda run: run.manifest.get("repeats"),
     "--lm-sandbox": lambda run: run.manifest.get("sandbox"),
     "--lm-think-tags": lambda run: run.manifest.get("think_tags"),
@@ -155,7 +155,7 @@ def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
 
 
 def _check_dealt(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the examples that only some shards were dealt from."""
+    """Raise UsageError if the shards were not dealt from the same examples; name the examples that differ."""
     for name in _names(shards):
         # Earlier versions did not record the dealt ids.
         infos = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
@@ -197,7 +197,7 @@ def differing(here: str, there: str) -> str:
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return the number of examples with the names of the first."""
+    """Return the number of examples, and the names of the first few."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
 

@@ -127,7 +127,7 @@ _SHARED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _stored(kind: type) -> Any:
-    """Return a subclass of a group that reads its texts from its line; it equals and pickles as the group."""
+    """Return a subclass of a group that reads its texts from its line; it compares and pickles like the group."""
     types = {each.name: str(each.type) for each in fields_of(kind)}
     late, values = _LATE[kind], attrgetter(*types)
     members: dict[str, Any] = {

@@ -41,9 +41,10 @@ class HeldResults:
     """The last result of every example in a ledger, by (task, id), from runs with the current settings.
 
     ``damaged`` counts unreadable lines; usually there is one, the last, from a killed process. ``keys`` are all
-    examples with a result in the ledger. ``started`` and ``complete`` describe its last run. ``has_other_settings``
-    means that none of its runs had the current settings. ``nothing`` is the reason why there is nothing to resume, if
-    so. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is the model.
+    examples with a result in the ledger. ``started`` and ``complete`` describe the last run in the ledger.
+    ``has_other_settings`` means that no run in the ledger had the current settings. ``nothing`` is the reason if there
+    is nothing to resume. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is
+    the model.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)

@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
@@ -88,12 +87,12 @@ def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, 
 class NewFiles(Mapping[Path, bytes]):
     """Files for a folder, by path; names are unique, and existing files are never replaced."""
 
-    def __init__(self, folder: Path, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    def __init__(self, folder: Path, files: Mapping[str, bytes] | None = None) -> None:
         self._folder = folder
         self._data: dict[Path, bytes] = {}
         self._names = FileNames()
         self._stems = FileNames()
-        for name, data in files.items():
+        for name, data in (files or {}).items():
             self.add(name, data)
 
     def __getitem__(self, path: Path) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_lmeval.errors import UsageError
@@ -65,21 +64,19 @@ class Kind(NamedTuple):
     module: str
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "promptfoo": Kind(
-            "a promptfoo config, YAML or JSON", "the folder of the data files and profiles", "promptfoo.bring_in"
-        ),
-        "openai-evals": Kind(
-            "an eval of OpenAI Evals, registry/evals/NAME.yaml", "the folder of the data files", "openai_evals"
-        ),
-        "lm-eval": Kind(
-            "a folder that lm_eval wrote with --log_samples, or one results_*.json in it",
-            "the ledger of the run, such as reports/ledger.jsonl",
-            "lm_eval",
-        ),
-    }
-)
+KINDS: Mapping[str, Kind] = {
+    "promptfoo": Kind(
+        "a promptfoo config, YAML or JSON", "the folder of the data files and profiles", "promptfoo.bring_in"
+    ),
+    "openai-evals": Kind(
+        "an eval of OpenAI Evals, registry/evals/NAME.yaml", "the folder of the data files", "openai_evals"
+    ),
+    "lm-eval": Kind(
+        "a folder that lm_eval wrote with --log_samples, or one results_*.json in it",
+        "the ledger of the run, such as reports/ledger.jsonl",
+        "lm_eval",
+    ),
+}
 
 
 def importer(name: str) -> Importer:

@@ -242,11 +242,7 @@ def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: 
 
 
 def _read_outputs(source: Path) -> list[_Run]:
-    """Return the runs in a folder, or the run of one ``results_*.json``, in the order of their times.
-
-    Raises UsageError that names the file if one is torn or of an unknown version, if the runs have several models or
-    share a task, and if there are no samples.
-    """
+    """Return the runs in a folder, or the run of one ``results_*.json``; raise UsageError for bad or mixed files."""
     paths = [source] if source.is_file() else sorted(source.rglob("results_*.json"))
     if not paths:
         raise UsageError(f"{source}: no results_*.json; expected a folder that lm_eval wrote with --output_path")

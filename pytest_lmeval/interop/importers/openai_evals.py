@@ -14,7 +14,6 @@ from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records
 from pytest_lmeval.interop.importers import Imported, Remark
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
 
-_REGISTRY = "registry"
 _READ = frozenset({"samples_jsonl", "ignore_case", "max_tokens"})
 _ROLES = frozenset({"system", "user", "assistant"})
 _METRICS = {"Match": "starts_with", "Includes": "contains_any", "JsonMatch": "json_exact"}
@@ -75,7 +74,7 @@ def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
     if not isinstance(name, str) or "://" in name:
         raise _Unread(f"samples_jsonl is {name!r:.60}; expected a file of the registry")
     roots = [source.parent]
-    if source.parent.parent.name == _REGISTRY:
+    if source.parent.parent.name == "registry":
         roots.insert(0, source.parent.parent / "data")
     for root in roots:
         path = (root / name).resolve()

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib import import_module
-from types import MappingProxyType
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
@@ -27,12 +26,10 @@ class About:
 
 
 Publisher = Callable[[RunFile, About], bytes]
-KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "eee": "a record of Every Eval Ever, schema 0.3.0: the scores of a complete run",
-        "otel": "OpenTelemetry events gen_ai.evaluation.result as OTLP/JSON: one for each score of an example",
-    }
-)
+KINDS: Mapping[str, str] = {
+    "eee": "a record of Every Eval Ever, schema 0.3.0: the scores of a complete run",
+    "otel": "OpenTelemetry events gen_ai.evaluation.result as OTLP/JSON: one for each score of an example",
+}
 """The modules of this package, each with a description of its output."""
 
 

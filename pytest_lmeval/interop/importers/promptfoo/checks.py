@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.interop.importers.promptfoo.config import Folder, LeftOut, Node, Remarks, is_reference
@@ -140,28 +139,26 @@ def share_of(node: Node) -> float:
     return float(node.value)
 
 
-_MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = MappingProxyType(
-    {
-        "equals": _equals,
-        "contains": _parts("contains_all", fold=False),
-        "icontains": _parts("contains_all", fold=True),
-        "contains-all": _parts("contains_all", fold=False, several=True),
-        "icontains-all": _parts("contains_all", fold=True, several=True),
-        "contains-any": _parts("contains_any", fold=False, several=True),
-        "icontains-any": _parts("contains_any", fold=True, several=True),
-        "starts-with": _parts("starts_with", fold=False),
-        "regex": _regex,
-        "is-json": _json("only_json"),
-        "contains-json": _json("is_json"),
-        "rouge-n": _overlap("rouge_1", 0.75),
-        "bleu": _overlap("bleu_4", 0.5),
-        "llm-rubric": _judged,
-        "model-graded-closedqa": _judged,
-        "g-eval": _judged,
-        "factuality": _facts,
-        "model-graded-factuality": _facts,
-    }
-)
+_MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = {
+    "equals": _equals,
+    "contains": _parts("contains_all", fold=False),
+    "icontains": _parts("contains_all", fold=True),
+    "contains-all": _parts("contains_all", fold=False, several=True),
+    "icontains-all": _parts("contains_all", fold=True, several=True),
+    "contains-any": _parts("contains_any", fold=False, several=True),
+    "icontains-any": _parts("contains_any", fold=True, several=True),
+    "starts-with": _parts("starts_with", fold=False),
+    "regex": _regex,
+    "is-json": _json("only_json"),
+    "contains-json": _json("is_json"),
+    "rouge-n": _overlap("rouge_1", 0.75),
+    "bleu": _overlap("bleu_4", 0.5),
+    "llm-rubric": _judged,
+    "model-graded-closedqa": _judged,
+    "g-eval": _judged,
+    "factuality": _facts,
+    "model-graded-factuality": _facts,
+}
 
 
 def is_kind(name: str) -> bool:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
@@ -16,20 +15,18 @@ from pytest_lmeval.redaction import is_secret_name
 
 Profile = dict[str, Any]
 # By prefix of the provider: the address of a server with OpenAI's interface, and the variable of its key.
-_SERVERS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "ollama": ("http://localhost:11434/v1", ""),
-        "localai": ("http://localhost:8080/v1", ""),
-        "llama": ("http://localhost:8080/v1", ""),
-        "vllm": ("http://localhost:8000/v1", ""),
-        "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-        "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-        "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-        "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-        "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
-    }
-)
+_SERVERS: Mapping[str, tuple[str, str]] = {
+    "ollama": ("http://localhost:11434/v1", ""),
+    "localai": ("http://localhost:8080/v1", ""),
+    "llama": ("http://localhost:8080/v1", ""),
+    "vllm": ("http://localhost:8000/v1", ""),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
+}
 # The prefix that litellm has for models of a service.
 _LITELLM = {"azure": "azure/", "azureopenai": "azure/", "bedrock": "bedrock/", "google": "gemini/"}
 _LITELLM |= {"vertex": "vertex_ai/", "litellm": ""}

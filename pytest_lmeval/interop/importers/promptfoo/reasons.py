@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from pytest_lmeval.pages import page
 
 
 def _each(reasons: Mapping[str, str]) -> Mapping[str, str]:
     """Return the reason for each word of the keys."""
-    return MappingProxyType({name: why for names, why in reasons.items() for name in names.split()})
+    return {name: why for names, why in reasons.items() for name in names.split()}
 
 
 TRANSFORM = "a transform is a program, which is not run; post_process has rules such as strip_whitespace and lower"

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import pytest_lmeval.sandbox
 from pytest_lmeval.errors import SandboxError, UsageError
-from pytest_lmeval.sandbox import Limits, Sandbox, best_level, open_sandbox, probe_level, require_level
+from pytest_lmeval.sandbox import Limits, Sandbox, open_sandbox, probe_level, require_level
 from pytest_lmeval.sandbox.fresh import FreshLauncher
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -27,10 +26,6 @@ def test_a_level_has_its_name_and_runs(level: str) -> None:
 
     assert level == sandbox.level
     assert 1 == sandbox.call(ONE, "f", [[]], Limits()).answers[0].value
-
-
-def test_the_default_level_is_the_best_there_is() -> None:
-    assert best_level() == open_sandbox().level
 
 
 @pytest.mark.parametrize("ask", [open_sandbox, probe_level, require_level])
@@ -141,10 +136,3 @@ def test_the_program_is_a_session_away_from_pytest_and_in_a_group_of_its_own() -
 
     assert pid == session == group
     assert os.getpid() not in (parent, session)
-
-
-def test_the_public_names_are_sorted_and_there() -> None:
-    names = pytest_lmeval.sandbox.__all__
-
-    assert sorted(names) == names
-    assert all(hasattr(pytest_lmeval.sandbox, name) for name in names)

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the report dir of every shard, or its ledger.jsonl; the report dirs if the run is one of several models",
     )
     parser.add_argument("-o", dest="folder", metavar="DIR", type=Path, required=True, help="folder to write to")
-    gate = parser.add_argument_group("gate", "what is not given is as the shards recorded it")
+    gate = parser.add_argument_group("gate", "an option that is not given has the recorded value")
     gate.add_argument("--gate", dest="mode", choices=MODES, help="default: as recorded, or baseline with --baseline")
     gate.add_argument(
         "--baseline", metavar="PATH", help="earlier leaderboard or ledger to compare with, or folder of LABEL.json"
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=V",
         type=named_share,
         action="append",
-        help="floor of a task, or of 'overall'; repeatable, added to those recorded",
+        help="floor of a task, or of 'overall'; repeatable, added to the recorded floors",
     )
     gate.add_argument(
         "--max",
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME.FIELD=V",
         type=named_amount,
         action="append",
-        help="limit on what the answers of a task, or of 'overall', take; repeatable, added to those recorded",
+        help="limit for the answers of a task, or of 'overall'; repeatable, added to the recorded limits",
     )
     add_criteria(gate)
     add_pair_by(gate)

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--flip", metavar="F", type=share, help=f"share of examples that flips by chance (default {ASSUMED_NOISE})"
     )
     parser.add_argument("--repeats", metavar="K", type=whole(1), default=1, help="--lm-repeats of the run (default 1)")
-    parser.add_argument("--alpha", metavar="A", type=level, default=0.05, help="of the gate (default 0.05)")
+    parser.add_argument("--alpha", metavar="A", type=level, default=0.05, help="alpha of the gate (default 0.05)")
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)
 

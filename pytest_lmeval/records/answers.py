@@ -136,7 +136,7 @@ class Journal:
         record = {**found, **({"adapter_key": key} if key else {})}
         line = {"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record}
         # Begin a new line, since a killed process may leave one without its end. A single write in append mode is not
-        # mixed with those of other threads and processes.
+        # mixed with writes of other threads and processes.
         text = "\n" + _encode(line)
         try:
             with self._lock:

@@ -28,7 +28,7 @@ _EARLIER = ("answers", "kept")
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answered (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
 )
-# As bytes: a damaged row need not be UTF-8.
+# Read bytes: a damaged row need not be UTF-8.
 _FIND = "SELECT CAST(answer AS BLOB), asked FROM answered WHERE key = ?"
 _LATEST_S = 253_402_300_799
 """The end of the year 9999: a row with a later time, or one before 1970, is damaged."""

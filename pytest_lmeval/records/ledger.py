@@ -142,7 +142,7 @@ class Ledger:
         try:
             if self._is_torn:
                 self._file.write(b"\n")
-            # If the process dies within a line, the next one must not continue it.
+            # If the process dies within a line, the next run must not continue that line.
             self._is_torn = True
             written = self._file.write(line)
             self._is_torn = False

@@ -71,7 +71,7 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
 def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tuple[LedgerRuns[_Kept] | None, bytes]:
     """Return the runs of the ledger at ``path``, or the bytes of another file; raise UsageError if it is unreadable."""
     try:
-        # Read line by line, since little of the file is kept. A pipe can be read only once.
+        # Read line by line, since little of the file is kept; but read a pipe whole, since it can be read only once.
         if path.is_file() and is_ledger(path):
             with path.open("rb") as lines:
                 ledger = read_ledger(lines, path, make)
@@ -117,7 +117,7 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
         if "per_example" not in row:
             raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
         for record in _objects(row["per_example"], path):
-            # Replay only the raw output: ``prediction`` is post-processed. An example without one had no answer.
+            # Replay only the raw output: ``prediction`` is post-processed. An example without an output had no answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
             if _of_function(record):
                 raw.setdefault("outputs", [])
@@ -138,7 +138,7 @@ def _objects(value: object, path: Path) -> list[dict[str, Any]]:
 
 def _parse(line: str, where: str) -> dict[str, Any]:
     try:
-        # Not strict: other programs may write this file, and only its texts are used.
+        # Parse leniently: other programs may write this file, and only its texts are used.
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON: {error}") from None

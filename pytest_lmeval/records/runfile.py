@@ -173,7 +173,7 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
 
 def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
     last = {key: result for run in ledger.runs for key, result in run.results.items()}
-    # A resumed run has its own end, or none.
+    # Only the end of the last run counts; a run that was cut short has none.
     header, footer = ledger.runs[-1].header, ledger.runs[-1].footer
     run = ledger.runs[-1].run if footer else {}
     try:

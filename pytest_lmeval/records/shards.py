@@ -177,7 +177,7 @@ def _check_whole(shards: Sequence[RunFile], holders: _Holders) -> None:
         for name, info in shard.infos.items():
             dealt.setdefault(name, set()).update(info.shard.get("ids", ()))
     lost = [f"{id} of {name}" for name in sorted(dealt) for id in sorted(dealt[name] - holders.get(name, {}).keys())]
-    # Skipped and missing tests have no result either; each shard counts its own.
+    # Skipped and missing tests have no result either; each shard counts its tests.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(
             f"no shard has {counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: a plugin or hook "

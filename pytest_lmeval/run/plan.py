@@ -212,7 +212,7 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
         repeats = given or 1 if policy.repeats is None else policy.repeats
         passes = 1 if policy.passes is None else policy.passes
         for name, count in (("repeats", repeats), ("passes", passes)):
-            # A file's loader has checked its own tasks.
+            # Loaders have checked the tasks of files; tasks of Python code were not checked.
             if not isinstance(count, int) or count < 1:
                 raise UsageError(f"{unit.task.name}: {unit.example.id}: {name}: expected 1 or more, got {count!r:.60}")
         if given is not None and repeats != given:

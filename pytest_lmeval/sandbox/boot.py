@@ -19,7 +19,7 @@ from _lmeval_inside.{module} import main
 main(*map(int, sys.argv[2:]))
 """
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
-# A relocated interpreter finds its libraries by these.
+# A relocated interpreter finds its libraries by these variables.
 KEPT = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH")
 
 

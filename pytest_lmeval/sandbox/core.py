@@ -19,7 +19,7 @@ from pytest_lmeval.sandbox.values import tagged
 NO_KEYWORDS: Mapping[str, Any] = {"dict": []}
 NONE = Answer("none")
 LONGEST_TEXT = 600
-# A model writes fewer functions than this.
+# A program that a model writes has fewer functions.
 MOST_NAMES = 10_000
 # Not a valid name of a function.
 CHANGES = "changes to arguments"
@@ -100,7 +100,7 @@ class Sandbox:
             try:
                 return run()
             except SandboxError as error:
-                if isinstance(error, MissingLayersError):  # the kernel stays the same
+                if isinstance(error, MissingLayersError):  # trying again does not change the kernel
                     raise
                 return run()
 

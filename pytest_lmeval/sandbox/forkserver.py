@@ -27,7 +27,7 @@ START_S = 60.0
 END_S = 5.0
 LARGEST_MESSAGE = 1 << 16
 PACKAGES = "packages"
-# A file that no program may reach: the probes try.
+# The probes try to reach this file, which no program may.
 CANARY = "canary"
 LOST = -1
 
@@ -211,7 +211,7 @@ class _ForkedChild:
             self.returncode = next(iter(message), LOST)
 
     def stop(self) -> None:
-        # Not by a message: if unread, it would turn the server's answer into an error.
+        # Do not send a message: if it stayed unread, it would turn the server's answer into an error.
         with contextlib.suppress(OSError):
             self._status.shutdown(socket.SHUT_WR)
 

@@ -135,7 +135,7 @@ def _is_in(folder: str, pid: int) -> bool:
     links = [f"/proc/{pid}/{name}" for name in ("cwd", "exe")]
     with contextlib.suppress(OSError):
         links += [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
-    # Not the folder itself as an open file: the parent holds it open as a lock, and so do the parent's forks.
+    # Ignore the folder itself as an open file: the parent and its forks hold it open as a lock.
     return _target(links[0]) == folder or any(_target(link).startswith((f"{folder}/", f"{folder} (")) for link in links)
 
 

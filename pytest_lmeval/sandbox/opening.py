@@ -22,7 +22,7 @@ OPT_OUT = (
     "--lm-sandbox container states that the whole run is inside a disposable container"
 )
 
-# The next sandbox takes over the probe's launcher: to start one takes as long as dozens of programs.
+# The next sandbox takes over the probe's launcher: starting a launcher takes as long as dozens of programs.
 _probed: list[ForkLauncher] = []
 
 

@@ -53,7 +53,7 @@ def _needed(distribution: metadata.Distribution) -> Iterator[metadata.Distributi
         try:
             yield metadata.distribution(name[0])
         except metadata.PackageNotFoundError:
-            # It is for another platform or Python; if not, the import fails and says so.
+            # The requirement is for another platform or Python; otherwise, the import fails and says so.
             continue
 
 

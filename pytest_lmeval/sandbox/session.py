@@ -70,7 +70,7 @@ class Session:
             self.pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
             self._child = launcher.launch(self._limits, Ends(request_end, result_end, stdout_end, stderr_end))
         self.denies = self._child.denies
-        # At once: the child reads nothing else first, and an empty pipe takes it whole.
+        # Write it at once: the child reads it first, and an empty pipe has room for all of it.
         with contextlib.suppress(BrokenPipeError):
             os.write(request, self._child.preamble)
 

@@ -40,7 +40,7 @@ class QuestionRows:
         """The different answers if they are few, as in a classification; else an empty tuple."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
         are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
-        # They become part of a template and a prompt.
+        # Labels become part of a template and a prompt.
         return labels if are_labels and all(_LABEL.fullmatch(label) for label in labels) else ()
 
     @property

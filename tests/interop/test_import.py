@@ -88,8 +88,8 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("providers", 8, "config.seed: adapter 'anthropic': unknown option 'seed'"),
         ("providers", 8, "expected a number from 0 to 1"),
         ("providers", 12, "no adapter here has this name"),
-        ("dropped", 3, """'{% if premium === "yes" %}': of templates, names and plain filters"""),
-        ("dropped", 4, "'{{ items | dump }}': of templates, names and plain filters"),
+        ("dropped", 3, """'{% if premium === "yes" %}': only names and plain filters"""),
+        ("dropped", 4, "'{{ items | dump }}': only names and plain filters"),
         ("dropped", 5, "tests.csv: prompts are read from text, YAML and JSON"),
         ("dropped", 6, "evaluateOptions.repeat: an option of the run: --lm-repeats=N"),
         ("dropped", 7, "$ref is not followed"),
@@ -145,7 +145,7 @@ def test_providers_become_profiles_without_keys() -> None:
         "extra_body": {"response_format": {"type": "json_object"}},
     } == profiles["careful"]
     assert {"adapter": "litellm:bedrock/anthropic.claude-v2", "temperature": 0.1} == profiles["anthropic.claude-v2"]
-    assert any("a key is never written down" in each.why for each in imported.left_out)
+    assert any("a key is never written to a file" in each.why for each in imported.left_out)
 
 
 @pytest.mark.parametrize(

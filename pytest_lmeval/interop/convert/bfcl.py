@@ -33,7 +33,7 @@ def convert_bfcl(source: Path, destination: Path) -> list[Path]:
     records = [
         _record(source, place, record, answers)
         for place, record in read_records(source)
-        # Without a function every model is right.
+        # If there is no function to call, every model is right.
         if record.get("function") != []
     ]
     name = f"{source.name.partition('.')[0].lower()}.jsonl"
@@ -89,7 +89,7 @@ def _tool(function: Any, place: str) -> dict[str, Any]:
 
 
 def _named(name: str) -> str:
-    # Chat interfaces take no dot in a name.
+    # Chat interfaces do not allow a dot in a name.
     return name.replace(".", "_")
 
 

@@ -249,7 +249,7 @@ def _read_outputs(source: Path) -> list[_Run]:
     runs = [_run(path) for path in paths]
     models = sorted({run.model for run in runs})
     if len(models) > 1:
-        raise UsageError(f"{source}: runs of {len(models)} models: {', '.join(models)}; name the folder of one of them")
+        raise UsageError(f"{source}: runs of {len(models)} models: {', '.join(models)}; name the folder of one model")
     held: dict[str, Path] = {}
     for run in runs:
         for task in run.facts["configs"]:
@@ -265,7 +265,7 @@ def _run(path: Path) -> _Run:
     facts = _results(path)
     match = _STAMP.fullmatch(path.name)
     if match is None:
-        raise UsageError(f"{path}: expected a file that is called results_TIME.json")
+        raise UsageError(f"{path}: expected a file called results_TIME.json")
     files = {task: path.with_name(f"samples_{task}_{match[1]}.jsonl") for task in facts["configs"]}
     there = {task: file for task, file in files.items() if file.exists()}
     samples = {task: _samples(file, task, facts) for task, file in there.items()}
@@ -281,7 +281,7 @@ def _results(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: expected an object, got {facts!r:.80}")
     version = str(facts.get("lm_eval_version", "unknown"))
     if not _VERSION.match(version):
-        raise UsageError(f"{path}: written by lm_eval {version}; this version reads what 0.4 writes")
+        raise UsageError(f"{path}: written by lm_eval {version}; this version reads files of 0.4")
     for key in _SECTIONS:
         if not isinstance(facts.get(key), dict):
             raise UsageError(f"{path}: {key}: expected an object, got {facts.get(key)!r:.80}")

@@ -101,7 +101,7 @@ def _found(rules: Iterable[landlock.Rule | None]) -> list[landlock.Rule]:
 def _readable(packages: Sequence[str]) -> Iterable[str]:
     yield from (*DATA.split(), sys.executable, *packages)
     for folder in _standard_library():
-        # Installed packages may hold tasks with their answers: none but those requested.
+        # Installed packages may hold tasks with their answers: allow only the requested packages.
         yield from (entry for entry in _entries(folder) if os.path.basename(entry) not in INSTALLED)
     for folder in _library_folders():
         yield from (entry for entry in _entries(folder) if ".so" in os.path.basename(entry))
@@ -116,7 +116,7 @@ def _library_folders() -> list[str]:
     named = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     folders = [*SYSTEM, *own, *filter(os.path.isabs, named)]
     triplet = getattr(sys.implementation, "_multiarch", "")
-    # Many of these link to one another.
+    # Many of these folders are links to one another.
     found = {os.path.realpath(os.path.join(folder, part)) for folder in folders for part in ("", triplet)}
     return sorted(filter(os.path.isdir, found))
 

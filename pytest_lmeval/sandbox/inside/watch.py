@@ -80,7 +80,7 @@ def _removed_but_open(thread: str) -> list[os.stat_result]:
 
 def _removed_but_mapped(thread: str, folder: str) -> set[int]:
     """Return the inode numbers of removed files of ``folder`` that are still mapped."""
-    # Not files elsewhere: a library may have been updated in the meantime.
+    # Ignore files elsewhere: a library may have been updated in the meantime.
     below = os.path.join(os.fsencode(folder), b"").replace(b"\n", rb"\012")
     try:
         with open(f"{thread}/maps", "rb") as maps:
@@ -114,7 +114,7 @@ def _status(path: str, follow: bool) -> os.stat_result | None:
     try:
         return os.stat(path, follow_symlinks=follow)
     except OSError:
-        # It was removed in the meantime.
+        # The file was removed in the meantime.
         return None
 
 

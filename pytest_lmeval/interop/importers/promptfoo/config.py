@@ -175,7 +175,7 @@ class Folder:
         return data
 
     def _checked(self, path: Path, node: Node) -> Path:
-        # The name of its function may follow that of a program.
+        # The name of a function may follow the name of a program.
         name = path.name.partition(":")[0]
         if Path(name).suffix in _PROGRAMS:
             raise LeftOut(f"{name} is a program, which is not run; write what it returns into a file", node)
@@ -192,7 +192,7 @@ def _parsed(data: bytes, suffix: str, name: str) -> Node:
         value = reader.read()
     except YamlFault:
         if suffix == ".json":
-            # YAML has a limit of its own; places in a larger file are not known.
+            # The YAML reader has a limit. A larger JSON file is read without places.
             with suppress(ValueError, RecursionError):
                 return Node(json.loads(data), name)
         raise

@@ -94,7 +94,7 @@ def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
 def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Remarks) -> None:
     """Add an option to a profile in the first form that its adapter accepts."""
     if key == "apiKey" or is_secret_name(key):
-        why = "a key is never written down; name a variable with api_key_env"
+        why = "a key is never written to a file; name a variable with api_key_env"
         named = _VARIABLE.fullmatch(str(node.value))
         forms: list[Profile] = [{"api_key_env": named[1] or named[2]}] if named else []
     else:

@@ -41,7 +41,7 @@ WITHOUT = _each(
         "latency": "a limit of the run: --lm-max TASK.p95_ms=MS",
         "levenshtein": "no metric here counts edits; use exact_match, f1 or rouge_l with a threshold",
         "gleu meteor": "no such metric here; use bleu_4, rouge_l or f1 with a threshold",
-        "finish-reason": "the ledger has it; no metric reads it",
+        "finish-reason": "no metric reads the finish reason, which is in the ledger",
         "is-refusal word-count": "use the metric rubric, or regex, such as ^\\s*(\\S+\\s+){0,99}\\S*$ for 100 words",
         "human": f"extras.human_label compares a judge with labels of people ({page('grade-with-a-judge.md')})",
     }

@@ -28,7 +28,7 @@ def checked(text: str) -> str:
     for tag in _TAG.findall(text):
         found = _SAME.fullmatch(tag)
         if found is None:
-            raise LeftOut(f"{tag!r:.60}: of templates, names and plain filters are imported; write the text into rows")
+            raise LeftOut(f"{tag!r:.60}: only names and plain filters are imported; write the text into rows")
         if found[1] == "env":
             raise LeftOut("env: task files do not read environment variables; write the value")
         if found[1] == "_conversation":

@@ -123,7 +123,6 @@ def _noise(found: SuitePlan, measured: dict[str, float], given: float | None) ->
 
 
 def _cost(found: SuitePlan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
-    """Estimate the run's cost from another run; yield lines."""
     if ran is None:
         return
     used = spent(results)

@@ -75,7 +75,7 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
-    """Return the texts of a field; raise ValueError that names it for another value."""
+    """Return the texts of a field; raise ValueError that names the field for another value."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
     return tuple(value)
 

@@ -31,7 +31,7 @@ class RunFile:
     ``results`` has the last result of every (task, id), or is None for a board without per-example records. ``digest``
     is the digest that the file states, empty for an unfinished run. ``board`` is the JSON of a leaderboard file, None
     for a ledger. ``aggregates`` has, by task, the output of the tasks' own aggregations. ``damaged`` counts lines that
-    are no JSON; ``first_damaged`` is the number of the first such line.
+    are not JSON; ``first_damaged`` is the number of the first such line.
     """
 
     path: Path

@@ -23,9 +23,9 @@ _SHOWN = 5
 def check_shards(shards: Sequence[RunFile]) -> None:
     """Raise UsageError if the ``shards`` are not the parts of one run; the message names the file and the fault.
 
-    Faults are: a file that is not a ledger, not a shard, unfinished, or changed since its digest; a shard of 1..N that
-    is missing or given twice, or different N; different adapters, options, repeats, sandbox levels, selections or task
-    files; a task that is not spread over the shards; an example in two of them, or in none.
+    A file must be a ledger of a finished shard, unchanged since its digest. Each shard of 1..N must be given once. All
+    shards must have the same adapter, options, repeats, sandbox level, selection and task files. Each task must be
+    spread over the shards, and each of its examples must be in exactly one shard.
     """
     for shard in shards:
         _check_ended(shard)

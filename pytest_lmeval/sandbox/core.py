@@ -48,7 +48,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End the processes that outlive programs; a later program starts them again."""
+        """End the processes that serve several programs; a later program starts new ones."""
         self._launcher.close()
 
     @property

@@ -180,7 +180,7 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
 
 
 def contains(container: Any, item: Any) -> bool:
-    """Return True if ``item in container``, both tagged; False if Python would raise."""
+    """Return True if ``item in container`` for two tagged values; False if Python would raise."""
     if isinstance(container, str):
         return isinstance(item, str) and item in container
     if isinstance(container, dict):

@@ -106,7 +106,7 @@ def _schema(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
-    """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty text makes it optional.
+    """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty text marks an optional argument.
 
     If the schema of the tool forbids a published value, which is right, the schema is widened.
     """

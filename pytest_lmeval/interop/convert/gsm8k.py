@@ -19,7 +19,8 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
 
     ``source`` is ``train.jsonl`` or ``test.jsonl``: ``question`` and ``answer``, which ends in ``#### NUMBER``. Or it
     is ``example_model_solutions.jsonl``: ``question``, ``ground_truth``, which ends in ``A: NUMBER``, and, under each
-    model's name, an object with its ``solution``. Recordings name no task, so the task file may be anywhere.
+    model's name, an object with its ``solution``. The recordings do not name the task, so the task file may be in any
+    folder.
     """
     tasks: list[dict[str, Any]] = []
     recordings: dict[str, list[dict[str, Any]]] = {}

@@ -102,7 +102,7 @@ def _write_programs(
 
 
 def _program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[str, Any]:
-    """Return the record of a task whose answer is a program; its tests decide, and its target is a placeholder."""
+    """Return the record of a task whose answer is a program. The tests decide; the target is a placeholder."""
     extras = {"tests": tests, "entry_point": entry_point}
     return {"id": id, "prompt": prompt, "targets": ["check"], "metric": "code_exec", "extras": extras}
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from html import escape
+from pathlib import Path
 
 from tests.test_imports_go_down import PACKAGE, ROWS, modules
 
-PICTURE = PACKAGE.parent / "docs" / "house.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "house.svg"
 WAY = ("formats", "run", "asking", "adapters", "scoring", "records", "leaderboard", "compare", "report")
 """The rooms that an example enters, in this order."""
 _WIDTH, _ROW, _HEIGHT, _LETTER = 1000, 78, 32, 7.4

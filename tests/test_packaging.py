@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -63,15 +62,23 @@ def test_the_wheel_holds_every_module_data_file_and_the_type_marker(wheel: Path)
     assert set() == _source_files() - packaged
 
 
-def test_the_sdist_holds_every_file_of_the_repository(dist: Path) -> None:
-    if shutil.which("git") is None or not (ROOT / ".git").exists():
-        needs.lacking("git", "needs git and a checkout")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+def test_the_sdist_has_no_more_than_a_packager_needs_and_makes_the_same_wheel(
+    dist: Path, wheel: Path, tmp_path: Path
+) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    (root,) = tmp_path.iterdir()
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=root, check=True)
 
-    assert set() == {name for name in listed.splitlines() if (ROOT / name).exists()} - packed
+    folders = {"benchmarks", "docs", "examples", "pytest_lmeval", "tasks", "tests"}
+    assert folders == {path.name for path in root.iterdir() if path.is_dir()}
+    assert set() == {"LICENSE", "README.md", "conftest.py", "pyproject.toml"} - {path.name for path in root.iterdir()}
+    assert [] == [*root.rglob("*.png")]
+    assert (root / "tests" / "conftest.py").exists()
+    assert sdist.stat().st_size < 2_500_000
+    assert zipfile.ZipFile(wheel).namelist() == zipfile.ZipFile(tmp_path / wheel.name).namelist()
 
 
 # What an index page shows

@@ -19,22 +19,17 @@ from pytest_lmeval.text import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
         "-f", dest="files", metavar="FILE", nargs="+", required=True, help="YAML files; patterns such as 'new/*.yaml'"
     )
     parser.add_argument("--to", metavar="DIR", type=Path, help="the task folder (default: the first of lm_task_paths)")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="replace files of other tasks, too",
-    )
+    parser.add_argument("--force", action="store_true", help="replace files of other tasks, too")
     parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
 class _Addition:
-    """A file to add: its kind, its key, and the contents to write by relative path, its own first."""
+    """A file to add: its kind, its key, and the contents to write by relative path, beginning with the file itself."""
 
     source: Path
     key: str
@@ -43,7 +38,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update all files, or none; return 1 for a bad file, raise UsageError for an occupied path."""
+    """Add or update all files, or no file; return 1 for a bad file, raise UsageError for an occupied path."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []
@@ -170,7 +165,7 @@ def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
 
 
 def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: bool) -> str:
-    """Write the files that differ from those in place; return a message about it."""
+    """Write the files that differ from the existing files; return a message."""
     named = f"{addition.kind} {printable(addition.key, keep='')}"
     changed = {path: data for path, data in files.items() if not path.exists() or path.read_bytes() != data}
     for path, data in changed.items():
@@ -199,7 +194,6 @@ def _refusal(path: Path, folder: Path) -> str:
 
 
 def _stored(addition: _Addition, folder: Path) -> Path | None:
-    """Return the file below ``folder`` that has the same key."""
     kind = {"definition"} if addition.kind == "task" else {"file_path", "source"}
     for path in sorted(folder.rglob("*.yaml")):
         document = read_document(path)

@@ -20,7 +20,6 @@ _FLIPS = 10
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     shown = actions.add_parser("show", help="print the model, date, commit, options and scores of a baseline")
     shown.add_argument("path", metavar="PATH", type=Path, help="the baseline: a leaderboard.json or a ledger.jsonl")
@@ -31,9 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     accepted.add_argument("-o", dest="output", metavar="PATH", type=Path, required=True, help="the baseline to write")
     accepted.add_argument("--limit", metavar="N", type=int, default=_FLIPS, help="flipped examples to print, each way")
     accepted.add_argument(
-        "--prompts",
-        action="store_true",
-        help="keep the prompts, to be shown beside those of a run with --lm-pair-by=id",
+        "--prompts", action="store_true", help="keep the prompts, to compare them with --lm-pair-by=id"
     )
     accepted.set_defaults(run=_accept)
 
@@ -52,7 +49,7 @@ def _show(options: argparse.Namespace) -> int:
 def _as_json(found: RunFile, board: Leaderboard) -> dict[str, Any]:
     return {
         "adapter": found.adapter,
-        "adapter_options": dict(found.adapter_options),
+        "adapter_options": dict(found.facts.adapter_options),
         "timestamp": found.timestamp,
         "manifest": dict(found.manifest),
         "digest": board.digest,
@@ -64,7 +61,7 @@ def _as_json(found: RunFile, board: Leaderboard) -> dict[str, Any]:
 def _lines(found: RunFile, board: Leaderboard) -> Iterator[str]:
     from pytest_lmeval.report.terminal_text import terminal_table
 
-    options = " ".join(f"{name}={value!r}" for name, value in found.adapter_options.items())
+    options = " ".join(f"{name}={value!r}" for name, value in found.facts.adapter_options.items())
     facts = {
         "model": f"{found.adapter}{f' ({options})' if options else ''}",
         "date": found.timestamp,

@@ -18,11 +18,10 @@ _HEADINGS = ("adapter", "answers", "oldest", "newest")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add(actions, "list", _list, "show the number and age of each adapter's answers")
-    prune = _add(actions, "prune", _prune, "remove old answers, and those of older versions")
-    prune.add_argument("--older-than", metavar="DAYS", type=number(0), required=True, help="remove what is older")
+    prune = _add(actions, "prune", _prune, "remove old answers, and all of older versions")
+    prune.add_argument("--older-than", metavar="DAYS", type=number(0), required=True, help="remove older answers")
     _add(actions, "clear", lambda options: _removed(options.folder, AnswerStore.clear), "remove all answers")
 
 

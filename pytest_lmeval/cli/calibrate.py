@@ -19,13 +19,14 @@ _HEADINGS = ("task", "examples", "score A", "score B", "flipped", "flip rate", "
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("one", metavar="A", type=Path, help="ledger.jsonl or leaderboard.json of a run")
-    parser.add_argument("other", metavar="B", type=Path, help="that of another run of the same model on the same tasks")
+    parser.add_argument("other", metavar="B", type=Path, help="another run of the same model on the same tasks")
     parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs: flips are counted over all")
     add_criteria(parser, "default: ")
-    parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the simulated rounds (default 0)")
-    parser.add_argument("--rounds", metavar="N", type=whole(1), help="default: as many as take a few seconds")
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the simulated rounds (default 0)")
+    parser.add_argument(
+        "--rounds", metavar="N", type=whole(1), help="simulated rounds (default: as many as a few seconds allow)"
+    )
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)
 

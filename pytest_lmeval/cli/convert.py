@@ -10,7 +10,6 @@ from pytest_lmeval.interop.convert import KINDS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("kind", metavar="KIND", choices=sorted(KINDS), help=f"one of {', '.join(sorted(KINDS))}")
     parser.add_argument("source", metavar="SRC", type=Path, help="the published file")
     parser.add_argument("-o", dest="destination", metavar="DEST", type=Path, required=True, help="folder to write to")

@@ -9,7 +9,6 @@ from pytest_lmeval.cli.task_folder import Project, read_document
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("key", metavar="KEY", help="the key of the task")
     parser.set_defaults(run=run)
 

@@ -12,7 +12,6 @@ from pytest_lmeval.records.runfile import read_run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("old", metavar="OLD", type=Path, help="ledger.jsonl or leaderboard.json to compare with")
     parser.add_argument("new", metavar="NEW", type=Path, help="ledger.jsonl or leaderboard.json of the later run")
     add_criteria(parser)

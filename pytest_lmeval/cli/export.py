@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pytest_lmeval.atomic import is_stream, link_target, write_atomically
+from pytest_lmeval.atomic import link_target, write_atomically
 from pytest_lmeval.cli.output import show, writing
 from pytest_lmeval.cli.task_folder import Project, read_document, written_out
 from pytest_lmeval.errors import UsageError
@@ -14,7 +14,6 @@ from pytest_lmeval.text import holds_command
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("key", metavar="KEY", help="the key of the task")
     parser.add_argument("-o", dest="output", metavar="FILE", type=Path, help="a .yaml file (default: standard output)")
     parser.add_argument("--force", action="store_true", help="replace the file of another task, too")
@@ -30,9 +29,6 @@ def run(options: argparse.Namespace) -> int:
             # Escaping would change the task.
             raise UsageError(f"{found.path}: has text that CI runners take for a command; write a file with -o FILE")
         sys.stdout.write(text)
-        return 0
-    if is_stream(options.output):
-        write_atomically(options.output, text.encode("utf-8"))
         return 0
     output = link_target(options.output)
     if output.suffix != ".yaml":

@@ -11,20 +11,15 @@ from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.cli.output import add_format, show, show_json, writing
 from pytest_lmeval.compare.history import History, history
 from pytest_lmeval.errors import UnknownName, UsageError
-from pytest_lmeval.records.folders import BOARD, find_runs
+from pytest_lmeval.records.folders import find_runs
 from pytest_lmeval.report.markdown import table
 from pytest_lmeval.report.tables import HISTORY, columns, history_row, text_table
 from pytest_lmeval.text import escape_markdown, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
-        "paths",
-        metavar="BOARD",
-        nargs="+",
-        type=Path,
-        help=f"leaderboard.json or ledger.jsonl files, or folders: then every {BOARD} below",
+        "paths", metavar="BOARD", nargs="+", type=Path, help="leaderboard.json or ledger.jsonl files, or folders"
     )
     parser.add_argument(
         "--task", dest="tasks", metavar="NAME", action="append", default=[], help="this task; repeatable"

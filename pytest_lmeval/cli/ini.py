@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -14,17 +13,7 @@ from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import LoadOptions
 from pytest_lmeval.numbers import Number
-
-# In pytest's order: the first file with its table wins; the first four need no table.
-_FILES: Sequence[tuple[str, tuple[tuple[str, ...], ...]]] = (
-    ("pytest.toml", (("pytest",),)),
-    (".pytest.toml", (("pytest",),)),
-    ("pytest.ini", (("pytest",),)),
-    (".pytest.ini", (("pytest",),)),
-    ("pyproject.toml", (("tool", "pytest"), ("tool", "pytest", "ini_options"))),
-    ("tox.ini", (("pytest",),)),
-    ("setup.cfg", (("tool:pytest",),)),
-)
+from pytest_lmeval.starter.settings import ALONE, FILES, inner, parsed, read_text
 
 _TEST_FILES = ("test_*.py", "*_test.py")
 
@@ -76,36 +65,17 @@ def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
     """
     start = Path(os.path.commonpath([path.absolute() for path in paths]))
     for folder in (start, *start.parents):
-        for name, tables in _FILES:
+        for name in FILES:
             path = folder / name
-            options = _table(path, tables) if path.is_file() else None
+            options = _options(path) if path.is_file() else None
             if options is not None:
                 return path, options
     return None, {}
 
 
-def _table(path: Path, tables: Iterable[Sequence[str]]) -> dict[str, Any] | None:
-    content = _read(path)
-    found: dict[str, Any] | None = {} if path.stem.endswith("pytest") else None
-    for keys in tables:
-        inner: Any = content
-        for key in keys:
-            inner = inner.get(key) if isinstance(inner, dict) else None
-        if isinstance(inner, dict):
-            found = {**(found or {}), **inner}
-    return None if found is not None and not found and path.name == "pyproject.toml" else found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml":
-            import tomllib
-
-            return tomllib.loads(text)
-        # As in pytest, there is no interpolation, and a value may continue on indented lines.
-        parser = configparser.RawConfigParser(strict=False)
-        parser.read_string(text)
-    except (OSError, ValueError, configparser.Error) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
-    return {section: dict(parser[section]) for section in parser.sections()}
+def _options(path: Path) -> dict[str, Any] | None:
+    content = parsed(path, read_text(path))
+    tables = [table for keys in FILES[path.name] if (table := inner(content, keys)) is not None]
+    options = {key: value for table in tables for key, value in table.items()}
+    # An empty table counts, except in pyproject.toml, which most projects have for other reasons.
+    return options if options or path.name in ALONE or (tables and path.name != "pyproject.toml") else None

@@ -10,15 +10,14 @@ from pathlib import Path
 from pytest_lmeval.cli.ini import pytest_options
 from pytest_lmeval.cli.output import show
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.starter import StarterFile, write_starter
 from pytest_lmeval.starter.beginnings import Beginning, beginning
 from pytest_lmeval.starter.columns import read_columns
 from pytest_lmeval.starter.models import APPLICATION, KINDS, ChosenModel, check_module, of_application, parse_model
 from pytest_lmeval.starter.workflow import comes_from_here
+from pytest_lmeval.starter.write import StarterFile, write_starter
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="where (default: here)")
     parser.add_argument(
         "--model",

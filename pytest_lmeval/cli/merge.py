@@ -32,7 +32,6 @@ from pytest_lmeval.types import ExampleResult
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
         "ledgers",
         metavar="SHARD",
@@ -41,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the report dir of every shard, or its ledger.jsonl; the report dirs if the run is one of several models",
     )
     parser.add_argument("-o", dest="folder", metavar="DIR", type=Path, required=True, help="folder to write to")
-    gate = parser.add_argument_group("gate", "what is not given is as the shards recorded it")
+    gate = parser.add_argument_group("gate", "an option that is not given has the recorded value")
     gate.add_argument("--gate", dest="mode", choices=MODES, help="default: as recorded, or baseline with --baseline")
     gate.add_argument(
         "--baseline", metavar="PATH", help="earlier leaderboard or ledger to compare with, or folder of LABEL.json"
@@ -52,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=V",
         type=named_share,
         action="append",
-        help="floor of a task, or of 'overall'; repeatable, added to those recorded",
+        help="floor of a task, or of 'overall'; repeatable, added to the recorded floors",
     )
     gate.add_argument(
         "--max",
@@ -60,10 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME.FIELD=V",
         type=named_amount,
         action="append",
-        help="limit on what the answers of a task, or of 'overall', take; repeatable, added to those recorded",
+        help="limit for the answers of a task, or of 'overall'; repeatable, added to the recorded limits",
     )
-    add_criteria(gate, "default: as recorded, or ")
-    add_pair_by(gate, "default: as recorded, or ")
+    add_criteria(gate)
+    add_pair_by(gate)
     gate.add_argument("--max-errors", metavar="N|P%", type=MaxErrors, help="examples that may end in error or timeout")
     parser.add_argument("--include-per-example", action="store_true", help="per-example records in leaderboard.json")
     parser.set_defaults(run=run)
@@ -120,7 +119,6 @@ def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options:
 
 
 def _compare(merged: Sequence[_Merged], code: int, folder: Path) -> list[Path]:
-    """Write and print the comparison of several models."""
     from pytest_lmeval.report.comparison import Compared, compared, write_comparison
     from pytest_lmeval.report.comparison_text import comparison_table
 

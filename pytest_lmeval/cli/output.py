@@ -17,7 +17,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
 from pytest_lmeval.text import printable
 
-_DEFAULT = "default: as the new run recorded it, or "
+_DEFAULT = "default: as recorded, or "
 
 
 def show(lines: Iterable[str]) -> None:
@@ -61,17 +61,17 @@ def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) ->
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
-        "--strict", action="store_true", default=None, help="any example that passed and now does not is one"
+        "--strict", action="store_true", default=None, help="any example that passed and now does not is a regression"
     )
 
 
-def add_pair_by(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
+def add_pair_by(parser: argparse._ActionsContainer) -> None:
     """Add ``--pair-by``, which works like a run's ``--lm-pair-by``."""
     parser.add_argument(
         "--pair-by",
         choices=PAIR_BY,
         help="pair examples of equal id if all that decides the score is equal (content), or all but the prompt (id); "
-        f"{default}content",
+        f"{_DEFAULT}content",
     )
 
 

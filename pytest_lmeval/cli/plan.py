@@ -22,7 +22,6 @@ _HEADINGS = ("task", "examples", "clusters", "flips by chance", "smallest drop")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: lm_task_paths)")
     parser.add_argument("--drop", metavar="D", type=share, required=True, help="the drop to detect, such as 0.03")
     parser.add_argument(
@@ -37,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--flip", metavar="F", type=share, help=f"share of examples that flips by chance (default {ASSUMED_NOISE})"
     )
     parser.add_argument("--repeats", metavar="K", type=whole(1), default=1, help="--lm-repeats of the run (default 1)")
-    parser.add_argument("--alpha", metavar="A", type=level, default=0.05, help="of the gate (default 0.05)")
+    parser.add_argument("--alpha", metavar="A", type=level, default=0.05, help="alpha of the gate (default 0.05)")
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)
 
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         known = sorted(measured.keys() & suite.keys())
         show_json({**asdict(found), "spent": dict(spent(results)), "measured": known})
     else:
-        noise = _noise(found, measured, ran, options.flip)
+        noise = _noise(found, measured, options.flip)
         show([*_table(found), "", *_needed(found), *noise, *_cost(found, ran, results)])
     return 0
 
@@ -114,21 +113,16 @@ def _needed(found: SuitePlan) -> Iterator[str]:
     yield "  or " + (f"--lm-repeats {need.repeats}" if need.repeats else "no number of repeats: too few examples")
 
 
-def _noise(found: SuitePlan, measured: dict[str, float], ran: RunFile | None, given: float | None) -> Iterator[str]:
+def _noise(found: SuitePlan, measured: dict[str, float], given: float | None) -> Iterator[str]:
     assumed = [task.task for task in found.tasks if task.task not in measured]
     if not assumed or given is not None:
         return
     named = "" if len(assumed) == len(found.tasks) else f" in {', '.join(printable(name, keep='') for name in assumed)}"
-    how = (
-        "a run with --lm-repeats measures it"
-        if ran is None
-        else f"{ran.path} asked each example once, which measures nothing"
-    )
-    yield f"{percent(ASSUMED_NOISE)} flips by chance{named} is an assumption: {how}; --flip F sets it"
+    how = "a run with --lm-repeats measures it; --flip F sets it"
+    yield f"{percent(ASSUMED_NOISE)} flips by chance{named} is an assumption: {how}"
 
 
 def _cost(found: SuitePlan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
-    """Estimate the run's cost from another run; yield lines."""
     if ran is None:
         return
     used = spent(results)

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if name == "eee":
             of_kind.add_argument("--organization", metavar="NAME", default="", help="who ran it (default: unknown)")
             of_kind.add_argument(
-                "--relationship", choices=RELATIONSHIPS, default="other", help="who that is to the model's developer"
+                "--relationship", choices=RELATIONSHIPS, default="other", help="relation to the model's developer"
             )
     parser.set_defaults(run=run)
 

@@ -22,13 +22,8 @@ from pytest_lmeval.text import escape_markdown, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
-        "boards",
-        metavar="BOARD",
-        nargs="+",
-        type=Path,
-        help="ledger.jsonl or leaderboard.json files, or folders of them",
+        "boards", metavar="BOARD", nargs="+", type=Path, help="ledger.jsonl or leaderboard.json files, or folders"
     )
     add_pair_by(parser)
     parser.add_argument(
@@ -77,7 +72,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: float, *, is_by_config: bool) -> None:
-    """Write the page of a run of several models from finished runs."""
     from pytest_lmeval.report.comparison import Compared, compared
     from pytest_lmeval.report.html.comparison_page import render_comparison
 

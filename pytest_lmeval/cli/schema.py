@@ -9,7 +9,6 @@ from pytest_lmeval.schemas import load_schema, schema_names
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(schema_names())}")
     parser.set_defaults(run=run)
 

@@ -50,7 +50,7 @@ class Project:
         names = given if isinstance(given, list) else str(given).split()
         root = file.parent if file is not None else Path.cwd()
         folders = [root / name for name in names]
-        # Relative to the working folder, if possible.
+        # Return paths relative to the working folder, if possible.
         return [folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder for folder in folders]
 
     def files(self, paths: Sequence[Path] = ()) -> Iterator[FoundFile]:
@@ -136,7 +136,7 @@ def _key(path: Path) -> str:
         return ""
     document = read_document(path)
     if document is None:
-        # Find invalid files, too: loading them reports the reason.
+        # Return the key of an invalid file, too: loading the file reports the reason.
         written = _WRITTEN_KEY.search(data)
         return written[1].decode() if written else ""
     key = document.get("key") if "definition" in document else None

@@ -16,7 +16,6 @@ _COLUMNS = ("name", "key", "metric", "examples", "parameters", "path")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: lm_task_paths)")
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)

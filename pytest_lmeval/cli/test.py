@@ -32,7 +32,6 @@ _WIDTH = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("task", metavar="TASK", help="the key or name of a task, or the path of its file")
     parser.add_argument("-n", dest="count", metavar="N", type=whole(1), default=3, help="examples (default 3)")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the task's parameters")
@@ -136,14 +135,8 @@ class Shown:
 class DryRun:
     """Runs a few examples, one at a time; a context manager that closes the model and the judge."""
 
-    def __init__(  # all of a run
-        self,
-        registry: Registry,
-        adapter: Any,
-        judge: Any,
-        tasks: Sequence[Task],
-        count: int,
-        settings: RunSettings,
+    def __init__(
+        self, registry: Registry, adapter: Any, judge: Any, tasks: Sequence[Task], count: int, settings: RunSettings
     ) -> None:
         self._run = Run(settings, registry, lambda spec: resolve_adapter(spec, registry, {}, Path.cwd()))
         self._adapter = adapter
@@ -180,7 +173,7 @@ class DryRun:
         return result, [*stages, *_scores(result)]
 
     def metrics(self, task: Task, results: Sequence[ExampleResult]) -> Shown:
-        """Return the metrics of ``results``: the row's, and the task's own, if any."""
+        """Return the metrics of ``results``, including the task's aggregations."""
         info = info_of(task, selected=len(results))
         found, failures = aggregate([info], results, lambda _: task)
         row = make_row(info, results, aggregates=found.get(task.name, {}))

@@ -31,13 +31,8 @@ _KINDS = "task files are *.jsonl, *.yaml and task_*.py"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument(
-        "paths",
-        metavar="PATH",
-        nargs="+",
-        type=Path,
-        help="task files, test files with eval functions, or folders to search",
+        "paths", metavar="PATH", nargs="+", type=Path, help="task files, test files with eval functions, or folders"
     )
     add_format(parser, "text", "json")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the parameters of tasks")

@@ -194,7 +194,7 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
     notes = [f"{run.path}: not complete" for run in (one, other) if not run.complete]
     if one.adapter != other.adapter:
         notes.append(f"the adapters are {one.adapter} and {other.adapter}: the numbers hold only if it is one model")
-    elif one.adapter_options != other.adapter_options:
+    elif one.facts.adapter_options != other.facts.adapter_options:
         notes.append("the adapter options differ: the numbers hold only if they do not change the answers")
     unpaired = len(comparison.new) + len(comparison.removed)
     if unpaired:

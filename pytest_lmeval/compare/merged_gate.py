@@ -57,8 +57,8 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
     results = examples_of(run)
     if baseline is not None:
         results = quarantine_of(run, baseline).judged(results, settings.mode)
-    if settings.mode != (run.gate or {}).get("mode"):
-        results = judged(results, settings.mode, (run.gate or {}).get("mode", ""))
+    if settings.mode != (run.facts.gate or {}).get("mode"):
+        results = judged(results, settings.mode, (run.facts.gate or {}).get("mode", ""))
     facts = replace(run.facts, floors=settings.floors, limits=settings.limits, gate=None, mode=settings.mode)
     run = replace(run, results=results, facts=facts)
     board = board_of(run)
@@ -70,7 +70,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
 def recorded_settings(shard: RunFile) -> dict[str, Any]:
     """Return the GateSettings fields that a run recorded, or defaults; raise UsageError for invalid values."""
-    settings = (shard.gate or {}).get("settings", {})
+    settings = (shard.facts.gate or {}).get("settings", {})
     defaults = asdict(GateSettings())
     found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults
     for name, default in defaults.items():

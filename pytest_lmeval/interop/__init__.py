@@ -1,1 +1,1 @@
-"""Convert the files of other tools and published data sets to files of this package, and its runs to theirs."""
+"""Convert files of other tools and published data sets to files of this package, and runs to files of other tools."""

@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
@@ -28,8 +27,8 @@ def without_strange_numbers(text: str) -> str:
 def read_records(source: Path, *, from_python: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield ``(place, record)`` for every line of a JSONL file, gzip-compressed if it ends in ``.gz``.
 
-    The place is ``path:line``. ``from_python`` reads a number that JSON lacks as null. Raises UsageError if the file
-    cannot be read, a line is not an object, or the file has no record.
+    The place is ``path:line``. ``from_python`` reads NaN and infinities, which JSON lacks, as null. Raises UsageError
+    if the file cannot be read, a line is not an object, or the file has no record.
     """
     found = False
     for number, line in number_lines(_read(source)):
@@ -88,12 +87,12 @@ def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, 
 class NewFiles(Mapping[Path, bytes]):
     """Files for a folder, by path; names are unique, and existing files are never replaced."""
 
-    def __init__(self, folder: Path, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    def __init__(self, folder: Path, files: Mapping[str, bytes] | None = None) -> None:
         self._folder = folder
         self._data: dict[Path, bytes] = {}
         self._names = FileNames()
         self._stems = FileNames()
-        for name, data in files.items():
+        for name, data in (files or {}).items():
             self.add(name, data)
 
     def __getitem__(self, path: Path) -> bytes:
@@ -106,7 +105,7 @@ class NewFiles(Mapping[Path, bytes]):
         return len(self._data)
 
     def stem(self, name: str) -> str:
-        """Return ``name`` as an unused stem for several files, with a number if it was taken."""
+        """Return ``name`` as an unused stem for several files, with a number if the name is used already."""
         return self._stems.give(name)
 
     def add(self, name: str, data: bytes) -> None:

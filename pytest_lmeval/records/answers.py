@@ -1,4 +1,4 @@
-"""The answers to an example of several requests: written to disk at once, and found again by request.
+"""Answers to examples with several requests: each answer is written to disk at once, and found again by its request.
 
 Later requests depend on earlier answers, so the key of an answer is (task, id, repeat, hash of the request, number of
 equal requests before it). The ledger gets the answers with the example's result. Until then ``underway.jsonl`` has
@@ -59,7 +59,7 @@ def is_of(held: object, key: str) -> bool:
 
 
 class Recall:
-    """The recorded answers to one example, each returned once; equal requests get theirs in the recorded order."""
+    """The recorded answers to an example, each returned once, to equal requests in the recorded order."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._answers: dict[tuple[int, str], deque[Completion]] = defaultdict(deque)
@@ -75,7 +75,7 @@ class Recall:
 
 
 class KnownAnswers:
-    """The answers in the results and the ``journal`` of an earlier run, without those of another ``key``.
+    """The answers in the results and the ``journal`` of an earlier run that come from the adapter with ``key``.
 
     They come from the model, or from ``judge`` for eval functions.
     """
@@ -136,7 +136,7 @@ class Journal:
         record = {**found, **({"adapter_key": key} if key else {})}
         line = {"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record}
         # Begin a new line, since a killed process may leave one without its end. A single write in append mode is not
-        # mixed with those of other threads and processes.
+        # mixed with writes of other threads and processes.
         text = "\n" + _encode(line)
         try:
             with self._lock:

@@ -24,9 +24,9 @@ NO_RESULT = "no result: "
 def set_aside_reports(folder: Path, report_dir: Path) -> None:
     """Move the reports of an earlier run from ``folder`` to ``previous/`` of the report dir, and replace those there.
 
-    The board goes first: if the new run dies now, it leaves no old verdict. Without a board, a run died while writing
-    the others, and they are removed. Links stay, but not their targets; devices and pipes stay. Raise UsageError if a
-    file cannot be moved.
+    The board is moved first: if the new run dies now, it leaves no old verdict. Without a board, a run died while
+    writing the others, and they are removed. Links stay, but not their targets; devices and pipes stay. Raise
+    UsageError if a file cannot be moved.
     """
     try:
         found = [name for name in REPORTS if (folder / name).is_file()]

@@ -16,7 +16,7 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
     """Return the facts in a ledger or a board; raise ValueError that names the first wrong field."""
     known = recorded_facts(fields)
     if not known.get("finished", True) and not known.get("interruptions"):
-        # A file of an older version, or of a run that died, has the reasons in its gate or nowhere.
+        # A file of an older version, or of a run that died, has the reasons only in its gate, or lacks them.
         reasons = [str(reason) for reason in (known.get("gate") or {}).get("reasons", ())]
         others = [reason for reason in reasons if not reason.startswith((NO_RESULT, NOT_COMPARED))]
         known["interruptions"] = others or ["its run was cut short"]
@@ -103,7 +103,7 @@ def _fields(row: Mapping[str, Any], record: Mapping[str, Any], board: Mapping[st
 
 
 def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
-    # A row of differing thresholds has no threshold: use any that agrees with the status.
+    # A row with differing thresholds has no threshold: use a threshold that agrees with the status.
     threshold = row.get("threshold")
     implied = record.get("score") if record.get("status") == "passed" else 1.0
     return implied if threshold is None else threshold

@@ -28,7 +28,7 @@ _EARLIER = ("answers", "kept")
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answered (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
 )
-# As bytes: a damaged row need not be UTF-8.
+# Read bytes: a damaged row need not be UTF-8.
 _FIND = "SELECT CAST(answer AS BLOB), asked FROM answered WHERE key = ?"
 _LATEST_S = 253_402_300_799
 """The end of the year 9999: a row with a later time, or one before 1970, is damaged."""
@@ -171,7 +171,6 @@ class AnswerStore:
         return int(version)
 
     def _older(self) -> int:
-        """Return the number of answers of earlier versions."""
         names = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master")]
         tables = [table for table in _EARLIER if table in names]
         return sum(int(self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables)

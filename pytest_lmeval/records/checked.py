@@ -121,12 +121,12 @@ def _as_float(value: Any) -> float:
 def _refuse(name: str, expected: str, value: Any) -> Any:
     try:
         shown = f"{value!r:.80}"
-    except Exception:  # an int of too many digits, or a foreign class
+    except Exception:  # an int with too many digits, or an object of another package
         shown = f"of type {type(value).__name__}"
     raise ValueError(f"{name} {shown}; expected {expected}")
 
 
-# By field, a value that needs no check, and the check.
+# By field: a value that needs no check, and the check for other values.
 _Checks = Mapping[str, tuple[Any, Callable[[str, Any], Any]]]
 _COMPLETION: _Checks = {
     **dict.fromkeys(("text", "thoughts", "finish_reason", "served_by"), ("", _text)),

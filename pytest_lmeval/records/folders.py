@@ -52,7 +52,8 @@ def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
 def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:
     """Return the baseline of a model: the file ``given``, or the file for its label if ``given`` is a folder.
 
-    That is ``LABEL/leaderboard.json`` or ``LABEL.json``; "" for a model without one if other models have theirs.
+    The file for a label is ``LABEL/leaderboard.json`` or ``LABEL.json``. Return "" for a model without a file if
+    another model has one.
     """
     if names_one_file(here / given):
         return given
@@ -104,7 +105,6 @@ def _files(folder: Path, name: str) -> list[Path]:
 
 
 def _labels(path: Path) -> dict[Path, str]:
-    """Return the label of each folder that a comparison names."""
     try:
         models = parse_json(path.read_text("utf-8"))["models"]
         pairs = [(model["folder"], model["label"]) for model in models]

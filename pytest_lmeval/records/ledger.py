@@ -47,7 +47,7 @@ class Ledger:
         self._stored: StoredLines | None = None
 
     def claim(self) -> None:
-        """Create the folder and lock it for this run; raise UsageError if that fails, or another run holds it."""
+        """Create the folder and lock it for this run; raise UsageError if that fails, or another run locked it."""
         if self._lock is not None:
             return
         folder = self.path.parent
@@ -69,7 +69,7 @@ class Ledger:
         """Start the file, or continue an older one to ``resume``; claim the folder first.
 
         An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl`` (``kept``). The last KEPT of such
-        ledgers stay; ``removed`` counts the others. Raise UsageError if the file cannot be written.
+        ledgers stay; ``removed`` counts the removed ledgers. Raise UsageError if the file cannot be written.
         """
         self.claim()
         try:
@@ -142,7 +142,7 @@ class Ledger:
         try:
             if self._is_torn:
                 self._file.write(b"\n")
-            # If the process dies within a line, the next one must not continue it.
+            # If the process dies within a line, the next run must not continue that line.
             self._is_torn = True
             written = self._file.write(line)
             self._is_torn = False

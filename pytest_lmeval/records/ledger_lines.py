@@ -26,7 +26,7 @@ _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 20
-# The most damaged lines before the first header: a board may have millions of lines, none of them an object.
+# The largest number of damaged lines before the first header: a board may have millions of lines without an object.
 _AHEAD = 100
 _Result = TypeVar("_Result")
 
@@ -130,7 +130,7 @@ def is_complete(path: Path) -> bool:
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[int, str, Any]]:
     """Yield number, kind and value of every line that is not blank; ``damaged`` is a kind, too."""
-    # Imported late: a run that reads no earlier one does not need it.
+    # Import it late: a run that reads no earlier run does not need it.
     from pytest_lmeval.records.recorded import parse_object
 
     for number, line in enumerate(lines, start=1):

@@ -14,14 +14,7 @@ from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.records.answers import recorded_answer
-from pytest_lmeval.types import (
-    WITHOUT_SCORE,
-    ExampleAnswer,
-    ExampleOutcome,
-    ExampleQuestion,
-    ExampleResult,
-    Status,
-)
+from pytest_lmeval.types import WITHOUT_SCORE, ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult, Status
 
 _Kind = tuple[Callable[[Any], bool], str]
 """A test of a field's value, and the description of allowed values."""
@@ -82,7 +75,7 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
-    """Return the texts of a field; raise ValueError that names it for another value."""
+    """Return the texts of a field; raise ValueError that names the field for another value."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
     return tuple(value)
 
@@ -110,7 +103,7 @@ def recorded_info(fields: Any) -> TaskInfo:
 def recorded_scores(value: Any) -> dict[str, dict[str, float]]:
     """Return the thresholds and floors of a board's scores, by name; raise ValueError that names the wrong field.
 
-    Skip the deciding score: its threshold and floor are the task's.
+    Skip the score that decides: the task has its threshold and floor.
     """
     _expect(isinstance(value, dict), "scores", value, "an object")
     for name, score in value.items():
@@ -198,10 +191,7 @@ _SHARE, _NUMBER, _COUNT = (_is_share, "0 to 1"), (is_number, "a number"), (is_co
 _TEXTS, _OBJECT = (_is_list_of(_is_a(str)), "a list of texts"), (_is_a(dict), "an object")
 # The kind of a field by its annotation.
 _BY_TYPE: Mapping[str, _Kind] = {
-    "Status": (
-        lambda value: isinstance(value, str) and value in _STATUSES,
-        f"one of {', '.join(sorted(_STATUSES))}",
-    ),
+    "Status": (lambda value: isinstance(value, str) and value in _STATUSES, f"one of {', '.join(sorted(_STATUSES))}"),
     "str": (_is_a(str), "text"),
     "str | None": (_or_null(_is_a(str)), "text or null"),
     "bool": (_is_a(bool), "true or false"),

@@ -22,8 +22,9 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 class Outputs(tuple[str, ...]):
     """The outputs for an example, one per repeat.
 
-    ``thoughts`` has the thoughts before each output, or is empty. ``cut_off``: an output is cut off. ``exchanges`` are
-    the records of requests if an example has several per response, or of an eval function, which has no outputs.
+    ``thoughts`` has the thoughts before each output, or is empty. ``cut_off`` means that an output was cut off.
+    ``exchanges`` are the records of requests: of an example with several requests per response, or of an eval function,
+    which has no outputs.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
-    """Yield ``(task or None, id, outputs)`` from a recording of any of the three kinds."""
+    """Yield ``(task or None, id, outputs)`` from a ledger, a board or JSONL."""
     ledger, data = _ledger_or_data(path, _of_result)
     if ledger is not None:
         # A resumed run may have asked an example again: its last result counts, and an error has no output.
@@ -70,7 +71,7 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
 def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tuple[LedgerRuns[_Kept] | None, bytes]:
     """Return the runs of the ledger at ``path``, or the bytes of another file; raise UsageError if it is unreadable."""
     try:
-        # Read line by line, since little of the file is kept. A pipe can be read only once.
+        # Read line by line, since little of the file is kept; but read a pipe whole, since it can be read only once.
         if path.is_file() and is_ledger(path):
             with path.open("rb") as lines:
                 ledger = read_ledger(lines, path, make)
@@ -116,7 +117,7 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
         if "per_example" not in row:
             raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
         for record in _objects(row["per_example"], path):
-            # Replay only the raw output: ``prediction`` is post-processed. An example without one had no answer.
+            # Replay only the raw output: ``prediction`` is post-processed. An example without an output had no answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
             if _of_function(record):
                 raw.setdefault("outputs", [])
@@ -137,7 +138,7 @@ def _objects(value: object, path: Path) -> list[dict[str, Any]]:
 
 def _parse(line: str, where: str) -> dict[str, Any]:
     try:
-        # Not strict: other programs may write this file, and only its texts are used.
+        # Parse leniently: other programs may write this file, and only its texts are used.
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON: {error}") from None

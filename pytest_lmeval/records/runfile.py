@@ -29,9 +29,9 @@ class RunFile:
     """A run as read from its file.
 
     ``results`` has the last result of every (task, id), or is None for a board without per-example records. ``digest``
-    is the file's own, empty for an unfinished run. ``board`` is the JSON of a leaderboard file, None for a ledger.
-    ``aggregates`` has, by task, the output of the tasks' own aggregations. ``damaged`` counts lines that are no JSON;
-    ``first_damaged`` is the number of the first.
+    is the digest that the file states, empty for an unfinished run. ``board`` is the JSON of a leaderboard file, None
+    for a ledger. ``aggregates`` has, by task, the output of the tasks' own aggregations. ``damaged`` counts lines that
+    are not JSON; ``first_damaged`` is the number of the first such line.
     """
 
     path: Path
@@ -53,11 +53,6 @@ class RunFile:
         return self.facts.adapter
 
     @property
-    def adapter_options(self) -> Mapping[str, Any]:
-        """The adapter's options, without secrets."""
-        return self.facts.adapter_options
-
-    @property
     def timestamp(self) -> str:
         """The start of the run, RFC 3339, UTC."""
         return self.facts.timestamp
@@ -73,11 +68,6 @@ class RunFile:
         return self.facts.selection
 
     @property
-    def gate(self) -> Mapping[str, Any] | None:
-        """The gate that the run recorded."""
-        return self.facts.gate
-
-    @property
     def agrees(self) -> bool:
         """True if the results have the file's digest, or the file has none."""
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
@@ -90,7 +80,7 @@ _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions
 def read_run(path: str | Path) -> RunFile:
     """Return the run in a ledger or a leaderboard; raise UsageError that describes another file.
 
-    A leaderboard without per-example records takes them from the ``ledger.jsonl`` beside it, if both are of one run.
+    A leaderboard without per-example records takes them from the ``ledger.jsonl`` beside it, if both are from one run.
     """
     path = Path(path)
     ledger = _large_ledger(path)
@@ -141,7 +131,7 @@ def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
 
 
 def _with_ledger(board: RunFile) -> RunFile:
-    """Return the run with the examples of the ledger beside its board, unless that is of another run."""
+    """Return the run with the examples of the ledger beside its board, unless the ledger is from another run."""
     beside = board.path.with_name("ledger.jsonl")
     if not beside.is_file() or not is_ledger(beside):
         return board
@@ -183,7 +173,7 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
 
 def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
     last = {key: result for run in ledger.runs for key, result in run.results.items()}
-    # A resumed run has its own end, or none.
+    # Only the end of the last run counts; a run that was cut short has none.
     header, footer = ledger.runs[-1].header, ledger.runs[-1].footer
     run = ledger.runs[-1].run if footer else {}
     try:
@@ -228,7 +218,7 @@ def _infos(run: Mapping[str, Any], results: Iterable[ExampleResult]) -> dict[str
 def _is_left_out(run: Mapping[str, Any], infos: Mapping[str, TaskInfo], facts: RunFacts) -> Callable[[_Key], bool]:
     """Return a test for results that the run did not count.
 
-    They are from an earlier run with other examples, or of examples whose worker died later.
+    Such results come from an earlier run with other examples, or from examples whose worker died later.
     """
     if "left_out" in run:
         try:

@@ -23,9 +23,9 @@ _SHOWN = 5
 def check_shards(shards: Sequence[RunFile]) -> None:
     """Raise UsageError if the ``shards`` are not the parts of one run; the message names the file and the fault.
 
-    Faults are: a file that is not a ledger, not a shard, unfinished, or changed since its digest; a shard of 1..N that
-    is missing or given twice, or different N; different adapters, options, repeats, sandbox levels, selections or task
-    files; a task that is not spread over the shards; an example in two of them, or in none.
+    A file must be a ledger of a finished shard, unchanged since its digest. Each shard of 1..N must be given once. All
+    shards must have the same adapter, options, repeats, sandbox level, selection and task files. Each task must be
+    spread over the shards, and each of its examples must be in exactly one shard.
     """
     for shard in shards:
         _check_ended(shard)
@@ -42,7 +42,7 @@ def check_shards(shards: Sequence[RunFile]) -> None:
 
 _SETTINGS: dict[str, Callable[[RunFile], Any]] = {
     "adapters": lambda run: run.adapter,
-    "adapter options": lambda run: run.adapter_options,
+    "adapter options": lambda run: run.facts.adapter_options,
     "--lm-repeats": lambda run: run.manifest.get("repeats"),
     "--lm-sandbox": lambda run: run.manifest.get("sandbox"),
     "--lm-think-tags": lambda run: run.manifest.get("think_tags"),
@@ -155,7 +155,7 @@ def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
 
 
 def _check_dealt(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the examples that only some shards were dealt from."""
+    """Raise UsageError if the shards were not dealt from the same examples; name the examples that differ."""
     for name in _names(shards):
         # Earlier versions did not record the dealt ids.
         infos = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
@@ -177,7 +177,7 @@ def _check_whole(shards: Sequence[RunFile], holders: _Holders) -> None:
         for name, info in shard.infos.items():
             dealt.setdefault(name, set()).update(info.shard.get("ids", ()))
     lost = [f"{id} of {name}" for name in sorted(dealt) for id in sorted(dealt[name] - holders.get(name, {}).keys())]
-    # Skipped and missing tests have no result either; each shard counts its own.
+    # Skipped and missing tests have no result either; each shard counts its tests.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(
             f"no shard has {counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: a plugin or hook "
@@ -197,7 +197,7 @@ def differing(here: str, there: str) -> str:
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return the number of examples with the names of the first."""
+    """Return the number of examples, and the names of the first few."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
 

@@ -18,7 +18,7 @@ from pytest_lmeval.records.recorded import parse_object, recorded_result
 from pytest_lmeval.types import ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult
 
 _BOM = b"\xef\xbb\xbf"
-# The digest needs all outputs, and the count of classes needs predictions and targets: keep short ones.
+# The digest needs all outputs, and the count of classes needs predictions and targets: keep short texts in memory.
 _SHORT = 64
 _IN_FILE = object()
 _EMPTY, _ONE = dict[str, Any](), 1.0
@@ -53,7 +53,7 @@ class StoredLines:
 
     def add(self, start: int, line: bytes) -> StoredLine:
         """Add a line that was written at the byte ``start``, after all known lines."""
-        # The lines between them are never read.
+        # The lines in between are never read.
         self._ends += array("Q", [start, start + len(line)])
         self._sums += array("I", [0, zlib.crc32(line)])
         return StoredLine(self, len(self._sums) - 1)
@@ -127,7 +127,7 @@ _SHARED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _stored(kind: type) -> Any:
-    """Return a subclass of a group that reads its texts from its line; it equals and pickles as the group."""
+    """Return a subclass of a group that reads its texts from its line; it compares and pickles like the group."""
     types = {each.name: str(each.type) for each in fields_of(kind)}
     late, values = _LATE[kind], attrgetter(*types)
     members: dict[str, Any] = {

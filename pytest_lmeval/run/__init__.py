@@ -1,1 +1,1 @@
-"""One run: plan, ask, score, aggregate. pytest, the library and ``lmeval test`` all go through it."""
+"""One run: plan, ask, score, aggregate. pytest, the library and ``lmeval test`` use these modules."""

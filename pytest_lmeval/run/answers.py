@@ -60,7 +60,7 @@ def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
     try:
         known, exact = member(adapter, "manifest") or {}, member(adapter, "exact")
         return {**scrubber.scrub_all(redact_options(known)), **({"exact": True} if exact else {})}
-    except Exception as error:  # an error in the adapter's code must not cost the run its board
+    except Exception as error:  # after an error in the adapter's code, the run must still write its board
         return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}
 
 
@@ -119,7 +119,7 @@ class Engines:
     ) -> Engine:
         """Return a new engine that queries ``adapter`` about units in ``batches``, and units that ``ahead`` returns."""
         made = self.make(adapter, recall, converse)
-        # If a batch kills its process, the current example gets the blame, so the batch must contain no other.
+        # If a batch kills its process, the current example gets the blame, so the batch must contain no other example.
         alone = self._may_crash and not made.streams
         made.plan(batches, (lambda: None) if ahead is None or alone else ahead)
         return made

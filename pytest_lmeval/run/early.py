@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Early:
-    """One process's early scoring, for at most twice as many examples as the sandbox runs programs at a time.
+    """The early scoring of one process: at most twice as many examples as the sandbox runs programs at a time.
 
-    ``repeats`` is the number of repeats for examples without their own.
+    ``repeats`` is the number of repeats for examples that set none themselves.
     """
 
     def __init__(self, repeats: int) -> None:
@@ -29,7 +29,7 @@ class Early:
         self._pool: ThreadPoolExecutor | None = None
 
     def look(self, answers: ModelAnswers, tools: Tools, unit: Unit) -> Callable[..., Any]:
-        """Start all possible scoring; return a function that scores ``unit``: the early one, or its task's own."""
+        """Start all possible scoring; return a function that scores ``unit``, by early scores if there are any."""
         self._seen.discard(unit)
         begun = self._scores.pop(unit, None)
         for other in answers.engine.arrived():
@@ -58,7 +58,7 @@ class Early:
 
 
 def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
-    """Send the requests to the judge that are known already; return False if the task has none."""
+    """Send the judge all requests that are known already; return False if the task has no such request."""
     try:
         for group in groups:
             requests = task.judge_requests(example, group)

@@ -21,9 +21,9 @@ _SLOW_MS = 1000
 class Keeper:
     """Checks every `LOOK_S` seconds, in its own thread, and records each answer once.
 
-    An answer that took the model a second or more is recorded once seen, any other once it has waited for a second.
-    If the model is faster than the scoring, every answer waits briefly, and recording all of them would take a tenth of
-    the run. ``arrived`` returns the waiting answers. Log-probabilities are not recorded.
+    An answer that took the model a second or more is recorded at the first check, any other answer after it has waited
+    for a second. If the model is faster than the scoring, every answer waits briefly, and recording all of them would
+    take a tenth of the run. ``arrived`` returns the waiting answers. Log-probabilities are not recorded.
     """
 
     def __init__(self, arrived: Callable[[], Iterable[Arrived]], note: Note) -> None:

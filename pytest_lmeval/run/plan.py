@@ -52,7 +52,7 @@ class RunPlan:
 
     ``batches`` are the units whose requests are sent together. ``lacking`` describes each task's unmet needs by task
     name; such a task gets no requests. ``adapter`` is None until it is known. ``tasks`` are the tasks prepared for it,
-    by the ``id`` of the unit's own task. ``runs_programs`` means that a unit runs code written by the model,
+    by the ``id`` of the unit's task. ``runs_programs`` means that a unit runs code written by the model,
     ``no_programs`` is the reason if that is impossible, and ``is_trusted`` means that those programs are ours.
     """
 
@@ -75,8 +75,8 @@ class RunPlan:
 class Needs:
     """A task's needs besides a model; ``unit`` is the task's first selected unit.
 
-    ``judges`` are specs; "" is the run's judge. ``metrics`` names all metrics, ``packaged`` those that import a package
-    to score. ``programs`` means that a metric runs code written by the model.
+    ``judges`` are specs; "" is the run's judge. ``metrics`` names all metrics, and ``packaged`` are the metrics that
+    import a package to score. ``programs`` means that a metric runs code written by the model.
     """
 
     unit: Any
@@ -203,7 +203,7 @@ def check_left(*plans: RunPlan) -> None:
 
 
 def check_repeats(units: Iterable[Unit], given: int | None) -> None:
-    """Raise UsageError for tasks whose repeats differ from those ``given`` for the run, or are too few to pass."""
+    """Raise UsageError for tasks with repeats that are too few to pass, or differ from the run's, ``given``."""
     others: dict[str, int] = {}
     for unit in units:
         policy = unit.example.policy
@@ -212,7 +212,7 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
         repeats = given or 1 if policy.repeats is None else policy.repeats
         passes = 1 if policy.passes is None else policy.passes
         for name, count in (("repeats", repeats), ("passes", passes)):
-            # A file's loader has checked its own tasks.
+            # Loaders have checked the tasks of files; tasks of Python code were not checked.
             if not isinstance(count, int) or count < 1:
                 raise UsageError(f"{unit.task.name}: {unit.example.id}: {name}: expected 1 or more, got {count!r:.60}")
         if given is not None and repeats != given:
@@ -283,7 +283,7 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
 
 
 def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
-    """Raise UsageError if an adapter does not report costs, or does not for a task's kind of request."""
+    """Raise UsageError if an adapter does not report costs at all, or not for the requests of a task."""
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
             options = "price_input and price_output, per million tokens"

@@ -41,9 +41,10 @@ class HeldResults:
     """The last result of every example in a ledger, by (task, id), from runs with the current settings.
 
     ``damaged`` counts unreadable lines; usually there is one, the last, from a killed process. ``keys`` are all
-    examples with a result in the ledger. ``started`` and ``complete`` describe its last run. ``has_other_settings``
-    means that none of its runs had the current settings. ``nothing`` is the reason why there is nothing to resume, if
-    so. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is the model.
+    examples with a result in the ledger. ``started`` and ``complete`` describe the last run in the ledger.
+    ``has_other_settings`` means that no run in the ledger had the current settings. ``nothing`` is the reason if there
+    is nothing to resume. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is
+    the model.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -180,7 +181,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     from pytest_lmeval.formats.loglikelihood import log_probs_of
 
-    # All repeats have the same log-probabilities, those of the first.
+    # All repeats have the log-probabilities of the first.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     found = [one for _ in range(repeats) for one in log_probs_of(details)]
     times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
@@ -197,7 +198,7 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
     times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
     firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
     thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
-    # The ledger counts the answers of each server, but does not record which repeat each one answered.
+    # The ledger counts the answers of each server, but does not record which repeats a server answered.
     counted = [name for name, count in held.served_by.items() for _ in range(count)]
     served = counted if len(counted) == repeats else [""] * repeats
     found = [

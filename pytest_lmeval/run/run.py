@@ -14,16 +14,7 @@ from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import Journal
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.run.answers import (
-    Engines,
-    Judges,
-    Model,
-    ModelAnswers,
-    OnWait,
-    Render,
-    model_facts,
-    model_of,
-)
+from pytest_lmeval.run.answers import Engines, Judges, Model, ModelAnswers, OnWait, Render, model_facts, model_of
 from pytest_lmeval.run.plan import (
     RunPlan,
     Unit,
@@ -106,7 +97,7 @@ class Run:
 
         ``adapter`` is None if every unit has its own, ``judge`` if the run has no judge; a unit may have its own judge.
         Units of one group are sent together; the plan sends no requests for the group None. A task with unmet needs is
-        refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if none is left.
+        refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if no task is left.
         """
         facts = AdapterFacts.of(adapter)
         if adapter is not None:

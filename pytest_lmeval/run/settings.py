@@ -41,14 +41,14 @@ def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
 class RunSettings:
     """The settings of a run; defaults are those of the command line.
 
-    ``thresholds`` override examples' own, and take precedence over ``default_thresholds``, which override them, too.
-    ``gate`` is the gate's mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox``
-    is a level. ``concurrency`` and ``max_cost`` apply to the whole run, and ``share`` processes split them.
-    ``passthrough`` are exceptions that stop the run. ``may_crash`` means that the current example gets the blame if
-    this process dies, so only its batch is sent. ``reuses`` means that the run reuses an earlier ledger's answers.
-    ``adapter`` is the model's name until the model is created. ``scrubber`` hides the secrets of adapter options in
-    results. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves texts unchanged.
-    ``cache`` stores answers. ``quarantine`` lists examples that cannot affect the outcome.
+    ``default_thresholds`` override the thresholds of examples, and ``thresholds`` override both. ``gate`` is the gate's
+    mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a level.
+    ``concurrency`` and ``max_cost`` apply to the whole run, and ``share`` processes split them. ``passthrough`` are
+    exceptions that stop the run. ``may_crash`` means that the current example gets the blame if this process dies, so
+    only its batch is sent. ``reuses`` means that the run reuses an earlier ledger's answers. ``adapter`` is the model's
+    name until the model is created. ``scrubber`` hides the secrets of adapter options in results. ``think_tags``
+    enclose the thoughts at the beginning of a model's text; None leaves texts unchanged. ``cache`` stores answers.
+    ``quarantine`` lists examples that cannot affect the outcome.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE

@@ -5,8 +5,8 @@ CPU time, memory, files and processes. It receives one request at a time and ans
 pipe. The expected answers never enter that process: the caller compares. The exit status and the output decide nothing.
 A ``check(candidate)`` runs in a second process that shares nothing with the program.
 
-At the level ``confined`` the kernel also denies the program every file but the standard library and its working
-folder, the network, other processes, and starting any. The other levels have the process and the limits alone.
+At the level ``confined`` the kernel also denies the program every file but the standard library and its working folder,
+the network, other processes, and starting a process. The other levels have only the separate process and the limits.
 ``docs/sandbox.md`` lists what each level does not stop.
 """
 

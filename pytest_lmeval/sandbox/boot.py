@@ -19,7 +19,7 @@ from _lmeval_inside.{module} import main
 main(*map(int, sys.argv[2:]))
 """
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
-# A relocated interpreter finds its libraries by these.
+# A relocated interpreter finds its libraries by these variables.
 KEPT = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH")
 
 
@@ -31,7 +31,7 @@ def command(module: str, *descriptors: int) -> list[str]:
 
 
 def environment(folder: str) -> dict[str, str]:
-    """Return the child's whole environment: the same on every machine, and nothing of the user's."""
+    """Return the whole environment of the child: the same on every machine, apart from the paths of libraries."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     return kept | {
         "HOME": folder,

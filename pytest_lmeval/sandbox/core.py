@@ -11,15 +11,15 @@ from typing import Any
 from pytest_lmeval.errors import SandboxError, UsageError
 from pytest_lmeval.sandbox.forkserver import MissingLayersError
 from pytest_lmeval.sandbox.inside.wire import UnfitError
-from pytest_lmeval.sandbox.levels import Launcher, Level
+from pytest_lmeval.sandbox.levels import Level
 from pytest_lmeval.sandbox.results import Answer, CodeStatus, Limits, ProgramRun
-from pytest_lmeval.sandbox.session import ProgramEndError, Session
+from pytest_lmeval.sandbox.session import Launcher, ProgramEndError, Session
 from pytest_lmeval.sandbox.values import tagged
 
 NO_KEYWORDS: Mapping[str, Any] = {"dict": []}
 NONE = Answer("none")
 LONGEST_TEXT = 600
-# A model writes fewer functions than this.
+# A program that a model writes has fewer functions.
 MOST_NAMES = 10_000
 # Not a valid name of a function.
 CHANGES = "changes to arguments"
@@ -29,9 +29,9 @@ class Sandbox:
     """Runs programs at one level of confinement, each in its own process; safe to share between threads.
 
     Every method that takes a ``program`` runs it once, within ``limits``, and always returns a `ProgramRun`. It raises
-    `SandboxError` if no process could be started, twice in a row. At most ``parallel`` programs run at a time; more
-    wait for their turn. A limit on memory below ``memory_bytes`` is raised to it. As a context manager, the sandbox
-    closes itself at the end.
+    `SandboxError` if starting a process fails twice in a row. At most ``parallel`` programs run at a time; further
+    programs wait for their turn. A limit on memory below ``memory_bytes`` is raised to that value. As a context
+    manager, the sandbox closes itself at the end.
     """
 
     def __init__(self, level: Level, launcher: Launcher, parallel: int = 1, memory_bytes: int = 0) -> None:
@@ -48,7 +48,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End the processes that outlive programs; a later program starts them again."""
+        """End the processes that serve several programs; a later program starts new ones."""
         self._launcher.close()
 
     @property
@@ -69,9 +69,9 @@ class Sandbox:
     def script(self, program: str, limits: Limits) -> ProgramRun:
         """Run the program as ``__main__``, with an empty stdin, to its end.
 
-        The status is ``pass`` if the program reached its end. ``sys.exit()`` with the status 0 passes, too, but the one
-        answer is then ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the token
-        that reports the end can forge the report.
+        The status is ``pass`` if the program reached its end. ``sys.exit()`` with the status 0 passes, too, but the
+        only answer is then ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the
+        token that reports the end can forge the report.
         """
         return self._twice(lambda: self._script(program, limits))
 
@@ -88,7 +88,7 @@ class Sandbox:
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 
     def probe(self) -> tuple[str, ...]:
-        """Return the level's layers that do not work on this machine, found by trying what they forbid."""
+        """Try the actions that the layers of the level forbid; return the layers that do not work on this machine."""
         try:
             runs = {name: self.call(probe, "f", [[]], Limits()) for name, probe in self.confinement.layers.items()}
         except MissingLayersError as error:
@@ -100,7 +100,7 @@ class Sandbox:
             try:
                 return run()
             except SandboxError as error:
-                if isinstance(error, MissingLayersError):  # the kernel stays the same
+                if isinstance(error, MissingLayersError):  # trying again does not change the kernel
                     raise
                 return run()
 
@@ -207,7 +207,7 @@ def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied
 
 
 def _text(parts: Sequence[Any]) -> str:
-    """Return the start of a message's description, its last part."""
+    """Return the beginning of a message's description, which is its last part."""
     return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 

@@ -27,7 +27,7 @@ START_S = 60.0
 END_S = 5.0
 LARGEST_MESSAGE = 1 << 16
 PACKAGES = "packages"
-# A file that no program may reach: the probes try.
+# The probes try to reach this file, which no program may.
 CANARY = "canary"
 LOST = -1
 
@@ -41,7 +41,7 @@ class MissingLayersError(SandboxError):
 
 
 class ForkLauncher:
-    """Starts a server with the first program and keeps it; replaces one that died."""
+    """Starts a server with the first program and keeps it; replaces a server that died."""
 
     def __init__(self, packages: Sequence[Package] = ()) -> None:
         self._packages = packages
@@ -175,7 +175,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch
 
 
 class _ForkedChild:
-    """A program, known by its status socket; closing the socket makes the server end the program."""
+    """A program, identified by its status socket; closing the socket makes the server end the program."""
 
     preamble = b""
     denies = True
@@ -211,7 +211,7 @@ class _ForkedChild:
             self.returncode = next(iter(message), LOST)
 
     def stop(self) -> None:
-        # Not by a message: if unread, it would turn the server's answer into an error.
+        # Do not send a message: if it stayed unread, it would turn the server's answer into an error.
         with contextlib.suppress(OSError):
             self._status.shutdown(socket.SHUT_WR)
 

@@ -36,6 +36,12 @@ class FreshLauncher:
 
 
 class _FreshChild:
+    """The process of one program; `forkserver._ForkedChild` has the same members.
+
+    The child reads ``preamble`` before the first request. ``denies`` means that the level denies the program something
+    that the user may do. Call ``close`` once, after ``stop``.
+    """
+
     denies = False
 
     def __init__(self, level: Level, limits: Limits, ends: Ends) -> None:
@@ -66,27 +72,33 @@ class _FreshChild:
         )
 
     def processes(self) -> list[int]:
+        """Return the known ids of the program's processes."""
         return tree.descendants(self._process.pid)
 
     @property
     def returncode(self) -> int | None:
+        """The last return value of `poll`."""
         return self._process.returncode
 
     def poll(self) -> int | None:
+        """Return the exit status, one of `inside.wire` or the program's own; None while it runs."""
         return self._process.poll()
 
     def wait(self, timeout_s: float) -> int | None:
+        """Wait at most ``timeout_s`` seconds for the end; return the result of `poll`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(timeout_s)
         return None
 
     def stop(self) -> None:
+        """Ask the program and all processes that it started to end; do not wait."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, b".")
         # The program runs as the same user and may have stopped the supervisor.
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
+        """Kill the remaining processes and remove the program's files."""
         os.close(self._control)
         if self.poll() is None:
             self._process.kill()
@@ -123,7 +135,7 @@ def _is_in(folder: str, pid: int) -> bool:
     links = [f"/proc/{pid}/{name}" for name in ("cwd", "exe")]
     with contextlib.suppress(OSError):
         links += [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
-    # Not the folder itself as an open file: the parent holds it open as a lock, and so do the parent's forks.
+    # Ignore the folder itself as an open file: the parent and its forks hold it open as a lock.
     return _target(links[0]) == folder or any(_target(link).startswith((f"{folder}/", f"{folder} (")) for link in links)
 
 

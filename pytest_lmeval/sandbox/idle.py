@@ -13,13 +13,13 @@ LOOK_S = 0.25
 # A program that polls uses a little CPU time.
 SHARE = 0.01
 TICK_S = 1 / TICKS
-# Runnable, even if no CPU is free for it, or waiting for a disk.
+# The states of a thread that can run, even if no CPU is free, or that waits for a disk.
 ACTIVE = frozenset(b"RD")
 ENDED = frozenset(b"ZXx")
 
 
 class Idleness:
-    """Measures how long a program has only waited, at a stretch and in total; without ``/proc``, never."""
+    """Measures how long a program has only waited, at a stretch and in total; it needs ``/proc``."""
 
     def __init__(self, most_s: float, most_in_all_s: float = math.inf) -> None:
         self._most_s = most_s
@@ -40,14 +40,14 @@ class Idleness:
 
     def look(self, pids: Iterable[int], written: int) -> str:
         """Return why the processes have waited too long, or ""; ``written`` is the number of bytes they wrote."""
-        # At most two looks: while this process itself is stopped, it does not read what a program writes.
+        # Count at most two looks: while this process is stopped, it does not read the program's output.
         passed_s = min(time.monotonic() - self._looked_at, 2 * LOOK_S)
         self._looked_at = time.monotonic()
         seen = [_look(pid) for pid in pids]
         used_s = sum(used for used, _ in seen)
         states = frozenset().union(*(states for _, states in seen))
         waits = bool(states - ENDED) and not states & ACTIVE
-        # A little work in between begins a new stretch, but the total goes on.
+        # A little work in between begins a new stretch, but does not reset the total.
         self._in_all_s += passed_s if waits else 0.0
         little = self._used_s is not None and abs(used_s - self._used_s) <= TICK_S + SHARE * self._idle_s
         if waits and little and written == self._written:
@@ -67,6 +67,6 @@ def _look(pid: int) -> tuple[float, frozenset[int]]:
         used_s = cpu_of(stat_fields(f"/proc/{pid}"))
         threads = [stat_fields(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task")]
     except (IndexError, OSError):
-        # Part of it has ended.
+        # The process or one of its threads has ended.
         return 0.0, ACTIVE
     return used_s, frozenset(fields[0][0] for fields in threads)

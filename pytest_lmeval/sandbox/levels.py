@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
-
-from pytest_lmeval.sandbox.results import Limits
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,41 +125,3 @@ class Ends(NamedTuple):
     result: int
     stdout: int
     stderr: int
-
-
-class ChildProcess(Protocol):
-    """The process of one program."""
-
-    # The child reads this before the first request.
-    preamble: bytes
-    # True if the level denies the program something that the user may do.
-    denies: bool
-
-    @property
-    def returncode(self) -> int | None:
-        """The last return value of `poll`."""
-
-    def processes(self) -> list[int]:
-        """Return the known ids of the program's processes."""
-
-    def poll(self) -> int | None:
-        """Return the exit status, one of `inside.wire` or the program's own; None while it runs."""
-
-    def wait(self, timeout_s: float) -> int | None:
-        """Wait at most ``timeout_s`` seconds for the end; return the result of `poll`."""
-
-    def stop(self) -> None:
-        """Ask the program and all processes that it started to end; do not wait."""
-
-    def close(self) -> None:
-        """Kill the remaining processes and remove the program's files; call it once, after `stop`."""
-
-
-class Launcher(Protocol):
-    """Starts programs at one level; safe to share between threads."""
-
-    def launch(self, limits: Limits, ends: Ends) -> ChildProcess:
-        """Start a process for one program; raise `SandboxError` if that fails."""
-
-    def close(self) -> None:
-        """Release resources shared by programs; the next `launch` recreates them."""

@@ -15,7 +15,6 @@ from pytest_lmeval.sandbox.levels import LEVELS, Level
 from pytest_lmeval.sandbox.packages import find
 from pytest_lmeval.sandbox.results import ExecutionResult, Limits
 
-RESERVED = "isolated"
 # numpy's linear algebra alone reserves more than the usual limit, without using it.
 PACKAGES_MEMORY = 4 * 1024**3
 OPT_OUT = (
@@ -23,7 +22,7 @@ OPT_OUT = (
     "--lm-sandbox container states that the whole run is inside a disposable container"
 )
 
-# The next sandbox takes over the probe's launcher: to start one takes as long as dozens of programs.
+# The next sandbox takes over the probe's launcher: starting a launcher takes as long as dozens of programs.
 _probed: list[ForkLauncher] = []
 
 
@@ -47,11 +46,8 @@ def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequen
 
 
 def _level(name: str) -> Level:
-    choices = ", ".join(sorted(LEVELS))
-    if name == RESERVED:
-        raise UsageError(f"sandbox level {name!r} is reserved: it does not exist yet (choices: {choices})")
     if name not in LEVELS:
-        raise UsageError(f"unknown sandbox level {name!r} (choices: {choices})")
+        raise UsageError(f"unknown sandbox level {name!r} (choices: {', '.join(sorted(LEVELS))})")
     if os.name != "posix":
         raise UsageError(f"sandbox level {name!r} needs a POSIX system, not {os.name!r}")
     return LEVELS[name]
@@ -65,7 +61,7 @@ def _parallel(workers: int) -> int:
 
 @functools.cache
 def probe_level(level: str) -> tuple[str, ...]:
-    """Return the level's layers that do not work on this machine, found by trying what they forbid.
+    """Try the actions that the layers of a level forbid; return the layers that do not work on this machine.
 
     The result is cached per process. A sandbox that cannot start lacks every layer. Raises `UsageError` as
     `open_sandbox` does.
@@ -97,7 +93,7 @@ def best_level() -> str:
 def require_level(level: str) -> str | None:
     """Return None if programs may run at this level here, else one sentence that names the missing layers.
 
-    Only ``confined`` can lack any: the other levels need no more than a POSIX system. Raises `UsageError` as
+    Only ``confined`` can lack a layer: the other levels need no more than a POSIX system. Raises `UsageError` as
     `open_sandbox` does.
     """
     missing = probe_level(level) if _level(level).name == "confined" else ()
@@ -115,11 +111,11 @@ def execute_code(
 ) -> ExecutionResult:
     """Run ``code`` as a script in ``sandbox``, by default at the best level available, and return how it ended.
 
-    ``timeout`` is in seconds of CPU time. A program that only waits is ended two seconds after that; one that works a
-    little in between, after three times ``timeout`` and two seconds. ``maximum_memory_bytes`` limits the address space;
-    None sets no limit. Printing or leaving early cannot forge success, but a program that searches its own process for
-    the harness's token could report it; if that matters, ask for values, as the ``code_exec`` metric does. Raises
-    `SandboxError` if the code could not be run.
+    ``timeout`` is in seconds of CPU time. A program that only waits is ended two seconds after that; a program that
+    works a little in between is ended after three times ``timeout`` and two seconds. ``maximum_memory_bytes`` limits
+    the address space; None sets no limit. Printing or leaving early cannot forge success, but a program that searches
+    its own process for the harness's token could report it; if that matters, ask for values, as the ``code_exec``
+    metric does. Raises `SandboxError` if the code could not be run.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)

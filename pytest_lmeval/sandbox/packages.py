@@ -22,7 +22,7 @@ class Package:
 def find(names: Sequence[str]) -> tuple[Package, ...]:
     """Return the packages of the named distributions and of their dependencies; raise `UsageError` for unknown names.
 
-    A name may also be one to import, such as ``yaml``.
+    A name may also be the name of a module, such as ``yaml``.
     """
     waiting = [found for name in names for found in _distributions(name)]
     seen: dict[str, metadata.Distribution] = {}
@@ -53,7 +53,7 @@ def _needed(distribution: metadata.Distribution) -> Iterator[metadata.Distributi
         try:
             yield metadata.distribution(name[0])
         except metadata.PackageNotFoundError:
-            # It is for another platform or Python; if not, the import fails and says so.
+            # The requirement is for another platform or Python; otherwise, the import fails and says so.
             continue
 
 

@@ -1,6 +1,6 @@
 """Private working folders of programs and servers.
 
-The process that made a folder locks it until its own end, so a later process can find the folders of killed ones.
+The process that made a folder locks it until its own end, so a later process can find the folders of killed processes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def remove(path: str) -> None:
     try:
         shutil.rmtree(path)
     except (OSError, RecursionError):
-        # Folders without permissions, or nested too deep for Python: these tools follow no link and have no such limit.
+        # A folder lacks permissions, or is nested too deep for Python. These tools follow no link and have no limit.
         for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*command, "--", path], check=False, capture_output=True)
     if os.path.lexists(path):

@@ -12,19 +12,22 @@ from typing import Any
 from pytest_lmeval.errors import SandboxError
 from pytest_lmeval.sandbox import values
 from pytest_lmeval.sandbox.boot import frame
+from pytest_lmeval.sandbox.forkserver import ForkLauncher
+from pytest_lmeval.sandbox.fresh import FreshLauncher
 from pytest_lmeval.sandbox.idle import Idleness
 from pytest_lmeval.sandbox.inside import wire
-from pytest_lmeval.sandbox.levels import Ends, Launcher
+from pytest_lmeval.sandbox.levels import Ends
 from pytest_lmeval.sandbox.pipes import Pipes
 from pytest_lmeval.sandbox.results import CodeStatus, Limits
 
 GRACE_S = 7.0
 NOTICE_S = 0.2
 MOST_ROOM = 32 * 1024 * 1024
+Launcher = ForkLauncher | FreshLauncher
 
 
 class ProgramEndError(Exception):
-    """The program has ended; ``status`` is that of the run, and the text gives the reason."""
+    """The program has ended; ``status`` is the status of the run, and the text gives the reason."""
 
     def __init__(self, status: CodeStatus, reason: str) -> None:
         super().__init__(reason)
@@ -67,7 +70,7 @@ class Session:
             self.pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
             self._child = launcher.launch(self._limits, Ends(request_end, result_end, stdout_end, stderr_end))
         self.denies = self._child.denies
-        # At once: the child reads nothing else first, and an empty pipe takes it whole.
+        # Write it at once: the child reads it first, and an empty pipe has room for all of it.
         with contextlib.suppress(BrokenPipeError):
             os.write(request, self._child.preamble)
 
@@ -158,7 +161,6 @@ class Session:
                 self.pipes.step(time.monotonic(), longest_s=0.0)
 
     def _stop(self) -> None:
-        """Stop the program, and read its output until it has ended."""
         self._child.stop()
         self.pipes.ended = True
         give_up = time.monotonic() + GRACE_S

@@ -1,8 +1,8 @@
 """Parse the tagged values that a child sends, and compare them.
 
-``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals nothing; sets and
-the keys of dicts have no order. A program could choose values whose hashes collide, so no value is hashed here:
-canonical texts are compared instead.
+``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals no value; the order
+of sets and of the keys of dicts does not matter. A program could choose values whose hashes collide, so no value is
+hashed here: canonical texts are compared instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAN = "\0"
 LONGEST_SHOWN = 80
 LARGE = 1 << 63
 LARGEST_FLOAT = int(sys.float_info.max)
-# Bytes: an object and the reference to it; a container with its spare room; a key beside an object's tag.
+# In bytes: an object and the reference to it; a container with its spare room; a key beside an object's tag.
 ROOM_OF_ITEM = 60
 ROOM_OF_CONTAINER = 200
 ROOM_OF_KEY = 300
@@ -48,7 +48,7 @@ def tagged(value: Any) -> Any:
 def parse(payload: bytes) -> list[Any]:
     """Return the message in a frame from the child; raise ValueError if it is malformed."""
     try:
-        # Decoded here, because the parser also takes UTF-16, whose structure `room` does not see.
+        # Decode here, because the parser also accepts UTF-16, whose structure `room` does not see.
         message = json.loads(payload.decode("ascii"), parse_int=_integer, parse_constant=_constant)
         _check(message, MAX_DEPTH + 1)
     except RecursionError:
@@ -157,7 +157,7 @@ def _canonical(item: Any) -> str:
     if item is None or isinstance(item, (bool, str)):
         return json.dumps(item)
     if isinstance(item, (int, float)):
-        # By int, because 2**53 + 1 and 2.0**53 must differ; a large float stays short.
+        # Compare as int, because 2**53 + 1 and 2.0**53 must differ; the text of a large float stays short.
         whole = int(item)
         if abs(whole) < LARGE:
             return repr(whole) if item == whole else repr(item)
@@ -172,7 +172,7 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
     "bytes": lambda body: f"b{body}",
     "dict": lambda pairs: f"{{{','.join(sorted(':'.join(map(_canonical, pair)) for pair in pairs))}}}",
     "float": lambda body: NAN if body == "nan" else body,
-    # Only `show` makes these.
+    # Only `show` makes values with this tag.
     "int": lambda body: body,
     "set": lambda body: f"<{','.join(sorted(map(_canonical, body)))}>",
     "tuple": lambda body: _canonical(body),
@@ -180,7 +180,7 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
 
 
 def contains(container: Any, item: Any) -> bool:
-    """Return True if ``item in container``, both tagged; False if Python would raise."""
+    """Return True if ``item in container`` for two tagged values; False if Python would raise."""
     if isinstance(container, str):
         return isinstance(item, str) and item in container
     if isinstance(container, dict):
@@ -235,7 +235,7 @@ def _start(item: Any) -> Any:
 
 
 def truth(item: Any) -> bool:
-    """Return Python's truth of a tagged value."""
+    """Return True if Python treats a tagged value as true."""
     if isinstance(item, dict):
         [(tag, body)] = item.items()
         return tag == "float" or bool(body)

@@ -18,9 +18,10 @@ _FILES = Path(__file__).with_name("files")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Files by their path in the project, the paths to run, and True if they import the project's own modules.
+    """Files by their path in the project, and the paths to run.
 
-    ``has_ids``: each example has its own id, so it can be paired after its prompt changed.
+    ``imports`` means that the files import modules of the project. ``has_ids`` means that each example has an id, by
+    which it can be paired after its prompt changed.
     """
 
     files: Mapping[str, str]
@@ -32,7 +33,7 @@ class Beginning:
 def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, function: bool) -> Beginning:
     """Return an eval function, a task over the user's rows, or a small task of questions.
 
-    The toy gets the tasks that it knows, other models common questions.
+    A project with the toy gets tasks that the toy knows; a project with another model gets common questions.
     """
     if function:
         return _function(folder, model, rows)

@@ -37,10 +37,10 @@ class QuestionRows:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The different answers if they are few, as in a classification; else none."""
+        """The different answers if they are few, as in a classification; else an empty tuple."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
         are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
-        # They become part of a template and a prompt.
+        # Labels become part of a template and a prompt.
         return labels if are_labels and all(_LABEL.fullmatch(label) for label in labels) else ()
 
     @property
@@ -50,7 +50,7 @@ class QuestionRows:
 
 
 def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRows:
-    """Return the rows of a file; ``question`` and ``answer`` name columns that are not found by usual names.
+    """Return the rows of a file; ``question`` and ``answer`` name the columns if they do not have usual names.
 
     Raises UsageError if the file cannot be read, has no rows, or has no clear column for one of the two.
     """
@@ -84,7 +84,6 @@ def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | N
 
 
 def _are_names(cells: Sequence[Any]) -> bool:
-    """Return True if the cells of a column are short unique names."""
     names = [str(cell) for cell in cells if isinstance(cell, str) or is_whole(cell)]
     are_short = all(_NAME.fullmatch(name) and name.strip() for name in names)
     return are_short and len({*names}) == len(cells)

@@ -44,11 +44,6 @@ class ChosenModel:
         return safe_name(last, "app") if self.base_url else ""
 
     @property
-    def adapter(self) -> str:
-        """The value of ``lm_adapter``."""
-        return self.profile or self.spec
-
-    @property
     def key(self) -> str:
         """The environment variable of the API key, "" for a server on this machine."""
         return "" if self.is_local else _KEYS.get(self.kind, "")
@@ -60,14 +55,9 @@ class ChosenModel:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of an ``hf`` model, None for the name of one on the hub and for other adapters."""
+        """The folder of an ``hf`` model; None for a model on the hub, and for other adapters."""
         name = self.spec.partition(":")[2]
         return Path(name).expanduser() if self.kind == "hf" and name.startswith(("/", ".", "~")) else None
-
-    @property
-    def extra(self) -> str:
-        """The extra of this package that the adapter needs, or ""."""
-        return "hf" if self.kind == "hf" else ""
 
 
 def parse_model(spec: str, base_url: str = "") -> ChosenModel:

@@ -1,28 +1,28 @@
-"""Add lines for a new project to settings files, without changing existing content."""
+"""Read the settings files of a project, and add lines to them without changing existing content."""
 
 from __future__ import annotations
 
 import configparser
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
 
-# The order of pytest. The first four count even if they are empty.
-_ALONE = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
-_TABLES = {
-    "pytest.toml": ("pytest",),
-    ".pytest.toml": ("pytest",),
-    "pytest.ini": ("pytest",),
-    ".pytest.ini": ("pytest",),
-    "tox.ini": ("pytest",),
-    "setup.cfg": ("tool:pytest",),
+FILES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "pytest.toml": (("pytest",),),
+    ".pytest.toml": (("pytest",),),
+    "pytest.ini": (("pytest",),),
+    ".pytest.ini": (("pytest",),),
+    "pyproject.toml": (("tool", "pytest"), ("tool", "pytest", "ini_options")),
+    "tox.ini": (("pytest",),),
+    "setup.cfg": (("tool:pytest",),),
 }
-_PYPROJECT = (("tool", "pytest"), ("tool", "pytest", "ini_options"))
+"""The files that may configure pytest, each with its tables, in pytest's order: the first file with a table wins."""
+ALONE = frozenset({"pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"})
+"""The files that win even without a table."""
 
 
 def read_text(path: Path) -> str:
@@ -37,7 +37,10 @@ def parsed(path: Path, text: str) -> dict[str, Any]:
     """Return the content of a settings file; raise UsageError if it cannot be parsed."""
     try:
         if path.suffix == ".toml":
+            import tomllib
+
             return tomllib.loads(text)
+        # As in pytest, there is no interpolation, and a value may continue on indented lines.
         parser = configparser.RawConfigParser(strict=False)
         parser.read_string(text)
     except (ValueError, configparser.Error) as error:
@@ -46,20 +49,17 @@ def parsed(path: Path, text: str) -> dict[str, Any]:
 
 
 def pytest_settings(folder: Path) -> tuple[Path, tuple[str, ...], Mapping[str, Any]]:
-    """Return the file that configures pytest in ``folder``, its table, and the content of that.
+    """Return the file that configures pytest in ``folder``, its table, and the content of the table.
 
-    By default that is the table ``tool.pytest.ini_options`` of ``pyproject.toml``, which may not exist yet.
+    By default, the table is ``tool.pytest.ini_options`` of ``pyproject.toml``, which may not exist yet.
     """
-    for name in (*_ALONE, "pyproject.toml", "tox.ini", "setup.cfg"):
+    for name, tables in FILES.items():
         path = folder / name
-        if not path.is_file():
-            continue
-        content = parsed(path, read_text(path))
-        for keys in _PYPROJECT if name == "pyproject.toml" else (_TABLES[name],):
-            found = _inner(content, keys)
-            if found.keys() - {"ini_options"} or name in _ALONE:
+        for keys in tables if path.is_file() else ():
+            found = in_table(path, read_text(path), keys)
+            if found.keys() - {"ini_options"} or name in ALONE:
                 return path, keys, found
-    return folder / "pyproject.toml", _PYPROJECT[-1], {}
+    return folder / "pyproject.toml", FILES["pyproject.toml"][-1], {}
 
 
 def with_keys(path: Path, text: str, table: tuple[str, ...], keys: Mapping[str, Any]) -> str | None:
@@ -78,22 +78,23 @@ def with_keys(path: Path, text: str, table: tuple[str, ...], keys: Mapping[str, 
 
 def in_table(path: Path, text: str, table: tuple[str, ...]) -> Mapping[str, Any]:
     """Return a table of a settings file, empty if it does not exist."""
-    return _inner(parsed(path, text), table)
+    return inner(parsed(path, text), table) or {}
 
 
 def _adds(path: Path, before: str, after: str, table: tuple[str, ...], keys: Mapping[str, Any]) -> bool:
     """Return True if the change only adds ``keys`` to the table."""
-    expected = inner = parsed(path, before)
+    expected = within = parsed(path, before)
     try:
         for name in table:
-            inner = inner.setdefault(name, {})
-        inner.update(keys)
+            within = within.setdefault(name, {})
+        within.update(keys)
         return parsed(path, after) == expected
     except (UsageError, AttributeError):
         return False
 
 
-def _inner(content: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+def inner(content: Any, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return the table below ``keys``, or None if there is no such table."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
-    return content if isinstance(content, dict) else {}
+    return content if isinstance(content, dict) else None

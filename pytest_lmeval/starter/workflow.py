@@ -34,7 +34,7 @@ def evals_workflow(folder: Path, model: ChosenModel, paths: Sequence[str]) -> st
 
 def _install(folder: Path, model: ChosenModel) -> str:
     """Return the command that installs this package, and the project if it can be installed."""
-    extra = f"[{model.extra}]" if model.extra else ""
+    extra = "[hf]" if model.kind == "hf" else ""
     project = folder / "pyproject.toml"
     content = parsed(project, read_text(project))
     parts = ["-e ."] if content.keys() & {"project", "build-system"} or (folder / "setup.py").exists() else []

@@ -90,10 +90,6 @@ def test_where_one_is_wrong_none_is_added(lmeval: Lmeval, text: str, problem: st
 
 
 def test_names_that_are_taken_or_lead_nowhere_are_refused(lmeval: Lmeval) -> None:
-    _write("first.yaml", TASK.replace("the-first", "other"))
-    status, _, err = lmeval("add", "-f", "new/first.yaml")
-    assert 2 == status
-    assert "new/first.yaml: tasks/first.yaml: another file has this name; rename one, or replace it with --force" in err
     _write("a.yaml", TASK)
     _write("b.yaml", TASK)
     assert "new/b.yaml: new/a.yaml has the same key 'the-first'" in lmeval("add", "-f", "new/a.yaml", "new/b.yaml")[1]
@@ -123,8 +119,9 @@ def test_a_file_of_another_task_is_replaced_by_force_alone(lmeval: Lmeval) -> No
     other = TASK.replace("the-first", "other")
     _write("first.yaml", other)
     before = _files()
-    assert (2, "") == lmeval("add", "-f", "new/first.yaml")[:2]
-    assert before == _files()
+    status, _, err = lmeval("add", "-f", "new/first.yaml")
+    assert (2, before) == (status, _files())
+    assert "new/first.yaml: tasks/first.yaml: another file has this name; rename one, or replace it with --force" in err
     assert (0, "task other: created tasks/first.yaml\n") == lmeval("add", "--force", "-f", "new/first.yaml")[:2]
     assert other == Path("tasks/first.yaml").read_text()
 

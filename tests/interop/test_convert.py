@@ -234,13 +234,6 @@ def test_a_humaneval_file_without_a_key_is_refused_by_line_and_key(tmp_path: Pat
     assert f"{source}:2: '{key}' is missing" in str(caught.value)
 
 
-def test_a_humaneval_id_that_stands_twice_is_refused_by_both_lines(tmp_path: Path) -> None:
-    source = _source(tmp_path, _lines(_program(), _program()))
-    with pytest.raises(UsageError) as caught:
-        convert_humaneval(source, tmp_path / "out")
-    assert f"{source}:2: task_id 'Test/0' is already used at {source}:1" == str(caught.value)
-
-
 # --- every kind ------------------------------------------------------------------------------------------------------
 
 

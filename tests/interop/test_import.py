@@ -20,11 +20,11 @@ from tests.sources import PROJECTS
 from tests.tables import each_row
 
 HERE = PROJECTS / "promptfoo"
-# What promptfoo 0.121.1 makes of each test with its provider echo, by prompt; of `shared`, `fixed` and
-# the last of `texts`, what its documentation says.
+# The outcome of each test in promptfoo 0.121.1 with its provider echo, by prompt. The outcomes of `shared`, of `fixed`
+# and of the last test of `texts` follow from its documentation.
 OUTCOMES = {
     "texts": "10111",
-    "product": "11 11 00 00 10",
+    "product": "11 11 00 00",
     "threshold": "101",
     "csv": "1101",
     "json": "101011",
@@ -81,14 +81,15 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("programs", 25, "tests.py is a program"),
         ("outside", 1, "leads out of the config's folder"),
         ("outside", 4, "leads out of the config's folder"),
-        ("outside", 11, "assert-set with a threshold"),
-        ("outside", 14, "not a file in the config's folder"),
+        ("outside", 9, "assert-set: write its assertions into the test"),
+        ("outside", 10, "not a file in the config's folder"),
+        ("shared", 11, "metadata: tests have no metadata here"),
         ("providers", 15, "no adapter here has this name"),
         ("providers", 8, "config.seed: adapter 'anthropic': unknown option 'seed'"),
         ("providers", 8, "expected a number from 0 to 1"),
         ("providers", 12, "no adapter here has this name"),
-        ("dropped", 3, """'{% if premium === "yes" %}': of templates, names and plain filters"""),
-        ("dropped", 4, "'{{ items | dump }}': of templates, names and plain filters"),
+        ("dropped", 3, """'{% if premium === "yes" %}': only names and plain filters"""),
+        ("dropped", 4, "'{{ items | dump }}': only names and plain filters"),
         ("dropped", 5, "tests.csv: prompts are read from text, YAML and JSON"),
         ("dropped", 6, "evaluateOptions.repeat: an option of the run: --lm-repeats=N"),
         ("dropped", 7, "$ref is not followed"),
@@ -102,7 +103,8 @@ def test_imported_tests_pass_and_fail_as_they_do_in_promptfoo(project: Project) 
         ("dropped", 22, "$ref '#/x' is not followed"),
         ("dropped", 24, "vars: expected a mapping"),
         ("dropped", 27, "options.transform: a transform is a program"),
-        ("dropped", 29, "more than 100,000 combinations of variables"),
+        ("dropped", 30, "options.prefix: write the text into the prompt"),
+        ("dropped", 32, "more than 100,000 combinations of variables"),
     ],
 )
 def test_what_has_no_counterpart_is_listed_by_its_line(name: str, line: int, said: str) -> None:
@@ -110,15 +112,14 @@ def test_what_has_no_counterpart_is_listed_by_its_line(name: str, line: int, sai
     assert any(f"{name}.yaml:{line}: " in each and said in each for each in found), "\n".join(found)
 
 
-def test_merge_keys_metadata_and_the_description_are_kept() -> None:
+def test_the_description_weights_and_thresholds_are_kept() -> None:
     files = _imported("shared").files
     text = files[Path("out/shared-2.yaml")].decode()
     document = parse_yaml(text.encode())
     assert text.startswith("# Texts that are said, and said again\n")
-    assert [{"id": "2", "text": "tea", "metadata_topic": "tea", "metadata_level": 2}] == document["rows"]
-    assert [("please", 2.0)] == [(each["target"], each["weight"]) for each in document["checks"]]
-    first = parse_yaml(files[Path("out/shared-1.yaml")])
-    assert (1.0, "smoke") == (first["threshold"], first["rows"][0]["metadata_suite"])
+    assert [{"id": "2", "text": "tea"}] == document["rows"]
+    assert [("please", 2)] == [(each["target"], each["weight"]) for each in document["checks"]]
+    assert 1.0 == parse_yaml(files[Path("out/shared-1.yaml")])["threshold"]
 
 
 @each_row("name", [path.stem for path in sorted(HERE.glob("*.yaml"))])
@@ -144,15 +145,14 @@ def test_providers_become_profiles_without_keys() -> None:
         "extra_body": {"response_format": {"type": "json_object"}},
     } == profiles["careful"]
     assert {"adapter": "litellm:bedrock/anthropic.claude-v2", "temperature": 0.1} == profiles["anthropic.claude-v2"]
-    assert any("a key is never written down" in each.why for each in imported.left_out)
+    assert any("a key is never written to a file" in each.why for each in imported.left_out)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("prompts: [a\n", ":2: column 1: "),
-        ("tests: [{<<: 1}]\n", "<< expects a mapping or a list of mappings"),
-        ("a: &a {b: [1, 1]}\n<<: {<<: [*a, x]}\n", "<< expects a mapping"),
+        ("a: &a {b: 1}\ntests:\n  - <<: *a\n", "c.yaml:3: column 5: merge keys"),
         ("- 1\n", "expected a mapping"),
         ("tests: []\n", "nothing was written"),
     ],
@@ -201,7 +201,6 @@ def test_evals_whose_names_become_one_keep_files_of_their_own(project: Project) 
     [
         ("[1]", "args: expected a mapping, got [1]"),
         ("hello", "args: expected a mapping, got 'hello'"),
-        ("{samples_jsonl: s.jsonl, args: hi}", "args.args: expected a mapping, got 'hi'"),
     ],
 )
 def test_args_of_another_type_are_left_out(args: str, said: str) -> None:

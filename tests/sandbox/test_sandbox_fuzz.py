@@ -115,6 +115,11 @@ class Puppeteer:
     def close(self) -> None: ...
 
 
+def started(written: bytes) -> Session:
+    launcher: Any = Puppeteer(written)
+    return Session(launcher, Limits())
+
+
 READY = b'["ready"]'
 FRAMES = st.lists(
     MESSAGES.map(lambda payload: len(payload).to_bytes(4, "big") + payload) | st.binary(max_size=12), max_size=5
@@ -124,7 +129,7 @@ FRAMES = st.lists(
 @given(FRAMES.map(b"".join))
 @examples(300)
 def test_whatever_is_on_the_pipe_every_question_gets_an_answer_or_the_end(written: bytes) -> None:
-    with Session(Puppeteer(len(READY).to_bytes(4, "big") + READY + written), Limits()) as session:
+    with started(len(READY).to_bytes(4, "big") + READY + written) as session:
         for _ in range(7):
             try:
                 kind, *_ = session.ask({})
@@ -140,7 +145,7 @@ def test_whatever_is_on_the_pipe_every_question_gets_an_answer_or_the_end(writte
 def test_a_frame_cut_short_is_the_end(payload: bytes) -> None:
     whole = len(READY).to_bytes(4, "big") + READY + frame(payload)
     with (
-        Session(Puppeteer(whole[:-1]), Limits()) as session,
+        started(whole[:-1]) as session,
         pytest.raises(ProgramEndError, match="exited with status 0 before it answered"),
     ):
         session.ask({})

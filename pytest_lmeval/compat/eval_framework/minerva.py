@@ -12,18 +12,8 @@ _RELAXED = re.compile(
     r"final\s+answer\s*:\s*the\s+(?:final\s+)?answer\s+is\s*(?P<answer>.*)", re.IGNORECASE | re.DOTALL
 )
 _HOPE = re.compile(r"\.?\s*i\s+hope\s+it\s+is\s+correct\.?\s*$", re.IGNORECASE)
-_REPLACED = (
-    ("an ", ""),
-    ("a ", ""),
-    (".$", "$"),
-    ("\\$", ""),
-    ("\\ ", ""),
-    (" ", ""),
-    ("mbox", "text"),
-    (",\\text{and}", ","),
-    ("\\text{and}", ","),
-    ("\\text{m}", "\\text{}"),
-)
+_REPLACED = {"an ": "", "a ": "", ".$": "$", "\\$": "", "\\ ": "", " ": "", "mbox": "text"}
+_REPLACED |= {",\\text{and}": ",", "\\text{and}": ",", "\\text{m}": "\\text{}"}
 _UNITS = """
     square ways integers dollars mph inches ft hours km units \\ldots sue points feet minutes digits cents degrees cm gm
     pounds meters meals edges students childrentickets multiples
@@ -48,18 +38,8 @@ _REWRITTEN = tuple(
         (r"sqrt([^{])", r"sqrt{\1}"),
     )
 )
-_SPELLINGS = (
-    ("\n", ""),
-    ("\\!", ""),
-    ("\\\\", "\\"),
-    ("tfrac", "frac"),
-    ("dfrac", "frac"),
-    ("\\left", ""),
-    ("\\right", ""),
-    ("^{\\circ}", ""),
-    ("^\\circ", ""),
-    ("\\$", ""),
-)
+_SPELLINGS = {"\n": "", "\\!": "", "\\\\": "\\", "tfrac": "frac", "dfrac": "frac"}
+_SPELLINGS |= dict.fromkeys(("\\left", "\\right", "^{\\circ}", "^\\circ", "\\$"), "")
 _ZEROS = (("\\%", ""), (" .", " 0."), ("{.", "{0."))
 _NAME = re.compile(r"[a-zA-Z]\w*$")
 _TEXT = "\\text{"
@@ -72,7 +52,7 @@ def normalize_final_answer(answer: str) -> str:
     '1200'
     """
     answer = answer.rpartition("=")[2]
-    for old, new in (*_REPLACED, *((text, "") for text in _REMOVED)):
+    for old, new in (*_REPLACED.items(), *((text, "") for text in _REMOVED)):
         answer = answer.replace(old, new)
     for pattern, new in _REWRITTEN:
         answer = pattern.sub(new, answer)
@@ -182,7 +162,7 @@ def is_same_text(first: str, second: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    for old, new in _SPELLINGS:
+    for old, new in _SPELLINGS.items():
         text = text.replace(old, new)
     text = _without_units(text)
     for old, new in _ZEROS:

@@ -120,7 +120,6 @@ class MCStyle(TaskStyler):
         return f" {get_n_letters(len(choices))[correct_index]}"
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return the letters, each behind a blank."""
         return [f" {letter}" for letter in get_n_letters(len(choices))]
 
 
@@ -131,15 +130,12 @@ class MCCompletionStyle(MCStyle):
     metrics: ClassVar[Sequence[Any]] = (AccuracyCompletion,)
 
     def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
-        """Return the right choice."""
         return choices[correct_index]
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return None."""
         return None
 
     def get_fewshot_target_text(self, choices: list[str], correct_index: int) -> str:
-        """Return the cue, a blank and the right choice."""
         return f"{self.get_cue_text()} {self.get_ground_truth(choices, correct_index)}"
 
 
@@ -158,15 +154,12 @@ class ClozeStyle(TaskStyler):
         self.leading_space_continuations = leading_space_continuations
 
     def get_instruction_text(self, raw_question: str, choices: list[str]) -> str:
-        """Return the question."""
         return self.get_question_text(raw_question) + ("\n" if self.trailing_newline else "")
 
     def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
-        """Return the right choice."""
         return self._continuation(choices[correct_index])
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return the choices."""
         return [self._continuation(choice) for choice in choices]
 
     def _continuation(self, choice: str) -> str:

@@ -1,4 +1,4 @@
-"""Published questions with options, converted to prompts for a letter: ARC, HellaSwag, MMLU, TruthfulQA."""
+"""Convert published multiple-choice questions to prompts that ask for a letter: ARC, HellaSwag, MMLU, TruthfulQA."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _Read = Callable[[Mapping[str, Any], str], tuple[str, Sequence[str], int]]
 def convert_arc(source: Path, destination: Path) -> list[Path]:
     """Write ``arc.jsonl`` from a file of ARC-Easy or ARC-Challenge; return its path.
 
-    A line has ``question``, with ``stem`` and ``choices`` of ``text`` and ``label``, and ``answerKey``, a label.
-    Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
+    A line has ``question`` with ``stem`` and ``choices``, each with ``text`` and ``label``, and ``answerKey``, a label.
     """
     return _convert("arc", _arc, read_records(source), destination)
 
@@ -29,7 +28,6 @@ def convert_hellaswag(source: Path, destination: Path) -> list[Path]:
     """Write ``hellaswag.jsonl`` from ``hellaswag_train.jsonl`` or ``hellaswag_val.jsonl``; return its path.
 
     A line has ``ctx``, ``endings`` and ``label``, the number of the right ending from 0; the test split has no labels.
-    Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
     """
     return _convert("hellaswag", _hellaswag, read_records(source), destination)
 
@@ -37,8 +35,7 @@ def convert_hellaswag(source: Path, destination: Path) -> list[Path]:
 def convert_mmlu(source: Path, destination: Path) -> list[Path]:
     """Write ``SUBJECT_test.jsonl`` from a file such as ``test/SUBJECT_test.csv`` of MMLU; return its path.
 
-    A row without a header has the question, four options, and the letter of the right one. Raises UsageError for
-    anything else in ``source``, and for a file in ``destination`` that would be replaced.
+    The file has no header; a row has the question, four options, and the letter of the right option.
     """
     return _convert(source.stem, _mmlu, read_table(source, ("question", *"ABCD", "answer")), destination)
 
@@ -46,16 +43,14 @@ def convert_mmlu(source: Path, destination: Path) -> list[Path]:
 def convert_truthfulqa(source: Path, destination: Path) -> list[Path]:
     """Write ``truthfulqa.jsonl`` from ``TruthfulQA.csv``, each question with two answers; return its path.
 
-    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``; a hash of the question decides which is A.
-    Raises UsageError for anything else in ``source``, and for a file in ``destination`` that would be replaced.
+    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``. A hash of the question decides which of the
+    two answers is A.
     """
     return _convert("truthfulqa", _truthfulqa, read_table(source), destination)
 
 
 def _convert(name: str, read: _Read, records: Iterable[tuple[str, Mapping[str, Any]]], destination: Path) -> list[Path]:
-    tasks = [
-        _task_record(f"{name}-{number:05}", *read(record, place)) for number, (place, record) in enumerate(records)
-    ]
+    tasks = [_task_record(f"{name}-{number:05}", *read(record, at)) for number, (at, record) in enumerate(records)]
     return NewFiles(destination, {f"{name}.jsonl": encode_lines(tasks)}).write()
 
 

@@ -19,8 +19,8 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
 
     ``source`` is ``train.jsonl`` or ``test.jsonl``: ``question`` and ``answer``, which ends in ``#### NUMBER``. Or it
     is ``example_model_solutions.jsonl``: ``question``, ``ground_truth``, which ends in ``A: NUMBER``, and, under each
-    model's name, an object with its ``solution``. Recordings name no task, so the task file may be anywhere.
-    Raises UsageError for anything else in ``source``, and for files in ``destination`` that would be replaced.
+    model's name, an object with its ``solution``. The recordings do not name the task, so the task file may be in any
+    folder.
     """
     tasks: list[dict[str, Any]] = []
     recordings: dict[str, list[dict[str, Any]]] = {}
@@ -51,12 +51,12 @@ def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[st
 
 
 def _answer_key(record: dict[str, Any]) -> str:
-    """Return the key of the right answer, which differs in a file with recorded solutions."""
+    """Return the key of the right answer; a file with recorded solutions has another key."""
     return "answer" if isinstance(record.get("answer"), str) and "ground_truth" not in record else "ground_truth"
 
 
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
-    """Return the solution of each model; ``models`` has the models of the first line, or None on that line itself."""
+    """Return the solution of each model; ``models`` are the models of the first line, if there is one."""
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if model != safe_name(model, "", dots=True):

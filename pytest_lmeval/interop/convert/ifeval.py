@@ -1,8 +1,8 @@
 """IFEval as published: https://github.com/google-research/google-research/tree/master/instruction_following_eval.
 
 Each instruction becomes a regex check that follows IFEval's strict checker: an empty answer follows no instruction. For
-a letter outside a to z that checker counts a random letter; this check counts the requested one. Instructions that need
-a language detector or a sentence tokenizer have no check.
+a letter outside a to z, that checker counts a random letter; this check counts the requested letter. Instructions that
+need a language detector or a sentence tokenizer have no check.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Given:
         return [f"(?:{word})" for word in self.of(key, list)]
 
     def times(self, part: str, number: str, relation: str = "") -> str:
-        """Return the pattern of texts with ``part`` at least as often as the argument ``number``, or less often."""
+        """Return a pattern for texts that contain ``part`` as often as the arguments demand."""
         count, how = self.of(number, int), self.of(relation, str) if relation else "at least"
         # The text before each match holds no other match: there is only one way to count.
         return _related(self, rf"(?:(?:(?!{part}).)*{part}){{{count}}}", how)
@@ -104,9 +104,9 @@ _PATTERNS: Mapping[str, tuple[str, Callable[[Given], str]]] = {
 def convert_ifeval(source: Path, destination: Path) -> list[Path]:
     """Write ``ifeval.jsonl``, and ``ifeval.left_out.txt`` if records were skipped; return the paths.
 
-    ``source`` is ``input_data.jsonl``: per line ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. All
-    checks of a record must pass; its score is the share that do. Records with an instruction that has no check are
-    skipped, and counted by instruction. Raises UsageError for anything else, and for files that would be replaced.
+    ``source`` is ``input_data.jsonl``: per line ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. A record
+    passes if all its checks pass; its score is the share of its checks that pass. A record with an instruction that has
+    no check is skipped; the text file counts such records by instruction.
     """
     tasks: list[dict[str, Any]] = []
     lacking: Counter[str] = Counter()

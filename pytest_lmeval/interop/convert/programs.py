@@ -26,7 +26,7 @@ def convert_humaneval(source: Path, destination: Path) -> list[Path]:
     """Write ``humaneval.jsonl`` and the canonical solutions as ``canonical.replay.jsonl``; return the two paths.
 
     ``source`` is ``HumanEval.jsonl``, or ``.jsonl.gz``: per line ``task_id``, ``prompt``, ``entry_point``,
-    ``canonical_solution`` and ``test``. Raises UsageError for anything else, and for files that would be replaced.
+    ``canonical_solution`` and ``test``.
     """
     return _write_programs(source, destination, "humaneval", _humaneval)
 
@@ -42,8 +42,7 @@ def convert_mbpp(source: Path, destination: Path) -> list[Path]:
     """Write ``mbpp.jsonl`` and the solutions of the data set as ``canonical.replay.jsonl``; return the two paths.
 
     ``source`` is ``mbpp.jsonl``: per line ``task_id``, ``text``, ``code``, ``test_setup_code`` and ``test_list``. The
-    prompt shows all tests, since they name the function. Raises UsageError for anything else, and for files that would
-    be replaced.
+    prompt shows all tests, since they name the function.
     """
     return _write_programs(
         source, destination, "mbpp", lambda record, place: (_mbpp(record, place), _code(record, "code", place))
@@ -66,7 +65,6 @@ def _mbpp(record: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _entry_point(code: str, tests: str, place: str) -> str:
-    """Return the first function of the solution that the tests call."""
     try:
         defined = {node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)}
         called = [name for name in _called(tests) if name in defined]
@@ -90,10 +88,7 @@ def _code(record: Mapping[str, Any], key: str, place: str) -> str:
 def _write_programs(
     source: Path, destination: Path, name: str, made: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]]
 ) -> list[Path]:
-    """Write ``NAME.jsonl`` and the programs of its data set as ``canonical.replay.jsonl``; return the two paths.
-
-    ``made(record, place)`` returns a task's record and its program. Raises UsageError if a ``task_id`` occurs twice.
-    """
+    """Write the two files; ``made(record, place)`` returns a task's record and its program."""
     tasks: list[dict[str, Any]] = []
     canonical: list[dict[str, Any]] = []
     places: dict[str, str] = {}
@@ -107,7 +102,7 @@ def _write_programs(
 
 
 def _program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[str, Any]:
-    """Return the record of a task whose answer is a program; its tests decide, and its target is a placeholder."""
+    """Return the record of a task whose answer is a program. The tests decide; the target is a placeholder."""
     extras = {"tests": tests, "entry_point": entry_point}
     return {"id": id, "prompt": prompt, "targets": ["check"], "metric": "code_exec", "extras": extras}
 

@@ -1,6 +1,6 @@
 """Import the files of other tools: ``lmeval import KIND``.
 
-A new kind is a module with a function ``(source, destination) -> Imported``, and its entry in ``KINDS``.
+To add a kind, write a module with a function ``bring_in(source, destination) -> Imported``, and add it to ``KINDS``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_lmeval.errors import UsageError
@@ -16,9 +15,6 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.interop.files import NewFiles
 
 __all__ = ["KINDS", "Imported", "Importer", "Kind", "Remark", "importer"]
-
-AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
-FULFILS = "The text fulfils what the reference demands."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class Imported:
         yield from (f"differs: {remark}" for remark in _sorted(self.differs))
 
     def nothing(self, source: Path, part: str) -> UsageError:
-        """Return the error for a source without any ``part`` that has a counterpart."""
+        """Return the error for a source in which no ``part``, such as a test, has a counterpart."""
         lines = "".join(f"\n{each}" for each in self.listed())
         return UsageError(f"{source}: no {part} of it has a counterpart, so nothing was written{lines}")
 
@@ -68,27 +64,23 @@ class Kind(NamedTuple):
     module: str
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "promptfoo": Kind(
-            "a promptfoo config, YAML or JSON", "the folder of the data files and profiles", "promptfoo.bring_in"
-        ),
-        "openai-evals": Kind(
-            "an eval of OpenAI Evals (registry/evals/NAME.yaml), or its samples (.jsonl)",
-            "the folder of the data files",
-            "openai_evals",
-        ),
-        "lm-eval": Kind(
-            "a folder that lm_eval wrote with --log_samples, or one results_*.json in it",
-            "the ledger of the run, such as reports/ledger.jsonl",
-            "lm_eval",
-        ),
-    }
-)
+KINDS: Mapping[str, Kind] = {
+    "promptfoo": Kind(
+        "a promptfoo config, YAML or JSON", "the folder of the data files and profiles", "promptfoo.bring_in"
+    ),
+    "openai-evals": Kind(
+        "an eval of OpenAI Evals, registry/evals/NAME.yaml", "the folder of the data files", "openai_evals"
+    ),
+    "lm-eval": Kind(
+        "a folder that lm_eval wrote with --log_samples, or one results_*.json in it",
+        "the ledger of the run, such as reports/ledger.jsonl",
+        "lm_eval",
+    ),
+}
 
 
 def importer(name: str) -> Importer:
-    """Return the function of a kind; its module is imported only then."""
+    """Import the module of a kind, and return its function."""
     function: Importer = import_module(f"pytest_lmeval.interop.importers.{KINDS[name].module}").bring_in
     return function
 

@@ -41,7 +41,7 @@ _Sample = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run: its results file, the content of that, and ``(place, sample)`` by task."""
+    """A run: its results file, the file's content, ``(place, sample)`` by task, and the tasks without samples."""
 
     path: Path
     facts: Mapping[str, Any]
@@ -56,7 +56,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _OutputTask:
-    """A task of the harness: the keys that a folder of outputs records, and the model."""
+    """A task of the harness: the keys that a results file records, and the name of the model."""
 
     name: str
     config: Mapping[str, Any]
@@ -65,7 +65,7 @@ class _OutputTask:
     adapter: str
 
     def decisive(self, first: Mapping[str, Any]) -> str:
-        """Return the metric and filter of the score: the first of each, as for a task file that runs here."""
+        """Return the metric and the filter that decide: the first of each, as for a task that this package runs."""
         listed = [each.get("metric") for each in self.config.get("metric_list") or () if isinstance(each, dict)]
         metric = next((name for name in listed if name in first["metrics"]), first["metrics"][0])
         return f"{metric},{first['filter']}"
@@ -83,20 +83,22 @@ def bring_in(source: Path, destination: Path) -> Imported:
     aggregates: dict[str, Mapping[str, Any]] = {}
     for run in runs:
         for name, samples in run.samples.items():
-            own = _results_of(_task(run, name), samples)
+            task = _task(run, name)
+            own = _results_of(task, samples)
             results += own
-            available, asked = _counts_of(run, name)
+            available = _count(run.facts, name, "original")
             infos[name] = TaskInfo(
-                name, run.path.name, None, own[0].metric, available=available, selected=asked, aggregates=True
+                name, run.path.name, None, own[0].metric, available=available, selected=len(own), aggregates=True
             )
-            aggregates[name] = _aggregates(run, name, asked)
+            aggregates[name] = _aggregates(task, run.facts["results"].get(name) or {}, len(own))
+    facts, outcomes = _facts(runs, infos), tuple(results)
     made = RunFile(
         path=destination,
         kind="ledger",
-        facts=_facts(runs, infos),
+        facts=facts,
         complete=True,
         infos=infos,
-        results=tuple(results),
+        results=outcomes,
         aggregates=aggregates,
     )
     return Imported(
@@ -117,10 +119,8 @@ def _task(run: _Run, name: str) -> _OutputTask:
     return _OutputTask(name, run.facts["configs"][name] or {}, version, higher, run.model)
 
 
-def _aggregates(run: _Run, name: str, asked: int) -> Mapping[str, Any]:
-    """Return the metrics of a task as :class:`~pytest_lmeval.formats.harness.task.HarnessTask` returns them."""
-    found = run.facts["results"].get(name) or {}
-    higher = _task(run, name).higher
+def _aggregates(task: _OutputTask, found: Mapping[str, Any], asked: int) -> Mapping[str, Any]:
+    """Return the metrics of a task in the form of :class:`~pytest_lmeval.formats.harness.task.HarnessTask`."""
     # A null was NaN: the board lists it without a value.
     numbers = {
         key: value
@@ -131,7 +131,7 @@ def _aggregates(run: _Run, name: str, asked: int) -> Mapping[str, Any]:
         key: {
             "stderr": _number(found.get(key.replace(",", _STDERR, 1))),
             "n": asked,
-            "higher_is_better": bool(higher.get(key.rpartition(",")[0], True)),
+            "higher_is_better": task.rises(key),
         }
         for key in numbers
     }
@@ -228,7 +228,7 @@ def _log_prob(response: Any) -> LogProb:
 
 
 def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the right answers as a task file that runs here has them: choices as texts."""
+    """Return the right answers as a task that this package runs has them: a choice is its text."""
     target = str(sample["target"])
     is_number = config.get("output_type") == "multiple_choice" and target.isdecimal() and int(target) < len(asked)
     if is_number and all(each[0] == asked[0][0] for each in asked):
@@ -242,18 +242,14 @@ def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: 
 
 
 def _read_outputs(source: Path) -> list[_Run]:
-    """Return the runs in a folder, or the run of one ``results_*.json``, in the order of their times.
-
-    ``without`` are the tasks of a run without samples. Raises UsageError that names the file if one is torn or of an
-    unknown version, if the runs have several models or share a task, and if there are no samples.
-    """
+    """Return the runs in a folder, or the run of one ``results_*.json``; raise UsageError for bad or mixed files."""
     paths = [source] if source.is_file() else sorted(source.rglob("results_*.json"))
     if not paths:
         raise UsageError(f"{source}: no results_*.json; expected a folder that lm_eval wrote with --output_path")
     runs = [_run(path) for path in paths]
     models = sorted({run.model for run in runs})
     if len(models) > 1:
-        raise UsageError(f"{source}: runs of {len(models)} models: {', '.join(models)}; name the folder of one of them")
+        raise UsageError(f"{source}: runs of {len(models)} models: {', '.join(models)}; name the folder of one model")
     held: dict[str, Path] = {}
     for run in runs:
         for task in run.facts["configs"]:
@@ -269,7 +265,7 @@ def _run(path: Path) -> _Run:
     facts = _results(path)
     match = _STAMP.fullmatch(path.name)
     if match is None:
-        raise UsageError(f"{path}: expected a file that is called results_TIME.json")
+        raise UsageError(f"{path}: expected a file called results_TIME.json")
     files = {task: path.with_name(f"samples_{task}_{match[1]}.jsonl") for task in facts["configs"]}
     there = {task: file for task, file in files.items() if file.exists()}
     samples = {task: _samples(file, task, facts) for task, file in there.items()}
@@ -285,7 +281,7 @@ def _results(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: expected an object, got {facts!r:.80}")
     version = str(facts.get("lm_eval_version", "unknown"))
     if not _VERSION.match(version):
-        raise UsageError(f"{path}: written by lm_eval {version}; this version reads what 0.4 writes")
+        raise UsageError(f"{path}: written by lm_eval {version}; this version reads files of 0.4")
     for key in _SECTIONS:
         if not isinstance(facts.get(key), dict):
             raise UsageError(f"{path}: {key}: expected an object, got {facts.get(key)!r:.80}")
@@ -293,7 +289,7 @@ def _results(path: Path) -> dict[str, Any]:
 
 
 def _samples(path: Path, task: str, facts: Mapping[str, Any]) -> list[_Sample]:
-    """Return the samples of a task; raise UsageError if there are fewer documents than the run had."""
+    """Return the samples of a task; raise UsageError if documents of the run are missing."""
     found = list(read_records(path, from_python=True))
     documents = {str(sample.get("doc_id")) for _, sample in found}
     expected = _count(facts, task, "effective")
@@ -306,9 +302,3 @@ def _count(facts: Mapping[str, Any], task: str, kind: str) -> int | None:
     counts = facts["n-samples"].get(task)
     count = counts.get(kind) if isinstance(counts, dict) else None
     return count if isinstance(count, int) else None
-
-
-def _counts_of(run: _Run, task: str) -> tuple[int | None, int]:
-    """Return the number of documents of a task, None if unknown, and the number of those in the run."""
-    asked = len({sample["doc_id"] for _, sample in run.samples[task]})
-    return _count(run.facts, task, "original"), asked

@@ -1,10 +1,9 @@
-"""OpenAI Evals: samples, and the YAML that scores them, to data files."""
+"""Convert evals of OpenAI Evals, which are YAML files with samples, to data files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
@@ -12,12 +11,13 @@ from pytest_lmeval.file_names import safe_name
 from pytest_lmeval.formats.yaml.document import YamlDocument
 from pytest_lmeval.formats.yaml.parse import read_yaml
 from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records
-from pytest_lmeval.interop.importers import AGREES, FULFILS, Imported, Remark
+from pytest_lmeval.interop.importers import Imported, Remark
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
 
-_REGISTRY = "registry"
-_READ = frozenset({"samples_jsonl", "ignore_case", "max_tokens", "eval_type", "modelgraded_spec", "args"})
+_READ = frozenset({"samples_jsonl", "ignore_case", "max_tokens"})
 _ROLES = frozenset({"system", "user", "assistant"})
+_METRICS = {"Match": "starts_with", "Includes": "contains_any", "JsonMatch": "json_exact"}
+"""By the class of an eval: the metric that compares an answer with the right ones."""
 
 
 class _Sample(NamedTuple):
@@ -26,29 +26,11 @@ class _Sample(NamedTuple):
     targets: Sequence[str]
 
 
-class _Template(NamedTuple):
-    """The checks that a class of OpenAI Evals becomes, given the targets, and the difference in meaning."""
-
-    checks: Callable[[Mapping[str, Any], Sequence[str]], list[dict[str, Any]]]
-    differs: str = ""
-    needs_ideal: bool = True
-
-
 def bring_in(source: Path, destination: Path) -> Imported:
-    """Return a data file for each eval in ``source``, or one for samples; raise UsageError for any other source."""
-    if source.suffix in (".jsonl", ".gz"):
-        left: list[Remark] = []
-        differs = [Remark(source.name, 1, "class", "samples do not name their scoring; assumed to be basic Match")]
-        files = NewFiles(destination)
-        _add_files(files, source.name.partition(".")[0], source, "Match", {}, left)
-        return _imported(destination, files, left, [*differs, *_differs("Match", source.name, 1)])
-    return _of_registry(source, destination)
-
-
-def _of_registry(source: Path, destination: Path) -> Imported:
-    document = read_yaml(source)
+    """Return a data file for each eval in ``source``; raise UsageError for any other source."""
+    document = read_yaml(source) if source.suffix in (".yaml", ".yml") else None
     if not isinstance(document, YamlDocument):
-        raise UsageError(f"{source}: expected a mapping of evals, each with class and args")
+        raise UsageError(f"{source}: expected a YAML file with a mapping of evals, each with class and args")
     files = NewFiles(destination)
     left: list[Remark] = []
     differs: list[Remark] = []
@@ -64,12 +46,13 @@ def _of_registry(source: Path, destination: Path) -> Imported:
             for called, stem in _add_files(files, name, samples, kind, args, left):
                 why = f"another eval has the file {called}.yaml, so this one is {stem}.yaml"
                 differs.append(Remark(source.name, line, name, why))
-            differs += _differs(kind, source.name, line)
+            if kind == "Match":
+                differs.append(Remark(source.name, line, kind, "white space before the answer is ignored here"))
         except _Unread as out:
             left.append(Remark(source.name, line, name, str(out)))
     if not files:
         raise Imported(files, left).nothing(source, "eval")
-    return _imported(destination, files, left, differs)
+    return Imported(files, left, differs, [f"pytest {destination} --lm-adapter=SPEC"])
 
 
 class _Unread(Exception):
@@ -78,14 +61,11 @@ class _Unread(Exception):
 
 def _kind_and_args(spec: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     args = spec.get("args") or {}
-    for key, given in (("args", args), ("args.args", args.get("args") or {} if isinstance(args, dict) else {})):
-        if not isinstance(given, dict):
-            raise _Unread(f"{key}: expected a mapping, got {given!r:.60}")
+    if not isinstance(args, dict):
+        raise _Unread(f"args: expected a mapping, got {args!r:.60}")
     kind = str(spec["class"]).rpartition(":")[2]
-    if kind == "ModelBasedClassify":
-        kind = f"{kind}:{args.get('modelgraded_spec', '')}"
-    if kind not in _TEMPLATES:
-        raise _Unread(f"class {spec['class']}: known are {', '.join(_TEMPLATES)}; others are eval functions here")
+    if kind not in _METRICS:
+        raise _Unread(f"class {spec['class']}: known are {', '.join(_METRICS)}; others are eval functions here")
     return kind, args
 
 
@@ -94,7 +74,7 @@ def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
     if not isinstance(name, str) or "://" in name:
         raise _Unread(f"samples_jsonl is {name!r:.60}; expected a file of the registry")
     roots = [source.parent]
-    if source.parent.parent.name == _REGISTRY:
+    if source.parent.parent.name == "registry":
         roots.insert(0, source.parent.parent / "data")
     for root in roots:
         path = (root / name).resolve()
@@ -107,11 +87,10 @@ def _add_files(
     files: NewFiles, name: str, samples: Path, kind: str, args: Mapping[str, Any], left: list[Remark]
 ) -> list[tuple[str, str]]:
     """Add the files of an eval; return ``(expected, used)`` for each name that another eval took."""
-    template = _TEMPLATES[kind]
     groups: dict[tuple[Any, ...], list[_Sample]] = {}
     for place, record in read_records(samples):
         try:
-            sample = _sample(place, record, template, args)
+            sample = _sample(place, record)
         except _Unread as out:
             left.append(Remark(samples.name, int(place.rpartition(":")[2]), "sample", str(out)))
             continue
@@ -124,27 +103,25 @@ def _add_files(
         if stem != wanted:
             renamed.append((wanted, stem))
         files.add(f"{stem}.rows.jsonl", encode_lines(map(_row, group)))
-        files.add(f"{stem}.yaml", yaml_text(_data_file(stem, group[0], template, args)).encode())
+        files.add(f"{stem}.yaml", yaml_text(_data_file(stem, group[0], kind, args)).encode())
     return renamed
 
 
-def _sample(place: str, record: Mapping[str, Any], template: _Template, args: Mapping[str, Any]) -> _Sample:
-    given = record.get("input")
+def _sample(place: str, record: Mapping[str, Any]) -> _Sample:
+    given, ideal = record.get("input"), record.get("ideal")
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
         raise _Unread(f"input: expected a text or messages with role and content, got {given!r:.60}")
     roles = [message["role"] for message in messages]
-    if roles[-1] == "system" or "system" in roles[1:]:
-        raise _Unread("input: a system message that is not the first; a data file has one at the front")
-    if roles[-1] != "user" or not {*roles} <= _ROLES:
-        raise _Unread(f"input: messages of {', '.join(roles)}; expected the user's at the end")
-    ideal = record.get("ideal", (args.get("args") or {}).get("criteria")) if template.needs_ideal else []
-    ideal = record.get("criteria", ideal) if ideal is None else ideal
+    if roles[-1] != "user" or "system" in roles[1:] or not {*roles} <= _ROLES:
+        raise _Unread(f"input: messages of {', '.join(roles)}; a data file has system at the front and user at the end")
     targets = [ideal] if isinstance(ideal, str) else ideal
-    if not isinstance(targets, list) or not all(isinstance(each, str) and each.strip() for each in targets):
+    if (
+        not isinstance(targets, list)
+        or not targets
+        or not all(isinstance(each, str) and each.strip() for each in targets)
+    ):
         raise _Unread(f"ideal: expected a text or a list of them, got {ideal!r:.60}")
-    if template.needs_ideal and not targets:
-        raise _Unread("ideal: there is no right answer")
     return _Sample(place, messages, targets)
 
 
@@ -158,51 +135,15 @@ def _row(sample: _Sample) -> dict[str, Any]:
     return {"id": sample.place.rpartition(":")[2], **contents, **ideal}
 
 
-def _data_file(stem: str, sample: _Sample, template: _Template, args: Mapping[str, Any]) -> dict[str, Any]:
+def _data_file(stem: str, sample: _Sample, kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
     messages = [
         {"role": message["role"], "content": f"{{{{ message_{number} }}}}"}
         for number, message in enumerate(sample.messages, 1)
     ]
     targets = [f"{{{{ ideal_{number} }}}}" for number in range(1, len(sample.targets) + 1)]
+    check: dict[str, Any] = {"metric": _METRICS[kind], "targets": targets}
+    if kind == "Includes" and args.get("ignore_case"):
+        check["extras"] = {"ignore_case": True}
+    further = [{"metric": "only_json", "target": "JSON"}] if kind == "JsonMatch" else []
     prompt: Any = messages[0]["content"] if len(messages) == 1 else messages
-    return {"prompt": prompt, "data": f"{stem}.rows.jsonl", "checks": template.checks(args, targets)}
-
-
-def _differs(kind: str, file: str, line: int) -> Iterator[Remark]:
-    if _TEMPLATES[kind].differs:
-        yield Remark(file, line, kind, _TEMPLATES[kind].differs)
-
-
-def _imported(destination: Path, files: NewFiles, left: Sequence[Remark], differs: Sequence[Remark]) -> Imported:
-    judge = " --lm-judge=SPEC" if any(b"rubric" in data for data in files.values()) else ""
-    return Imported(files, left, differs, [f"pytest {destination} --lm-adapter=SPEC{judge}"])
-
-
-def _includes(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
-    extras = {"extras": {"ignore_case": True}} if args.get("ignore_case") else {}
-    return [{"metric": "contains_any", "targets": [*targets], **extras}]
-
-
-def _json(args: Mapping[str, Any], targets: Sequence[str]) -> list[dict[str, Any]]:
-    right = [{"metric": "json_exact", "targets": [*targets]}] if targets else []
-    return [*right, {"metric": "only_json", "target": "JSON"}]
-
-
-def _rubric(text: str) -> Callable[[Mapping[str, Any], Sequence[str]], list[dict[str, Any]]]:
-    return lambda args, targets: [{"metric": "rubric", "targets": [*targets], "extras": {"rubric": text}}]
-
-
-_JUDGE = "the judge here has its own prompt, and gives 0 or 1"
-_TEMPLATES: Mapping[str, _Template] = MappingProxyType(
-    {
-        "Match": _Template(
-            lambda _, targets: [{"metric": "starts_with", "targets": [*targets]}],
-            "white space before the answer is ignored here",
-        ),
-        "Includes": _Template(_includes),
-        "JsonMatch": _Template(_json),
-        "JsonValidator": _Template(_json, needs_ideal=False),
-        "ModelBasedClassify:closedqa": _Template(_rubric(FULFILS), _JUDGE),
-        "ModelBasedClassify:fact": _Template(_rubric(AGREES), _JUDGE),
-    }
-)
+    return {"prompt": prompt, "data": f"{stem}.rows.jsonl", "checks": [check, *further]}

@@ -1,6 +1,6 @@
 """Write a run for other tools: ``lmeval publish KIND``.
 
-A new kind is a module with a function ``render(run, about) -> bytes``, and its entry in ``KINDS``.
+To add a kind, write a module with a function ``render(run, about) -> bytes``, and add it to ``KINDS``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib import import_module
-from types import MappingProxyType
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
@@ -27,17 +26,15 @@ class About:
 
 
 Publisher = Callable[[RunFile, About], bytes]
-KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "eee": "a record of Every Eval Ever, schema 0.3.0: the scores of a complete run",
-        "otel": "OpenTelemetry events gen_ai.evaluation.result as OTLP/JSON: one for each score of an example",
-    }
-)
+KINDS: Mapping[str, str] = {
+    "eee": "a record of Every Eval Ever, schema 0.3.0: the scores of a complete run",
+    "otel": "OpenTelemetry events gen_ai.evaluation.result as OTLP/JSON: one for each score of an example",
+}
 """The modules of this package, each with a description of its output."""
 
 
 def publisher(name: str) -> Publisher:
-    """Return the function of a kind; its module is imported only then."""
+    """Import the module of a kind, and return its function."""
     function: Publisher = import_module(f"pytest_lmeval.interop.publish.{name}").render
     return function
 

@@ -1,8 +1,8 @@
 """Confine the server and, more tightly, each program.
 
 A confined program may reach the standard library, the libraries it needs, and its working folder. The server applies a
-thousand precise rules once. Each program adds a dozen that name whole folders and hide the working folders of others;
-the kernel grants what both sets grant.
+thousand precise rules once. Each program adds a dozen rules that name whole folders and hide the working folders of
+other programs. The kernel grants access only if both sets grant it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,10 @@ CLOSE_RANGE = 436
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 INSTALLED = ("dist-packages", "site-packages")
 # Files that the standard library reads: random numbers, paths of libraries, file types, locales, OpenSSL, time zones.
-DATA = (
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/zero",
-    "/etc/ld.so.cache",
-    "/etc/mime.types",
-    "/etc/ssl/openssl.cnf",
-    "/usr/lib/locale",
-    "/usr/lib/ssl/openssl.cnf",
-    "/usr/share/locale/locale.alias",
-    "/usr/share/zoneinfo",
-)
+DATA = """
+/dev/random /dev/urandom /dev/zero /etc/ld.so.cache /etc/mime.types /etc/ssl/openssl.cnf /usr/lib/locale
+/usr/lib/ssl/openssl.cnf /usr/share/locale/locale.alias /usr/share/zoneinfo
+"""
 
 
 class Cage:
@@ -97,7 +89,7 @@ def rules_of_server(root: str, packages: Sequence[str]) -> list[landlock.Rule]:
 
 def rules_of_program(links: str, packages: Sequence[str]) -> list[landlock.Rule]:
     """Return the rules of a program, without its working folder."""
-    folders = [*_standard_library(), *_library_folders(), *DATA, sys.executable, links, *packages]
+    folders = [*_standard_library(), *_library_folders(), *DATA.split(), sys.executable, links, *packages]
     rules = [landlock.rule(path, landlock.READ) for path in folders]
     return _found([*rules, landlock.rule(os.devnull, landlock.DEVICE)])
 
@@ -107,9 +99,9 @@ def _found(rules: Iterable[landlock.Rule | None]) -> list[landlock.Rule]:
 
 
 def _readable(packages: Sequence[str]) -> Iterable[str]:
-    yield from (*DATA, sys.executable, *packages)
+    yield from (*DATA.split(), sys.executable, *packages)
     for folder in _standard_library():
-        # Installed packages may hold tasks with their answers: none but those requested.
+        # Installed packages may hold tasks with their answers: allow only the requested packages.
         yield from (entry for entry in _entries(folder) if os.path.basename(entry) not in INSTALLED)
     for folder in _library_folders():
         yield from (entry for entry in _entries(folder) if ".so" in os.path.basename(entry))
@@ -124,7 +116,7 @@ def _library_folders() -> list[str]:
     named = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     folders = [*SYSTEM, *own, *filter(os.path.isabs, named)]
     triplet = getattr(sys.implementation, "_multiarch", "")
-    # Many of these link to one another.
+    # Many of these folders are links to one another.
     found = {os.path.realpath(os.path.join(folder, part)) for folder in folders for part in ("", triplet)}
     return sorted(filter(os.path.isdir, found))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
-# Python's own limit is 1000, and programs that recurse to 2000 are common.
+# The default of Python is 1000, and programs that recurse to 2000 are common.
 RECURSION = 2500
 LONGEST_TEXT = 500
 MODULE = "program"
@@ -36,7 +36,7 @@ def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoRetur
     sys.path.insert(0, "")
     sys.setrecursionlimit(RECURSION)
     sys.dont_write_bytecode = True
-    # `-S` leaves these out.
+    # An interpreter that was started with `-S` lacks these names.
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
     Host(request, result).run()
 
@@ -129,7 +129,7 @@ class Host:
             return _describe(error) if error.code not in (None, 0) else ("SystemExit", "SystemExit: 0")
         except BaseException as error:
             trace = error.__traceback__
-            # Without this frame, so that the trace begins in the program.
+            # Drop this frame, so that the trace begins in the program.
             own = error.with_traceback(trace.tb_next if trace else None)
             self.excepthook(type(own), own, own.__traceback__)
             return _describe(error)
@@ -151,7 +151,7 @@ def _compile(source: str) -> CodeType | str:
     try:
         return compile(source, "<program>", "exec", dont_inherit=True)
     except Exception as error:
-        # NUL bytes, lone surrogates and deep nesting raise others than SyntaxError.
+        # NUL bytes, lone surrogates and deep nesting raise other exceptions than SyntaxError.
         return _describe(error)[1]
 
 
@@ -175,12 +175,12 @@ def _finish() -> None:
             threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
-        # Python's own exit ignores these, too.
+        # Python ignores these exceptions at its exit, too.
         return
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    """Return the exception's type, and its type with its text."""
+    """Return the name of the exception's type, and the name with the exception's text."""
     name = type.__dict__["__name__"].__get__(type(error))
     try:
         text = str.__str__(str(error))
@@ -217,9 +217,9 @@ def _exception(kind: str, name: str, text: str = "") -> Exception:
     if kind != "raised":
         return CandidateError(name)
     builtin = getattr(builtins, name, None)
-    # One that ends a loop would end the tests' own loop, and skip their remaining checks.
+    # An exception that ends a loop would end a loop of the tests, and skip their remaining checks.
     if isinstance(builtin, type) and issubclass(builtin, Exception) and name not in ENDS_OF_LOOPS:
-        # By __new__, because some of these do not take one string.
+        # Use __new__, because some exceptions cannot be made from one string.
         made = builtin.__new__(builtin)
         made.args = (text.removeprefix(f"{name}: "),)
         return made

@@ -7,7 +7,7 @@ import os
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
-# Undeclared, a pointer that is passed as an int would lose its upper half.
+# Without this declaration, a pointer that is passed as an int would lose its upper half.
 _syscall.argtypes = [ctypes.c_long] * 7
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 GET_VERSION = 1
 PATH_BENEATH = 1
-# Keeps denials out of the machine's audit log.
+# This flag keeps denials out of the machine's audit log.
 QUIET = 1
 
 WRITE_FILE, READ_FILE, LIST, TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
 REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG, MAKE_FIFO, MAKE_SYM, REFER = (1 << n for n in (4, 5, 7, 8, 10, 12, 13))
-# The rights that a rule on a file may grant; the first is to execute it, the last ioctl on a device.
+# The rights that a rule on a file may grant. The first right is to execute, the last is ioctl on a device.
 OF_FILES = 1 << 0 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
 
 READ = READ_FILE | LIST
@@ -46,7 +46,7 @@ def abi() -> int:
 
 
 def rule(path: str, rights: int) -> Rule | None:
-    """Return a rule that grants ``rights`` at and below ``path``; None if that cannot be opened."""
+    """Return a rule that grants ``rights`` at and below ``path``; None if the path cannot be opened."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

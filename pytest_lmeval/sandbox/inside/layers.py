@@ -41,7 +41,6 @@ def adopt_orphans() -> None:
 
 
 def _limits(limits: Mapping[str, float]) -> None:
-    """Set the resource limits of this process and its future children."""
     # The supervisor's clock is finer, but the program can stop the supervisor.
     _cap(resource.RLIMIT_CPU, math.ceil(limits["cpu_s"]) + 1)
     _cap(resource.RLIMIT_CORE, 0)

@@ -47,25 +47,25 @@ def _argument(number: int, *values: int | str, mask: int = WHOLE, half: int = 0)
 THREAD = 0x3D0F00
 DETACHED, NONBLOCK, CLOEXEC = 0x400000, 0x800, 0x80000
 CHECKED: Mapping[str, Action] = {
-    # Threads only: all of these flags and no other. Some C libraries add one without a meaning.
+    # Allow threads only, which need exactly these flags. Some C libraries add a flag without a meaning.
     "clone": _argument(0, THREAD, mask=WHOLE ^ DETACHED),
-    # Not the flag that gives a thread its own descriptors, which no limit would count.
+    # Deny the flag that gives a thread separate descriptors, which no limit would count.
     "close_range": _argument(2, 0, 4),
-    # Its flags are in memory, which a filter cannot read; without it, C libraries use the older call.
+    # The flags of clone3 are in memory, which a filter cannot read; without clone3, C libraries use the older call.
     "clone3": ABSENT,
-    # Not the owner of a file, who receives signals about it.
+    # Deny setting the owner of a file, who receives signals about it.
     "fcntl": _argument(1, 0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032),
     # Attributes and size of a terminal, bytes to read, non-blocking, close-on-exec.
     "ioctl": _argument(1, 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451),
     "kill": _argument(0, SELF, 0, GROUP),
-    # Not shared without a file: unmapped parts stay allocated, and the limit on memory no longer counts them.
+    # Deny shared memory without a file: unmapped parts stay allocated, and the limit on memory ignores them.
     "mmap": _argument(3, 0, 1, 0x20, mask=0x21),
     # The thread's name, its bounding set, its no-new-privileges flag, names of memory areas.
     "prctl": _argument(0, 15, 16, 23, 39, 0x53564D41),
     "prlimit64": _argument(0, 0, SELF),
     "rt_sigqueueinfo": _argument(0, SELF),
     "rt_tgsigqueueinfo": _argument(0, SELF),
-    # Without an address: with one, a datagram could reach any socket that has a path.
+    # Deny an address: with an address, a datagram could reach any socket that has a path.
     "sendto": _argument(4, 0) + _argument(4, 0, half=1),
     # Unix streams only.
     "socketpair": _argument(0, 1) + _argument(1, 1, mask=WHOLE ^ NONBLOCK ^ CLOEXEC),
@@ -81,7 +81,7 @@ rt_sigqueueinfo rt_tgsigqueueinfo setsid tgkill tkill
 
 
 class Filter:
-    """A filter that is built once and applied by any number of processes, each with its own number in it."""
+    """A filter that is built once and applied by any number of processes, each with the id of the process in it."""
 
     def __init__(self, more: str = "", here: Machine | None = None) -> None:
         here = here or machine()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-# Imported once, because each takes a while; few are large, because a fork copies the page tables.
+# Each module takes a while to import, so import it once. A fork copies the page tables, so take few large modules.
 COMMON = """
 abc base64 bisect calendar cmath collections collections.abc contextlib copy csv dataclasses datetime decimal enum
 fractions functools hashlib heapq inspect io itertools json math numbers operator os pickle random re shutil stat
@@ -222,7 +222,7 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
         request, result, stdout, stderr = pipes
         # Open a separate file: the server's would share locks and modes with other programs.
         stdin = os.open(os.devnull, os.O_RDWR)
-        # The received descriptors are above all of these.
+        # The received descriptors have higher numbers.
         for target, fd in enumerate((stdin, stdout, stderr, request, result)):
             os.dup2(fd, target, inheritable=False)
         folder = setup["folder"]

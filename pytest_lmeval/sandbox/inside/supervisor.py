@@ -35,7 +35,7 @@ def main(request: int, result: int, control: int) -> NoReturn:
         os.close(fd)
     code = _watch(pid, control, owner, setup["limits"])
     if _is_alone(owner, control):
-        import shutil  # most runs need none
+        import shutil  # most runs do not need it
 
         shutil.rmtree(os.getcwd(), ignore_errors=True)
     os._exit(code)

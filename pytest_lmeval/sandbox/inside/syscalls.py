@@ -54,7 +54,7 @@ renameat2=276 getrandom=278 membarrier=283 copy_file_range=285 preadv2=286 pwrit
 rseq=293 pidfd_open=434 clone3=435 close_range=436 openat2=437 faccessat2=439 epoll_pwait2=441
 landlock_create_ruleset=444 landlock_add_rule=445 landlock_restrict_self=446 futex_waitv=449
 """
-# The newest call of a kernel of 2025; for programs, newer ones do not exist.
+# The newest call of a kernel of 2025; for programs, newer calls do not exist.
 NEWEST = 469
 
 

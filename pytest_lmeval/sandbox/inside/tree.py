@@ -31,7 +31,7 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as listing:
                 below += map(int, listing.read().split())
     except OSError:
-        # It ended in between.
+        # The process ended in the meantime.
         return below
     return below
 
@@ -69,7 +69,7 @@ def end_all(leader: int) -> bool:
         if time.monotonic() > give_up:
             return False
         below = descendants()
-        # Stopped first, a fork bomb cannot grow while its parts are killed one by one.
+        # Stop all first: then a fork bomb cannot grow while its parts are killed one by one.
         for signal in (SIGSTOP, SIGKILL):
             for pid in below:
                 _signal(pid, signal)
@@ -81,7 +81,7 @@ def _signal(pid: int, signal: int) -> None:
     try:
         os.kill(pid, signal)
     except OSError:
-        # It is gone already.
+        # The process is gone already.
         return
 
 

@@ -59,7 +59,7 @@ def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
 def _living_thread(pid: int) -> str:
     """Return the folder in ``/proc`` of a thread that has not ended; all threads share files and memory.
 
-    The folder of the process shows neither once its first thread has ended, even if others go on.
+    Once the first thread has ended, the folder of the process shows neither, even if other threads go on.
     """
     threads = [f"/proc/{pid}", *(_entries(f"/proc/{pid}/task") or ())]
     found: str = next(filter(_is_alive, threads), threads[0])
@@ -80,7 +80,7 @@ def _removed_but_open(thread: str) -> list[os.stat_result]:
 
 def _removed_but_mapped(thread: str, folder: str) -> set[int]:
     """Return the inode numbers of removed files of ``folder`` that are still mapped."""
-    # Not files elsewhere: a library may have been updated in the meantime.
+    # Ignore files elsewhere: a library may have been updated in the meantime.
     below = os.path.join(os.fsencode(folder), b"").replace(b"\n", rb"\012")
     try:
         with open(f"{thread}/maps", "rb") as maps:
@@ -114,7 +114,7 @@ def _status(path: str, follow: bool) -> os.stat_result | None:
     try:
         return os.stat(path, follow_symlinks=follow)
     except OSError:
-        # It was removed in the meantime.
+        # The file was removed in the meantime.
         return None
 
 

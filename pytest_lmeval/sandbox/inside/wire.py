@@ -46,7 +46,7 @@ class UnfitError(ValueError):
 
 
 def exit_code(status: int) -> int:
-    """Return the exit status of a program that ended by itself: its own, below 128, or 128 plus the signal."""
+    """Return the exit status of a program that ended by itself, at most 127, or 128 plus the signal that ended it."""
     code = waitstatus_to_exitcode(status)
     return SIGNALLED - code if code < 0 else min(code, SIGNALLED - 1)
 

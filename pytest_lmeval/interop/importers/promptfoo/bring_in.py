@@ -11,29 +11,21 @@ from typing import Any
 
 from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.interop.files import NewFiles, encode_lines
-from pytest_lmeval.interop.importers import FULFILS, Imported
+from pytest_lmeval.interop.importers import Imported
 from pytest_lmeval.interop.importers.promptfoo.cases import Case, read_cases
 from pytest_lmeval.interop.importers.promptfoo.checks import Check, checks_of, share_of
 from pytest_lmeval.interop.importers.promptfoo.config import Folder, LeftOut, Node, Remarks, read_config
 from pytest_lmeval.interop.importers.promptfoo.prompts import Prompt, read_prompts
 from pytest_lmeval.interop.importers.promptfoo.providers import profiles_text, read_providers
 from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
-from pytest_lmeval.interop.importers.promptfoo.templates import (
-    checked,
-    is_blank,
-    is_template,
-    names_in,
-    script_text,
-    tolerating,
-)
+from pytest_lmeval.interop.importers.promptfoo.templates import is_blank, is_template, names_in, script_text, tolerating
 from pytest_lmeval.interop.importers.yaml_text import yaml_text
 
+_FULFILS = "The text fulfils what the reference demands."
 _USUAL_NAME = "promptfooconfig"
 _READ = frozenset(
     {"$schema", "description", "prompts", "providers", "targets", "tests", "defaultTest", "evaluateOptions"}
 )
-_OPTIONS = frozenset({"prefix", "suffix", "disableVarExpansion", "disableDefaultAsserts"})
-_IDS = ("id", "test", "test_id", "promptfoo_test")
 _MOST_INLINE = 40
 _LONGEST_INLINE = 30_000
 _LOOKS_INTO = re.compile(r"\{\{-?\s*(\w+)\s*[.\[|]")
@@ -42,19 +34,17 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A case, its checks, and the fields of its example other than checks."""
+    """A case, its checks, and the threshold of its example."""
 
     case: Case
     checks: Sequence[Check]
-    before: str = ""
-    after: str = ""
-    threshold: float | None = None
+    threshold: float | None
 
     @property
     def form(self) -> str:
-        """A key that cases of one file share: everything but the texts that may differ between rows."""
-        checks = [replace(each, targets=("",) * len(each.targets), demand=each.demand[:0]) for each in self.checks]
-        return repr((checks, [bool(each.demand) for each in self.checks], self.before, self.after, self.threshold))
+        """A key that cases of one file share: all parts except the texts that may differ between rows."""
+        checks = [replace(each, targets=("",) * len(each.targets), demand=each.demand and "?") for each in self.checks]
+        return repr((checks, self.threshold))
 
 
 def bring_in(source: Path, destination: Path) -> Imported:
@@ -93,20 +83,18 @@ def _checked(cases: Sequence[Case], prompts: Sequence[Prompt], folder: Folder, r
     for case in cases:
         try:
             found = _of_case(case, folder, remarks)
-            if why := next(filter(None, (prompt.unfilled(case.variables) for prompt in prompts)), ""):
-                raise LeftOut(why)
+            for prompt in prompts:
+                prompt.check(case.variables)
             yield found
         except LeftOut as left:
             remarks.leave_for(left, case.node, case.node.name)
 
 
 def _of_case(case: Case, folder: Folder, remarks: Remarks) -> Checked:
-    options = case.options
-    for key, node in options.items():
+    for key, option in case.options.items():
         if key in ENDS:
-            raise LeftOut(f"options.{key}: {ENDS[key]}", node)
-        if key not in _OPTIONS:
-            remarks.leave(node, OF_A_KEY.get(key, "an option of one test; a profile has options of the model"))
+            raise LeftOut(f"options.{key}: {ENDS[key]}", option)
+        remarks.leave(option, OF_A_KEY.get(key, "an option of one test; a profile has options of the model"))
     checks = []
     for node in case.asserts:
         try:
@@ -120,9 +108,7 @@ def _of_case(case: Case, folder: Folder, remarks: Remarks) -> Checked:
     if not checks:
         why = "none of its assertions has a counterpart" if case.asserts else "without assertions it always passes"
         raise LeftOut(f"{why}; an example needs a check")
-    before, after = (checked(str(options[key].value)) if key in options else "" for key in ("prefix", "suffix"))
-    threshold = None if case.threshold is None else share_of(case.threshold)
-    return Checked(case, checks, before, after, threshold)
+    return Checked(case, checks, None if case.threshold is None else share_of(case.threshold))
 
 
 def _description(config: Node) -> bytes:
@@ -139,21 +125,17 @@ def _name(source: Path) -> str:
 def _document_of(group: Sequence[Checked], prompts: Sequence[Prompt]) -> tuple[Row, list[Row]]:
     first = group[0]
     columns = {name: None for each in group for name in each.case.variables}
-    id_column = next(name for name in _IDS if name not in columns)
+    id_column = FileNames(columns).give("id", "_")
     looked_into = {name for text in _templates(group, prompts) for name in _LOOKS_INTO.findall(text)}
     rows = [
         {id_column: _id(each.case)}
         | {name: _cell(each.case.variables.get(name), is_plain=name not in looked_into) for name in columns}
         for each in group
     ]
-    for key in {key: None for each in group for key in each.case.metadata}:
-        # No variable may have this name: templates do not see metadata.
-        values = [each.case.metadata.get(key) for each in group]
-        _add_column(f"metadata_{key}", ["" if value is None else value for value in values], rows)
     checks = [_check(number, group, rows) for number in range(len(first.checks))]
     used = {name for prompt in prompts for _, text in prompt.messages for name in names_in(text)}
     blank = {name for name in columns if any(is_blank(row[name]) for row in rows)} | (used - columns.keys())
-    texts = {each.name: _prompt(each, first, blank, rows) for each in prompts}
+    texts = {each.name: _prompt(each, blank, rows) for each in prompts}
     document = {
         "prompt": texts if len(texts) > 1 else texts[prompts[0].name],
         **({"id": f"{{{{ {id_column} }}}}"} if id_column != "id" else {}),
@@ -166,7 +148,6 @@ def _document_of(group: Sequence[Checked], prompts: Sequence[Prompt]) -> tuple[R
 def _templates(group: Sequence[Checked], prompts: Sequence[Prompt]) -> Iterator[str]:
     yield from (text for prompt in prompts for _, text in prompt.messages)
     yield from (text for each in group for check in each.checks for text in (*check.targets, check.demand))
-    yield from (text for each in group for text in (each.before, each.after))
 
 
 def _cell(value: Any, *, is_plain: bool) -> Any:
@@ -179,16 +160,14 @@ def _id(case: Case) -> str:
     return f"{case.number}-{safe_name(case.description.lower(), '')[:50]}".rstrip("-")
 
 
-def _prompt(prompt: Prompt, first: Checked, blank: set[str], rows: Sequence[Row]) -> Any:
-    (role, text), *others = prompt.messages
-    messages = [(role, first.before + text), *others]
-    messages[-1] = messages[-1][0], messages[-1][1] + first.after
+def _prompt(prompt: Prompt, blank: set[str], rows: Sequence[Row]) -> Any:
+    messages = [*prompt.messages]
     if not any(names_in(text) for _, text in messages):
         # A data file's prompt must use a column; this one is the same for all rows.
         role, text = messages[-1]
         messages[-1] = role, f"{{{{ {_add_column('prompt_text', [text] * len(rows), rows)} }}}}"
     found = [{"role": role, "content": tolerating(text, blank)} for role, text in messages]
-    return found if role else found[0]["content"]
+    return found if messages[0][0] else found[0]["content"]
 
 
 def _check(number: int, group: Sequence[Checked], rows: Sequence[Row]) -> Check:
@@ -199,7 +178,7 @@ def _check(number: int, group: Sequence[Checked], rows: Sequence[Row]) -> Check:
         return replace(check, extras={"rubric": check.demand, **check.extras})
     if check.demand:
         found = [replace(each, targets=(each.demand,)) for each in found]
-        check = replace(found[0], extras={"rubric": FULFILS, **check.extras})
+        check = replace(found[0], extras={"rubric": _FULFILS, **check.extras})
     targets = [
         _target([each.targets[place] for each in found], check.name, group, rows) for place in range(len(check.targets))
     ]

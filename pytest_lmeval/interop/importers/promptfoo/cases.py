@@ -24,22 +24,20 @@ from pytest_lmeval.interop.importers.promptfoo.config import (
 from pytest_lmeval.interop.importers.promptfoo.reasons import ENDS, OF_A_KEY
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled, is_template, script_text
 
-_KNOWN = frozenset({"description", "vars", "assert", "threshold", "options", "metadata", REFERENCE})
+_KNOWN = frozenset({"description", "vars", "assert", "threshold", "options", REFERENCE})
 _MOST_CASES = 100_000
 _EXPECTED = re.compile(r"__expected\d*")
-_METADATA = "__metadata:"
 _ASSERTION = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
 _CODE = ("javascript:", "fn:", "eval:", "file://")
-_NAMED = {"__description": "description", "__providerOutput": "providerOutput"}
-_OPTIONS = {"__prefix": "prefix", "__suffix": "suffix"}
-_COLUMNS = {*_NAMED, *_OPTIONS, "__metric", "__threshold"}
+_NAMED = ("__description", "__prefix", "__providerOutput", "__suffix")
+_COLUMNS = {*_NAMED, "__metric", "__threshold"}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A test as promptfoo runs it, with one value for each variable.
 
-    ``asserts``, ``options`` and ``metadata`` come from ``defaultTest`` and the test, in this order.
+    ``asserts`` and ``options`` come from ``defaultTest`` and the test, in this order.
     """
 
     node: Node
@@ -49,7 +47,6 @@ class Case:
     asserts: Sequence[Node]
     options: Mapping[str, Node]
     threshold: Node | None
-    metadata: Mapping[str, Any]
 
     def fill(self, template: str) -> str:
         """Return the text of a template for this test; raise LeftOut."""
@@ -60,7 +57,7 @@ class Case:
 
 
 def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:
-    """Return the tests in the order of the config; add remarks about those without a counterpart."""
+    """Return the tests in the order of the config; add remarks about tests without a counterpart."""
     reader = _Reader(folder, remarks)
     default = reader.tests(config.at("defaultTest"))
     found: list[Case] = []
@@ -78,7 +75,7 @@ class _Reader:
     remarks: Remarks
 
     def tests(self, node: Node) -> list[Node]:
-        """Return the mappings of tests, including those in files."""
+        """Return the tests, which are mappings, including tests in files."""
         found: list[Node] = []
         for each in node.elements():
             try:
@@ -104,18 +101,14 @@ class _Reader:
                 raise LeftOut(f"{path.name}: tests are read from csv, json and yaml")
 
     def cases(self, chain: Sequence[Node], number: int, most: int) -> Iterator[Case]:
-        """Yield the cases of the last test of ``chain``, which begins with the defaults."""
+        """Yield the cases of the last element of ``chain``, a test; the elements before it are the defaults."""
         for part in chain:
             self._check(part.written_out())
         own = chain[-1]
         options = {key: node for part in chain for key, node in part.at("options").written_out().items()}
-        first = chain[-1:] if _is_true(options, "disableDefaultAsserts") else chain
-        asserts = [each for part in first for each in part.at("assert").elements()]
-        metadata = {key: node.value for part in chain for key, node in part.at("metadata").items()}
+        asserts = [each for part in chain for each in part.at("assert").elements()]
         thresholds = [part.at("threshold") for part in chain if part.value.get("threshold") is not None]
         values = {name: each for part in chain for name, each in self._variables(part.at("vars").written_out())}
-        if _is_true(options, "disableVarExpansion"):
-            values = {name: each if len(each) == 1 else [each] for name, each in values.items()}
         count = prod(map(len, values.values()))
         if count > most:
             raise LeftOut(f"more than {_MOST_CASES:,} combinations of variables")
@@ -123,7 +116,7 @@ class _Reader:
         for place, chosen in enumerate(product(*values.values()), 1):
             name = f"{number}.{place}" if count > 1 else str(number)
             row = _rendered(dict(zip(values, chosen, strict=True)))
-            yield Case(own, name, description, row, asserts, options, thresholds[-1] if thresholds else None, metadata)
+            yield Case(own, name, description, row, asserts, options, thresholds[-1] if thresholds else None)
 
     def _check(self, part: Node) -> None:
         for key, node in part.items():
@@ -154,12 +147,8 @@ def _rendered(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_true(options: Mapping[str, Node], name: str) -> bool:
-    return name in options and options[name].value is True
-
-
 def _csv_tests(path: Path, node: Node, remarks: Remarks) -> Iterator[Node]:
-    """Yield a test for each row, as YAML would have it; raise LeftOut if the file cannot be read."""
+    """Yield a test for each row, in the form of a test in YAML; raise LeftOut if the file cannot be read."""
     try:
         data = read_data(path)
     except BadRows as bad:
@@ -168,8 +157,7 @@ def _csv_tests(path: Path, node: Node, remarks: Remarks) -> Iterator[Node]:
         cells = {key: str("" if value is None else value).strip() for key, value in row.items()}
         yield Node(_csv_test(cells), path.name, first_line=line)
     for column in data.rows[0]:
-        is_read = column in _COLUMNS or _EXPECTED.fullmatch(column) or column.startswith(_METADATA)
-        if column.startswith("__") and not is_read:
+        if column.startswith("__") and column not in _COLUMNS and not _EXPECTED.fullmatch(column):
             remarks.leave(Node(None, path.name), "nothing here reads the column", column)
 
 
@@ -178,9 +166,7 @@ def _csv_test(row: Mapping[str, str]) -> dict[str, Any]:
     return {
         "vars": {name: value for name, value in row.items() if not name.startswith("__")},
         "assert": [{**_assertion(row[name]), **metric} for name in row if _EXPECTED.fullmatch(name) and row[name]],
-        "options": {option: row[name] for name, option in _OPTIONS.items() if row.get(name)},
-        "metadata": {name.removeprefix(_METADATA): row[name] for name in row if name.startswith(_METADATA)},
-        **{key: row[name] for name, key in _NAMED.items() if row.get(name)},
+        **{name.removeprefix("__"): row[name] for name in _NAMED if row.get(name)},
         **({"threshold": _number(row["__threshold"])} if row.get("__threshold") else {}),
     }
 

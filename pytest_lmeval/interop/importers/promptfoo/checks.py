@@ -6,21 +6,20 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
-from pytest_lmeval.interop.importers import AGREES
 from pytest_lmeval.interop.importers.promptfoo.config import Folder, LeftOut, Node, Remarks, is_reference
 from pytest_lmeval.interop.importers.promptfoo.reasons import DIFFERS, OF_A_KEY, TRANSFORM, WITHOUT
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, is_template, script_text
 from pytest_lmeval.numbers import is_number
 
+_AGREES = "The text agrees with the reference: it may say less or more, and contradicts nothing in it."
 _KNOWN = frozenset({"type", "value", "threshold", "weight", "metric"})
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check; ``targets`` are templates, and ``demand`` is the demand on a judged answer, else ""."""
+    """A check; ``targets`` are templates, and ``demand`` is the criterion for a judge, "" without a judge."""
 
     metric: str
     targets: tuple[str, ...] = ()
@@ -36,8 +35,6 @@ def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
     given = node.written_out().value
     if not isinstance(given, dict) or not isinstance(given.get("type"), str):
         raise LeftOut(f"expected an assertion with a type, got {given!r:.60}")
-    if given["type"] == "assert-set":
-        return _of_set(node, folder, remarks)
     kind = given["type"].removeprefix("not-")
     is_not = kind != given["type"]
     if "transform" in given:
@@ -54,26 +51,11 @@ def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
         remarks.differ(node, DIFFERS[kind], kind)
     remarks.leave_others(node, _KNOWN, OF_A_KEY)
     common = {"not": True} if is_not else {}
-    weight = _number(node, "weight", 1)
-    if weight == 0:
-        raise LeftOut("weight 0: promptfoo reports such a check and never fails for it; here any check can fail")
+    weight = given.get("weight", 1)
+    if not is_number(weight) or weight <= 0:
+        raise LeftOut(f"weight {weight!r:.40}; expected a number above 0: any check here can fail", node.at("weight"))
     name = str(given.get("metric") or given["type"])
     return [replace(each, extras={**each.extras, **common}, name=name, weight=weight / len(found)) for each in found]
-
-
-def _of_set(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
-    if "threshold" in node.value:
-        raise LeftOut("assert-set with a threshold: an example has one threshold, of all its checks")
-    inner = [check for each in node.at("assert").elements() for check in checks_of(each, folder, remarks)]
-    share = _number(node, "weight", 1) / sum(each.weight for each in inner) if inner else 0
-    return [replace(each, weight=each.weight * share) for each in inner]
-
-
-def _number(node: Node, key: str, default: float) -> float:
-    value = node.value.get(key, default)
-    if not is_number(value) or value < 0:
-        raise LeftOut(f"{key} is {value!r:.40}; expected a number", node.at(key))
-    return float(value)
 
 
 def _text(value: Any) -> str:
@@ -85,7 +67,7 @@ def _text(value: Any) -> str:
 def _part(value: Any) -> str:
     text = _text(value)
     if not text:
-        raise LeftOut("every text contains an empty one")
+        raise LeftOut("every answer contains an empty text, so the check would always pass")
     return text
 
 
@@ -143,7 +125,7 @@ def _judged(value: Any, node: Node) -> list[Check]:
 
 
 def _facts(value: Any, node: Node) -> list[Check]:
-    return [Check("rubric", (_part(value),), {"rubric": AGREES}, _share(node, None))]
+    return [Check("rubric", (_part(value),), {"rubric": _AGREES}, _share(node, None))]
 
 
 def _share(node: Node, default: float | None) -> float | None:
@@ -157,28 +139,26 @@ def share_of(node: Node) -> float:
     return float(node.value)
 
 
-_MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = MappingProxyType(
-    {
-        "equals": _equals,
-        "contains": _parts("contains_all", fold=False),
-        "icontains": _parts("contains_all", fold=True),
-        "contains-all": _parts("contains_all", fold=False, several=True),
-        "icontains-all": _parts("contains_all", fold=True, several=True),
-        "contains-any": _parts("contains_any", fold=False, several=True),
-        "icontains-any": _parts("contains_any", fold=True, several=True),
-        "starts-with": _parts("starts_with", fold=False),
-        "regex": _regex,
-        "is-json": _json("only_json"),
-        "contains-json": _json("is_json"),
-        "rouge-n": _overlap("rouge_1", 0.75),
-        "bleu": _overlap("bleu_4", 0.5),
-        "llm-rubric": _judged,
-        "model-graded-closedqa": _judged,
-        "g-eval": _judged,
-        "factuality": _facts,
-        "model-graded-factuality": _facts,
-    }
-)
+_MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = {
+    "equals": _equals,
+    "contains": _parts("contains_all", fold=False),
+    "icontains": _parts("contains_all", fold=True),
+    "contains-all": _parts("contains_all", fold=False, several=True),
+    "icontains-all": _parts("contains_all", fold=True, several=True),
+    "contains-any": _parts("contains_any", fold=False, several=True),
+    "icontains-any": _parts("contains_any", fold=True, several=True),
+    "starts-with": _parts("starts_with", fold=False),
+    "regex": _regex,
+    "is-json": _json("only_json"),
+    "contains-json": _json("is_json"),
+    "rouge-n": _overlap("rouge_1", 0.75),
+    "bleu": _overlap("bleu_4", 0.5),
+    "llm-rubric": _judged,
+    "model-graded-closedqa": _judged,
+    "g-eval": _judged,
+    "factuality": _facts,
+    "model-graded-factuality": _facts,
+}
 
 
 def is_kind(name: str) -> bool:

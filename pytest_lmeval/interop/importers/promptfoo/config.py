@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]  # no types are published with it
-
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.yaml.document import Keys, YamlDocument, YamlFault, field_name
 from pytest_lmeval.formats.yaml.parse import DocumentReader
@@ -35,7 +33,7 @@ class LeftOut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, its file as messages name it, and the keys that lead to it; without a document, its line."""
+    """A value, the name of its file for messages, and the keys that lead to it; without a document, its line."""
 
     value: Any
     file: str
@@ -177,7 +175,7 @@ class Folder:
         return data
 
     def _checked(self, path: Path, node: Node) -> Path:
-        # The name of its function may follow that of a program.
+        # The name of a function may follow the name of a program.
         name = path.name.partition(":")[0]
         if Path(name).suffix in _PROGRAMS:
             raise LeftOut(f"{name} is a program, which is not run; write what it returns into a file", node)
@@ -188,40 +186,13 @@ class Folder:
         return path
 
 
-class _MergeKey(str):
-    """An unquoted ``<<`` key."""
-
-    __slots__ = ()
-
-
-class ConfigReader(DocumentReader):
-    """Reads merge keys too; a merged entry has the place of its merge key."""
-
-    def _key(self, event: Any, mapping: Any) -> str:
-        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
-            return _MergeKey("<<")
-        return super()._key(event, mapping)
-
-    def _mapping(self, start: Any, keys: Keys) -> dict[str, Any]:
-        values = super()._mapping(start, keys)
-        key = next((each for each in values if isinstance(each, _MergeKey)), None)
-        given = [] if key is None else values.pop(key)
-        merged: dict[str, Any] = {}
-        for part in given if isinstance(given, list) else [given]:
-            if not isinstance(part, dict):
-                raise YamlFault(self.places[(*keys, "<<")], "<< expects a mapping or a list of mappings")
-            merged = {**part, **merged}
-        self.places |= {(*keys, name): self.places[(*keys, "<<")] for name in merged.keys() - values.keys()}
-        return {**merged, **values}
-
-
 def _parsed(data: bytes, suffix: str, name: str) -> Node:
     try:
-        reader = ConfigReader(data)
+        reader = DocumentReader(data)
         value = reader.read()
     except YamlFault:
         if suffix == ".json":
-            # YAML has a limit of its own; places in a larger file are not known.
+            # The YAML reader has a limit. A larger JSON file is read without places.
             with suppress(ValueError, RecursionError):
                 return Node(json.loads(data), name)
         raise

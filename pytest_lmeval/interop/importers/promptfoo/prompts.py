@@ -10,15 +10,8 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.file_names import FileNames, safe_name
 from pytest_lmeval.formats.yaml.document import YamlFault
-from pytest_lmeval.interop.importers.promptfoo.config import (
-    MAPPINGS,
-    ConfigReader,
-    Folder,
-    LeftOut,
-    Node,
-    Remarks,
-    is_reference,
-)
+from pytest_lmeval.formats.yaml.parse import DocumentReader
+from pytest_lmeval.interop.importers.promptfoo.config import MAPPINGS, Folder, LeftOut, Node, Remarks, is_reference
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled
 
 _ALONE = Node("{{prompt}}", "promptfoo")
@@ -34,18 +27,17 @@ class Prompt(NamedTuple):
     name: str
     messages: Sequence[tuple[str, str]]
 
-    def unfilled(self, row: dict[str, Any]) -> str:
-        """Return why the prompt cannot be filled with a row; "" if it can."""
+    def check(self, row: dict[str, Any]) -> None:
+        """Raise LeftOut if the prompt cannot be filled with a row."""
         try:
             for _, text in self.messages:
                 filled(text, row)
         except LeftOut as left:
-            return f"prompt {self.name}: {left.why}"
-        return ""
+            raise LeftOut(f"prompt {self.name}: {left.why}") from None
 
 
 def read_prompts(config: Node, folder: Folder, remarks: Remarks) -> list[Prompt]:
-    """Return the prompts, each with a unique name; add remarks about those without a counterpart."""
+    """Return the prompts, each with a unique name; add remarks about prompts without a counterpart."""
     found: list[Prompt] = []
     names = FileNames()
     given = config.at("prompts")
@@ -98,7 +90,7 @@ def _talk(text: str) -> list[tuple[str, str]] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         try:
-            value = ConfigReader(text.encode()).read()
+            value = DocumentReader(text.encode()).read()
         except YamlFault:
             return None
     if not isinstance(value, list) or not all(isinstance(each, dict) and "role" in each for each in value):

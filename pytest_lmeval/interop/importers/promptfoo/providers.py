@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
@@ -16,20 +15,18 @@ from pytest_lmeval.redaction import is_secret_name
 
 Profile = dict[str, Any]
 # By prefix of the provider: the address of a server with OpenAI's interface, and the variable of its key.
-_SERVERS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "ollama": ("http://localhost:11434/v1", ""),
-        "localai": ("http://localhost:8080/v1", ""),
-        "llama": ("http://localhost:8080/v1", ""),
-        "vllm": ("http://localhost:8000/v1", ""),
-        "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-        "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-        "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-        "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-        "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
-    }
-)
+_SERVERS: Mapping[str, tuple[str, str]] = {
+    "ollama": ("http://localhost:11434/v1", ""),
+    "localai": ("http://localhost:8080/v1", ""),
+    "llama": ("http://localhost:8080/v1", ""),
+    "vllm": ("http://localhost:8000/v1", ""),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
+}
 # The prefix that litellm has for models of a service.
 _LITELLM = {"azure": "azure/", "azureopenai": "azure/", "bedrock": "bedrock/", "google": "gemini/"}
 _LITELLM |= {"vertex": "vertex_ai/", "litellm": ""}
@@ -97,7 +94,7 @@ def _profile(node: Node, remarks: Remarks) -> tuple[str, Profile]:
 def _configure(profile: Profile, adapter: str, key: str, node: Node, remarks: Remarks) -> None:
     """Add an option to a profile in the first form that its adapter accepts."""
     if key == "apiKey" or is_secret_name(key):
-        why = "a key is never written down; name a variable with api_key_env"
+        why = "a key is never written to a file; name a variable with api_key_env"
         named = _VARIABLE.fullmatch(str(node.value))
         forms: list[Profile] = [{"api_key_env": named[1] or named[2]}] if named else []
     else:

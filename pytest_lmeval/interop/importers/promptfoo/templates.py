@@ -28,7 +28,7 @@ def checked(text: str) -> str:
     for tag in _TAG.findall(text):
         found = _SAME.fullmatch(tag)
         if found is None:
-            raise LeftOut(f"{tag!r:.60}: of templates, names and plain filters are imported; write the text into rows")
+            raise LeftOut(f"{tag!r:.60}: only names and plain filters are imported; write the text into rows")
         if found[1] == "env":
             raise LeftOut("env: task files do not read environment variables; write the value")
         if found[1] == "_conversation":
@@ -46,7 +46,7 @@ def names_in(template: str) -> set[str]:
 
 
 def filled(template: str, row: Mapping[str, Any]) -> str:
-    """Return the text of a template for a row, a missing value being empty; raise LeftOut."""
+    """Return the text of a template for a row, in which a missing value is empty; raise LeftOut if that fails."""
     if not is_template(template):
         return template
     whole = {**dict.fromkeys(names_in(template), ""), **{key: each for key, each in row.items() if each is not None}}

@@ -7,7 +7,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from types import TracebackType
 
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 """The beginning of this package's module paths."""
@@ -139,21 +138,8 @@ def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
     return ""
 
 
-def without_clients(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of installed packages and the standard library at its end."""
-    frames = []
-    while trace is not None:
-        frames.append(trace)
-        trace = trace.tb_next
-    kept = [*frames]
-    while kept and _is_installed(kept[-1].tb_frame.f_code.co_filename):
-        kept.pop()
-    for each in reversed(kept or frames):
-        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return trace
-
-
-def _is_installed(path: str) -> bool:
+def is_installed(path: str) -> bool:
+    """Return True if a source file belongs to an installed package or to the standard library."""
     return f"{os.sep}site-packages{os.sep}" in path or path.startswith((sys.base_prefix, "<"))
 
 

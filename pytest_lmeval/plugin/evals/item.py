@@ -16,9 +16,9 @@ from pytest_lmeval.plugin.asking import turn
 from pytest_lmeval.plugin.asking.item import ScoredItem, attach
 from pytest_lmeval.plugin.asking.state import RunState, other_adapter, run_state, stop_session
 from pytest_lmeval.plugin.common.report import add_to_report
-from pytest_lmeval.plugin.private.items import drop_tmp_path, parameters_of
+from pytest_lmeval.plugin.private.items import drop_tmp_path, hide_frames, parameters_of
 from pytest_lmeval.plugin.settings.models import config_of, of_model
-from pytest_lmeval.text import without_clients
+from pytest_lmeval.text import is_installed
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
@@ -184,8 +184,8 @@ class EvalItem(ScoredItem):
         # pytest shows the exception, and the report gets the explanation as a section.
         self.explained = explained
         if any(outcome.state.failure is not None for outcome in outcomes):
-            # The explanation says why the request failed; the client's own frames do not.
-            raised.__traceback__ = without_clients(raised.__traceback__)
+            # The explanation says why the request got no answer; the client's own frames do not.
+            hide_frames(self, is_installed)
         raise raised
 
 

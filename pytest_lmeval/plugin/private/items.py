@@ -100,6 +100,25 @@ def arguments_of(item: pytest.Item) -> Sequence[str]:
     return getattr(fixtures_of(item), "argnames", ())
 
 
+def hide_frames(item: Any, hides: Callable[[str], bool]) -> None:
+    """Cut an item's traceback after the last frame whose path ``hides`` does not match, as it is shown.
+
+    Without ``_traceback_filter`` (before pytest 7.4) show all frames.
+    """
+    shown = getattr(item, "_traceback_filter", None)
+    if shown is None:
+        return
+
+    def without(excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+        found = shown(excinfo)
+        count = len(found)
+        while count > 1 and hides(str(found[count - 1].path)):
+            count -= 1
+        return found[:count]
+
+    item._traceback_filter = without
+
+
 def parameters_of(item: Any) -> dict[str, Any]:
     """Return an item's parameters by name, including its row. Without ``callspec`` return none."""
     callspec = getattr(item, "callspec", None)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pytest_lmeval.types import Metric
 
-__all__ = ["DECLARED", "metric"]
+__all__ = ["DECLARED", "Extras", "metric"]
 
+Extras = Mapping[str, Any]
+"""The extras of a record: JSON values by name, of which a metric reads those that it declares."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 DECLARED = "declared_metric"
-"""The attribute of a function that holds its declaration."""
+"""The name of a function's attribute that contains its declaration."""
 
 
 def metric(

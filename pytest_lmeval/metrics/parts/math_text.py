@@ -13,7 +13,7 @@ from fractions import Fraction
 from pytest_lmeval.metrics.parts.texts import closing_brace
 
 LONGEST = 20_000
-"""The number of characters, from the end, that are searched for an answer."""
+"""The number of characters at the end of a text in which to search for an answer."""
 
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
@@ -62,7 +62,7 @@ def is_words(text: str) -> bool:
 
 
 def stated_answers(text: str) -> list[str]:
-    r"""Return the content of the last ``\boxed{}``; without one, the text and what follows its last "answer is"."""
+    r"""Return the content of the last ``\boxed{}``, or else the text, and the line after its last "answer is"."""
     text = _braced_end(text)
     if (box := _last_box(text)) is not None:
         return [text[box]]
@@ -113,7 +113,7 @@ def for_math_verify(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Return a formula without the marks of a sentence or a list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
+    """Return a formula without marks of a sentence or a list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
     text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
     is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
     return text[:-1] if is_marker else text

@@ -35,7 +35,7 @@ def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: st
 
 @dataclass(frozen=True, slots=True)
 class WantedCall:
-    """An expected call; the values of ``accept`` are right, too."""
+    """An expected call; the values in ``accept`` are also right."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _path_of(pointer: str) -> _Path:
 
 
 def _holder(whole: Any, path: _Path) -> tuple[Any, Any]:
-    """Return the object or list that holds the end of ``path``, and the key there; raise LookupError if none does."""
+    """Return the object or list that contains the end of ``path``, and the key in it; raise LookupError without one."""
     for step in path[:-1]:
         whole = whole[key_in(whole, step)]
     return whole, key_in(whole, path[-1])

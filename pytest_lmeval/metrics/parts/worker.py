@@ -29,10 +29,10 @@ class TookTooLong(ScoringError):
 
 
 class MetricWorker:
-    """Answers questions in a separate process, one at a time; threads may share it.
+    """Answers questions in a separate process, one at a time; threads may share this object.
 
-    The process starts with the first question, and again after it was killed. It ends with ``close``, with this
-    object, or with this process.
+    The process starts with the first question, and again with the next question after it was killed. It ends with
+    ``close``, with this object, or with the main process.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:
@@ -51,7 +51,7 @@ class MetricWorker:
         with self._lock:
             try:
                 reply = _exchange(self._running(), question)
-            except BaseException:  # after Ctrl-C, the next question must not receive this one's answer
+            except BaseException:  # after Ctrl-C, the next question must not receive the answer to this one
                 self._forget()
                 raise
             if not reply:

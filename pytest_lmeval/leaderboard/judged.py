@@ -1,4 +1,4 @@
-"""Summarize the verdicts of a task's judges: how often they were readable, and agreed with people."""
+"""Summarize the verdicts of a task's judges: the rates of readable verdicts and of agreement with people."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
 from pytest_lmeval.types import ExampleResult
 
 GRADE = "grade"
-"""The name for grades in eval functions."""
+"""The name of a judge's grades in eval functions."""
 _MOST = 20
 
 
 def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
-    """Return agreement as metrics, and ``{"judges": {name: ...}}`` as notes, in the format of aggregating tasks.
+    """Return the agreement as metrics, and notes by judge, in the format of a task's own aggregates.
 
-    Grades in eval functions are grouped by rubric, unless there are more than 20 rubrics.
+    Group grades in eval functions by rubric, unless there are more than 20 rubrics.
     """
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]

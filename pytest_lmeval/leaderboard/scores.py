@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
 
 ScoreRow = Mapping[str, Any]
-"""``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` for the task's own score.
+"""``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` if it is the task's score.
 
-``score`` is the mean over the ``n`` scored examples that recorded it, and ``missing`` counts the rest. ``threshold`` is
-None if examples have none, or different ones.
+``score`` is the mean over the ``n`` scored examples that recorded it; ``missing`` scored examples did not.
+``threshold`` is None if examples have no threshold, or different ones.
 """
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 """The names of scores that options can refer to."""
@@ -36,9 +36,9 @@ def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, Sc
 
 
 def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[str]) -> TaskInfo:
-    """Add the floors of a task's scores, named ``TASK.SCORE``, to its info.
+    """Add the floors of a task's scores, called ``TASK.SCORE``, to its info.
 
-    ``tasks`` are the names of all tasks: if a task has such a name, the floor belongs to that task.
+    ``tasks`` are the names of all tasks: if ``TASK.SCORE`` is the name of a task, the floor is that task's.
     """
     own = {name: floor for name, floor in floors.items() if name not in tasks and split(name)[0] == info.name}
     if not own:
@@ -50,7 +50,7 @@ def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[s
 
 
 def split(name: str) -> tuple[str, str]:
-    """Split a sub-row's name into task and score; return two empty strings if that is impossible."""
+    """Split the name of a sub-row into task and score; return two empty strings if it is not such a name."""
     task, _, score = name.rpartition(".")
     return (task, score) if task and NAME.fullmatch(score) else ("", "")
 
@@ -62,7 +62,7 @@ def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
 
 
 def _decisive(scored: Iterable[ExampleResult]) -> str:
-    """Return the name of the decisive score; "" without one, or with several."""
+    """Return the name of the decisive score; "" if no score, or several, decide."""
     names = {str(each.get(DECIDED_BY, "")) for result in scored for each in details_of(result)} - {""}
     return names.pop() if len(names) == 1 else ""
 

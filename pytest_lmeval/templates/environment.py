@@ -30,7 +30,7 @@ _MAX_POWER = 64
 
 
 class _Missing(StrictUndefined):
-    """A missing value: any use of it raises an error that names the known ones."""
+    """A missing value: any use of it raises an error that names the known values."""
 
     __slots__ = ()
 
@@ -43,12 +43,12 @@ class _Missing(StrictUndefined):
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Allows only the attributes listed here; an element of a mapping takes precedence over a method of that name."""
+    """Allows only the attributes in this module; an element of a mapping precedes a method with the same name."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return ``obj.attribute``, or the element of a mapping."""
+        """Return the element ``attribute`` of a mapping, or else ``obj.attribute``."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)

@@ -1,8 +1,8 @@
-"""Fill in ``<< config.key >>``, the parameters of a task, before anything else is read.
+"""Fill in ``<< config.key >>``, the parameters of a task, before the rest of the file is read.
 
-A value is always filled in as data. In the text of a template it becomes text that is not read again; in a string of an
-expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a literal, and text must be a
-name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
+Values are always data. In the text of a template, a value becomes text that is not parsed again. In a string of an
+expression, it is escaped. Elsewhere in an expression, a number, a boolean or a list becomes a literal, and text must be
+a name, as in ``sample.<< config.column >>``. No value can add an expression.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def fill_value(text: str, values: Mapping[str, Any]) -> Any:
-    """Return ``text`` with its placeholders filled; for a placeholder alone, the value itself."""
+    """Return ``text`` with its placeholders filled; if it is only a placeholder, return the value itself."""
     keys = placeholders(text)
     if not keys:
         return text
@@ -48,7 +48,7 @@ def fill_value(text: str, values: Mapping[str, Any]) -> Any:
 
 
 def fill_template(text: str, values: Mapping[str, Any]) -> str:
-    """Return the template ``text`` with its placeholders filled, each as its place requires."""
+    """Return the template ``text`` with each placeholder filled in the form that its place requires."""
     keys = placeholders(text)
     if not keys:
         return text

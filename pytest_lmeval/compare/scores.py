@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.errors import did_you_mean
@@ -101,7 +101,8 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
     for name, floor in {**own, **given}.items():
         row = task_of_score(name, board)
         score = None if row is None else _score(row, split(name)[1])
-        if row is not None and row.min_score == floor and row.scores.get(split(name)[1], {}).get("decides"):
+        known = None if row is None else row.scores.get(split(name)[1])
+        if row is not None and row.min_score == floor and known is not None and known.get("decides"):
             continue  # the floor belongs to the task
         if score is None:
             yield f"{name}: no example recorded this score, and its floor is {floor:g}{_meant(row, name)}"
@@ -109,7 +110,7 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
             yield f"{name}: {beside(score, floor)} is below its floor {floor:g}"
 
 
-def _score(row: TaskRow, name: str) -> Any:
+def _score(row: TaskRow, name: str) -> float | None:
     return row.scores[name]["score"] if name in row.scores else row.metrics.get(name)
 
 

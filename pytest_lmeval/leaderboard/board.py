@@ -77,7 +77,7 @@ class RunFacts:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Hide secrets, also those in other people's boards: all reports read the options from here."""
+        """Hide secrets, also in boards from other people: all reports read the options from here."""
         object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 

@@ -1,4 +1,4 @@
-"""Read the details of results: those of responses, and the steps of eval functions."""
+"""Read the details of results: facts about responses, and the steps of eval functions."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ from pytest_lmeval.types import ExampleResult, read_as_own
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.classes import ClassRow
+    from pytest_lmeval.leaderboard.scores import ScoreRow
 
 # To sort ids by the numbers in them, ex-2 before ex-10, pad or cut each number to twenty digits.
 _NUMBER = re.compile(r"\d+")
@@ -131,7 +132,7 @@ class RowNumbers:
     measured: Mapping[str, Any]
     spent: Mapping[str, float | int]
     models: Mapping[str, Mapping[str, int]]
-    scores: Mapping[str, Mapping[str, Any]]
+    scores: Mapping[str, ScoreRow]
 
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def make_row(
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
     metrics = {*map(_METRIC, everything)}
-    scores: Mapping[str, Mapping[str, Any]] = {}
+    scores: Mapping[str, ScoreRow] = {}
     if metrics & BY_NAME and (info.scores or CHECKS in metrics or max(map(len, map(_METRICS, everything))) > 1):
         from pytest_lmeval.leaderboard.scores import score_rows
 
@@ -287,7 +288,7 @@ def _numbers(
     everything: Sequence[ExampleResult],
     aggregates: Mapping[str, Any],
     measured: Mapping[str, Any],
-    by_name: Mapping[str, Mapping[str, Any]],
+    by_name: Mapping[str, ScoreRow],
 ) -> RowNumbers:
     scores, clusters = scores_of(results)
     latencies = [result.latency_ms for result in everything if result.latency_ms is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from pytest_lmeval.leaderboard.details import BY_NAME, DECIDED_BY, details_of
 from pytest_lmeval.leaderboard.passing import thresholds_of
@@ -15,12 +15,22 @@ from pytest_lmeval.types import ExampleResult
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
 
-ScoreRow = Mapping[str, Any]
-"""``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` if it is the task's score.
 
-``score`` is the mean over the ``n`` scored examples that recorded it; ``missing`` scored examples did not.
-``threshold`` is None if examples have no threshold, or different ones.
-"""
+class ScoreRow(TypedDict):
+    """A sub-row: ``score`` is the mean over the ``n`` scored examples that recorded it; ``missing`` examples did not.
+
+    ``threshold`` is None if examples have no threshold, or different ones. ``decides`` is True for the task's score.
+    """
+
+    score: float | None
+    n: int
+    missing: int
+    ci95: tuple[float, float] | None
+    threshold: float | None
+    min_score: float | None
+    decides: NotRequired[bool]
+
+
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 """The names of scores that options can refer to."""
 
@@ -72,7 +82,7 @@ def _row(name: str, info: TaskInfo, scored: Sequence[ExampleResult], decisive: s
     values = [result.outcome.metrics[name] for result in having]
     clusters = [result.question.cluster for result in having]
     own = info.scores.get(name, {})
-    row = {
+    row: ScoreRow = {
         "score": mean(values) if values else None,
         "n": len(values),
         "missing": len(scored) - len(values),

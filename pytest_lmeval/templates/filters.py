@@ -93,6 +93,12 @@ def written(value: Any) -> Any:
     return value
 
 
+def check_size(characters: int) -> None:
+    """Raise LimitReached for a text of more than MAX_CHARS characters."""
+    if characters > MAX_CHARS:
+        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+
+
 def weigh(value: Any) -> int:
     """Return the number of characters of ``value`` as text; raise LimitReached beyond MAX_CHARS or MAX_ELEMENTS.
 
@@ -105,8 +111,7 @@ def weigh(value: Any) -> int:
         if isinstance(each, Undefined):
             str(each)  # raises the error of the undefined value
         total += _own_weight(each)
-        if total > MAX_CHARS:
-            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        check_size(total)
         if elements > MAX_ELEMENTS:
             raise LimitReached(f"more than {MAX_ELEMENTS:,} elements")
     return total
@@ -156,8 +161,7 @@ def _join(values: Iterable[Any], separator: str, budget: RenderBudget) -> str:
     total = 0
     for value in budget.iterate(values):
         total += weigh(value) + len(separator)
-        if total > MAX_CHARS:
-            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        check_size(total)
         texts.append(_text(value, budget))
     return separator.join(texts)
 
@@ -176,8 +180,7 @@ def _replace(text: str, old: str = "", new: str = "", count: int | None = None) 
         raise TypeError("replace expects two texts: the old and the new")
     found = text.count(old)
     times = found if count is None or count < 0 else min(found, count)
-    if len(text) + times * len(new) > MAX_CHARS:
-        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    check_size(len(text) + times * len(new))
     return text.replace(old, new, -1 if count is None else count)
 
 
@@ -231,8 +234,7 @@ def _indent(context: Context, text: Any, width: int = 4, first: bool = False, bl
 
 @pass_context
 def _concatenate(context: Context, *values: Any) -> Any:
-    if sum(weigh(value) for value in values) > MAX_CHARS:
-        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    check_size(sum(map(weigh, values)))
     budget = budget_of(context)
     return budget.made("".join(_text(value, budget) for value in values))
 

@@ -49,7 +49,8 @@ class RowTemplate:
             raise RecordRefused("bad_value", self.field, f"{source!r} is text, and the name of a column: {hint}")
         for name in sorted(self.used(columns)):
             if name not in columns and not self.template.tolerates_missing:
-                raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{_instead(name, columns)}")
+                instead = nearest(name, [*columns], "there is")
+                raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{instead}")
 
     def fill(self, row: Mapping[str, Any]) -> str:
         """Return the text for ``row``; raise RecordRefused for a missing column, and for an empty one used alone."""
@@ -72,7 +73,8 @@ class RowTemplate:
     def _check_cells(self, row: Mapping[str, Any]) -> None:
         for name in sorted(self.used(row)):
             if name not in row:
-                detail = f"the row has no {name!r}, which the template uses{_instead(name, row)}"
+                instead = nearest(name, [*row], "there is")
+                detail = f"the row has no {name!r}, which the template uses{instead}"
                 raise RecordRefused("missing_required", self.field, detail)
         for name in sorted(_columns_of(self.template.alone, row)):
             if row[name] is None or (isinstance(row[name], str) and not row[name].strip()):
@@ -130,7 +132,3 @@ def _templates_in(value: Any) -> Iterator[RowTemplate]:
 def _columns_of(paths: Iterable[tuple[str, ...]], columns: Collection[str]) -> set[str]:
     names = (path[1:] if path[0] == _ROW and _ROW not in columns else path for path in paths)
     return {path[0] for path in names if path and path[0] not in _FUNCTIONS}
-
-
-def _instead(name: str, columns: Collection[str]) -> str:
-    return nearest(name, list(columns), "there is")

@@ -115,7 +115,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     """Return reasons to doubt a comparison of the board with ``baseline``, one sentence each."""
     found = []
     if not baseline.complete:
-        found.append(_doubt(baseline))
+        count = len(_unscored(baseline))
+        unscored = f"{count} example(s) of the baseline could not be scored"
+        found.append(unscored if count else "the baseline comes from a run that did not finish")
     old, now = (manifest.get("think_tags") for manifest in (baseline.manifest, board.facts.manifest))
     if old is not None and now is not None and old != now:
         found.append(f"the baseline used other think tags: {old}, now {now} (--lm-think-tags)")
@@ -165,15 +167,6 @@ def _judges(notes: object) -> dict[str, tuple[str, str]]:
         for key, each in (judges.items() if isinstance(judges, Mapping) else ())
         if isinstance(each, Mapping)
     }
-
-
-def _doubt(baseline: RunFile) -> str:
-    count = len(_unscored(baseline))
-    return (
-        f"{count} example(s) of the baseline could not be scored"
-        if count
-        else "the baseline comes from a run that did not finish"
-    )
 
 
 def _has_thoughts(baseline: RunFile, tags: Any) -> bool:

@@ -20,8 +20,9 @@ def decision(comparison: Mapping[str, Any]) -> str:
     if reason := why_no_best(comparison):
         return f"no model is named best: {reason}"
     best, *others = ranking["standings"]
+    same = [best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= ROUNDING)]
     parts = [
-        _first([best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= ROUNDING)]),
+        f"{same[0]} is best" if len(same) == 1 else f"{listed(same)} have the same score",
         _group([each for each in others if not each["is_worse"]], "not shown to be worse", _within),
         _group([each for each in others if each["is_worse"]], "worse", _by_at_least),
         _clause([each["name"] for each in ranking["unranked"]], "not ranked"),
@@ -37,10 +38,6 @@ def why_no_best(comparison: Mapping[str, Any]) -> str:
     if any("selection" in model for model in comparison["models"]):
         return SELECTION
     return str(comparison["ranking"]["reason"])
-
-
-def _first(names: Sequence[str]) -> str:
-    return f"{names[0]} is best" if len(names) == 1 else f"{listed(names)} have the same score"
 
 
 def _group(standings: _Standings, what: str, how_far: Callable[[_Standings], str]) -> str:

@@ -1,4 +1,4 @@
-"""Select the runs for a ranking: those that finished and scored most of the examples."""
+"""Select the runs for a ranking, which must have finished and scored most of the examples."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
         _Kind(pairing.of("unknown"), "without a score in the baseline", had_score=False),
         _Kind(pairing.of("measured"), "measured by aggregations only", had_score=False),
         _Kind(pairing.of("quarantined"), "quarantined"),
-        # Tasks have their own line; the list of unselected examples may be as long as the suite.
+        # Another line names the tasks; the list of unselected examples may be as long as the suite.
         _Kind(pairing.of("left_out"), "in tasks that are left out", is_listed=False),
         _Kind(pairing.of("unselected"), "not selected", is_listed=False),
         _Kind(pairing.of("new"), "new", had_score=False),
@@ -207,8 +207,8 @@ def _new_targets(changed: int, found: Sequence[Retargeted]) -> list[str]:
         f"{sum(each.passes_by_old_targets for each in found)} would pass with the old targets"
     ]
     for passes, which in ((True, "new"), (False, "old")):
-        only = [each.key for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
-        lines += [f"pass with the {which} targets only: {_named(only)}"] if only else []
+        pairs = [each.pair for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
+        lines += [f"pass with the {which} targets only: {_named([pair.key for pair in pairs])}"] if pairs else []
     return lines
 
 

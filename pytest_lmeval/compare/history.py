@@ -37,7 +37,7 @@ class History:
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
-    """Return the history of the runs' scores: those of ``tasks``, or of all tasks if that is empty.
+    """Return the history of the runs' scores for ``tasks``, or for all tasks if that is empty.
 
     If several files contain the same run, use the first one.
     """

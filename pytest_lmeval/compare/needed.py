@@ -62,7 +62,7 @@ def overall_level(alpha: float, tasks: int) -> float:
 
 
 def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Return True if runs detect a drop; spread and weight are those of ``shared`` over ``count``, plus ``fixed``."""
+    """Return True if runs detect a drop; their spread and weight are ``shared`` over ``count``, plus ``fixed``."""
     spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
     detectable = detectable_drop(spread, weight, alpha)
     return detectable is not None and detectable <= drop

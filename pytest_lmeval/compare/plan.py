@@ -48,14 +48,15 @@ def plan(
 ) -> SuitePlan:
     """Return the power of a suite; ``noise`` has the noise of some tasks, and ``usual`` is the noise of other tasks.
 
-    The plan assumes that flips in a cluster are independent. As in the gate, the level of a task's test is that of
-    Holm's first step, and the level of the overall test half of alpha; for a single task it is alpha.
+    The plan assumes that flips in a cluster are independent. As in the gate, a task's test has the level of Holm's
+    first step, and the overall test has half of alpha; the test of a single task has alpha.
     """
     count = len(suite)
     share = overall_level(alpha, count)
     tasks, spread, weight = [], 0.0, 0.0
     for task, clusters in sorted(suite.items()):
-        sizes, flips = _sizes(clusters), noise.get(task, usual)
+        sizes = [*Counter(filter(None, clusters)).values(), *(1 for name in clusters if not name)]
+        flips = noise.get(task, usual)
         own = _variances(sizes, flips, repeats)
         tasks.append(TaskPlan(task, len(clusters), len(sizes), flips, own.detectable(share / count)))
         spread += own.spread / count**2
@@ -80,11 +81,6 @@ def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
             variance = math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
             variances.setdefault(result.task, []).append(2 * variance)
     return {task: min(1.0, math.fsum(found) / len(found)) for task, found in variances.items()}
-
-
-def _sizes(clusters: Sequence[str]) -> list[int]:
-    counted = Counter(name for name in clusters if name)
-    return [*counted.values(), *(1 for name in clusters if not name)]
 
 
 def _variances(sizes: Sequence[int], noise: float, repeats: int) -> Variances:

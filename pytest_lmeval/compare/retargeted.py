@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.compare.pairing import Key, Pair
+from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Metric, Registry
 from pytest_lmeval.stats.intervals import is_at_least, mean
@@ -22,11 +22,6 @@ class Retargeted:
 
     pair: Pair
     score: float
-
-    @property
-    def key(self) -> Key:
-        """The example's task and id."""
-        return self.pair.key
 
     @property
     def passed_before(self) -> bool:

@@ -56,9 +56,9 @@ def bleu(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the BLEU of one segment for the best target; 0.0 if no target has a word of the prediction.
 
     Equals ``sacrebleu.sentence_bleu`` divided by 100: tokens as in mteval-v13a, with case; precisions of up to four
-    words, or as many as the prediction has (effective order); an order without a match counts as
-    ``1 / (2 ** k * n)`` for the k-th such order with ``n`` n-grams (exponential smoothing); brevity penalty. For a
-    prediction of four tokens or more, it also equals the ``corpus_bleu`` of a corpus of this one segment.
+    words, or as many as the prediction has (effective order); the precision of the k-th order without a match is
+    ``1 / (2 ** k * n)`` if it has ``n`` n-grams (exponential smoothing); brevity penalty. For a prediction of four
+    tokens or more, it also equals the ``corpus_bleu`` of a corpus that consists of this segment.
 
     Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation"; Chen and Cherry (2014),
     "A systematic comparison of smoothing techniques for sentence-level BLEU", method 3.

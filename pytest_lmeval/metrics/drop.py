@@ -31,7 +31,7 @@ def drop_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def drop_f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the mean F1 of the spans for the best pairing and the best answer, rounded to two digits.
 
-    Spans without a partner count 0. A span with numbers pairs only with one that shares a number.
+    The F1 of a span without a partner is 0. A span with numbers pairs only with a span that shares a number.
     """
     given = [frozenset(span.split()) for span in _spans(prediction)]
     answers = ([frozenset(span.split()) for span in each] for each in _answers(targets, extras))

@@ -24,7 +24,7 @@ def accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def completion_accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction equals any target exactly, else 0.0.
 
-    For tasks that clean the completion themselves: nothing is stripped or normalized.
+    This is for tasks that clean the completion themselves: the metric does not strip or normalize it.
     """
     return 1.0 if prediction in targets else 0.0
 

@@ -36,7 +36,7 @@ def squad_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def squad_f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the multiset F1 of the words, normalized as by ``squad_em``, for the best target.
 
-    If a side has no word, the score is that of ``squad_em``: Rajpurkar et al. (2018), "Know what you don't know".
+    If a side has no word, the score equals ``squad_em``: Rajpurkar et al. (2018), "Know what you don't know".
     """
     words = _words(prediction)
     return max((multiset_f1(words, _words(target)) for target in targets), default=0.0)

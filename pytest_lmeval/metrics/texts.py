@@ -95,7 +95,7 @@ def starts_with(prediction: str, targets: Sequence[str], extras: Extras) -> floa
 
 @metric(extras=("tolerance", "relative"), check=check_numbers, binary=True)
 def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
-    """Return 1.0 if the last number in the prediction equals that of any target, else 0.0.
+    """Return 1.0 if the last number in the prediction equals the last number in any target, else 0.0.
 
     A number may have a sign, commas between thousands, decimals and an exponent; a currency sign before it and a %
     after it are dropped. Two numbers are equal if they differ by at most ``extras.tolerance``, or by at most the share

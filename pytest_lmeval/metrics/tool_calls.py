@@ -19,7 +19,7 @@ __all__ = ["expected_in", "tool_calls"]
     binary=True,
 )
 def tool_calls(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
-    """Return 1.0 if the calls are exactly those of ``extras.calls``, else 0.0; text beside them does not count.
+    """Return 1.0 if the calls are exactly the calls in ``extras.calls``, else 0.0; text around calls has no effect.
 
     ``prediction`` is the output in the format of the ledger. ``extras.order`` is ``exact`` if the order matters, by
     default ``any``. If ``extras.arguments`` is ``subset``, a call may have more arguments than expected. A call whose
@@ -53,7 +53,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Extras) -> Score
 
 
 def expected_in(metric: str, details: Mapping[str, Any]) -> Sequence[str]:
-    """Return the expected calls in this metric's details, as text; () for another metric or without any."""
+    """Return the expected calls in this metric's details, as text; () for another metric or without such calls."""
     found = details.get("expected") if metric == tool_calls.__name__ else None
     if not isinstance(found, list) or not all(isinstance(call, str) for call in found):
         return ()

@@ -88,7 +88,7 @@ def verdict_of(model: Mapping[str, Any]) -> str:
 
 
 def _has_tasks(comparison: Mapping[str, Any]) -> bool:
-    # The scores of a single task are those in the models' rows.
+    # The models' rows already contain the scores of a single task.
     return len(comparison["tasks"]) > 1
 
 

@@ -141,10 +141,8 @@ def failed_result(
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     """Return True if scoring the example runs code written by the model."""
-    for name in (task.metric_name(example), *task.further_metrics(example)):
-        if (metric := registry.metrics.get(name)) is not None and metric.needs_sandbox:
-            return True
-    return False
+    named = map(registry.metrics.get, (task.metric_name(example), *task.further_metrics(example)))
+    return any(metric is not None and metric.needs_sandbox for metric in named)
 
 
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
@@ -228,9 +226,7 @@ def _answer(
         # Eval functions send requests themselves.
         return ExampleAnswer(adapter=rules.adapter, usage=_usage((), scores), adapter_key=rules.adapter_key)
     completions = [response for response in responses if isinstance(response, Completion)]
-    exchanges = list(asked_before)
-    for completion in completions:
-        exchanges += completion.exchanges
+    exchanges = [*asked_before, *(exchange for completion in completions for exchange in completion.exchanges)]
     # Most responses take one request each.
     single = responses
     if exchanges:

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, fault
 from pytest_lmeval.errors import UsageError
 
-# The order is that of transformers, which loads the first kind that it finds.
+# In this order, transformers loads the first kind that it finds.
 _PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")

@@ -87,7 +87,7 @@ def timeout_of(mapping: Extras, prefix: str = "extras") -> float:
 
 
 def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
-    """Return the parsed targets; refuse those that are not Python expressions."""
+    """Return the parsed targets; refuse targets that are not Python expressions."""
     if not targets:
         raise RecordRefused("bad_type", "targets", "expected at least one Python expression")
     return tuple(_expression(number, target) for number, target in enumerate(targets, 1))

@@ -51,7 +51,7 @@ _CHARACTERS = str.maketrans(
 
 
 def plain_text(text: str) -> str:
-    """Return ``text`` without case, LaTeX's text commands, and blanks, except those that separate numbers."""
+    """Return ``text`` in lower case without LaTeX's text commands, and without blanks except between numbers."""
     text = _SPACING.sub(" ", re.sub(r"\\[,!]", "", _WORDS.sub(r"\1", text))).lower()
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text).rstrip(".")
 
@@ -70,7 +70,7 @@ def stated_answers(text: str) -> list[str]:
 
 
 def is_cut_off(text: str) -> bool:
-    """Return True if ``text`` ends with an operator, so the rest is missing."""
+    """Return True if ``text`` ends with an operator, so that its end is missing."""
     return bool(_OPERATOR.search(text))
 
 

@@ -17,7 +17,7 @@ _SINGLE = frozenset({"ANY", "AT", "FAILURE", "IN", "LITERAL", "NOT_LITERAL"})
 
 
 class Pattern:
-    """A regular expression like that of ``re``; at the time limit, it raises TookTooLong, a ScoringError."""
+    """A regular expression that works as in ``re``; at the time limit, it raises TookTooLong, a ScoringError."""
 
     __slots__ = ("_compiled", "_quick", "_slow")
 

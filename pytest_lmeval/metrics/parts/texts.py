@@ -26,7 +26,7 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the index of the brace that closes the one before ``first``, or the length of the text without one."""
+    """Return the index of the brace that closes the brace before ``first``; without one, the length of the text."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

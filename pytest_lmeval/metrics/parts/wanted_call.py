@@ -95,7 +95,7 @@ class WantedCall:
         return " or ".join(map(shown_value, [*own, *self.accept.get((name,), ())]))[:LONGEST]
 
     def _names(self, wanted: Mapping[str, Any], path: _Path) -> dict[str, None]:
-        """Return the names of the object at ``path``, including those that ``accept`` adds."""
+        """Return the names of the object at ``path``, including names that ``accept`` adds."""
         depth = len(path)
         return dict.fromkeys([*wanted, *(each[depth] for each in self.accept if each[:depth] == path != each)])
 

@@ -74,8 +74,8 @@ class MetricWorker:
     def _start(self) -> subprocess.Popen[bytes]:
         import subprocess  # most runs start no worker
 
-        # -P keeps the program's folder, which holds modules of this package, out of sys.path. In a session of its own,
-        # the process does not receive Ctrl-C; it ends with its input.
+        # -P keeps the program's folder, which contains modules of this package, out of sys.path. In a new session, the
+        # process does not receive Ctrl-C; it ends with its input.
         process = subprocess.Popen(
             [sys.executable, "-P", str(_PROGRAM), str(self._cpu_limit_s)],
             stdin=subprocess.PIPE,
@@ -103,11 +103,11 @@ class MetricWorker:
 
 
 def shared_worker() -> MetricWorker:
-    """Return the one worker of this process."""
+    """Return the worker that all code in this process shares."""
     return _worker_of(os.getpid())
 
 
-# By process: a fork inherits the parent's worker, with its lock and pipes, and needs its own.
+# Workers are stored by process: a fork inherits the parent's worker, with its lock and pipes, and needs a new worker.
 @functools.cache
 def _worker_of(pid: int) -> MetricWorker:
     return MetricWorker()

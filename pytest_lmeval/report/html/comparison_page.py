@@ -92,7 +92,7 @@ def _summary(overview: Mapping[str, Any]) -> str:
 
 
 class _Across(NamedTuple):
-    """One example: its result in each column, or None."""
+    """The results of one example, one for each model; None if a model has no result."""
 
     results: Sequence[ExampleResult | None]
     present: Sequence[ExampleResult]
@@ -153,7 +153,7 @@ def _across(results: Sequence[ExampleResult | None]) -> _Across:
 
 
 def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
-    """Return True if models were asked with different prompts, by their hashes if the prompts are not kept."""
+    """Return True if models got different prompts; compare hashes if the results have no prompts."""
     hashes = {result.question.hash for result in present}
     # The hash covers the prompt: if it is the same, the texts need not be read.
     if len(hashes) == 1 and "" not in hashes:
@@ -201,7 +201,7 @@ def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dic
 
 
 def _flips(rows: Sequence[_Across]) -> list[dict[str, int]]:
-    """Count, for each model, the examples that did not pass, and those that passed only here or only for the best."""
+    """Count, for each model, failed examples, and examples that only this model or only the best model passed."""
     columns = [list(map(_passes, results)) for results in zip(*(row.results for row in rows), strict=True)]
     # The first column is the best model's, which is compared with the second model.
     beside = [columns[min(1, len(columns) - 1)], *columns[:1] * (len(columns) - 1)]

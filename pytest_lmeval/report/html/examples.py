@@ -1,4 +1,4 @@
-"""Turn one example into the fields of the page: short keys, nothing empty or repeated."""
+"""Turn one example into fields for the page, with short keys and without empty or repeated values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def before_of(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> dict[tuple[str, str], ExampleResult]:
-    """Return the baseline's results, and those of further flipped examples as the comparison records them."""
+    """Return the baseline's results; add results that the comparison recorded for further flipped examples."""
     flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
     recorded = {(entry["task"], entry["id"]): entry for entry in flipped if entry.get("old")}
     known = {key: now for now in results if (key := (now.task, now.id)) in recorded} if recorded else {}
@@ -236,7 +236,7 @@ def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
 def extracted_span(output: str, prediction: str) -> tuple[int, int] | None:
     """Return start and end, in UTF-16 units, of the prediction in the output.
 
-    Return None if the output contains it in several places or nowhere, or contains nothing else but blanks.
+    Return None if the output contains it in several places, does not contain it, or equals it except for blanks.
     """
     if not prediction or output.strip() == prediction.strip() or output.count(prediction) != 1:
         return None

@@ -51,7 +51,9 @@ def render_report(
 
 def page_text(data: ReportData, title: str, summary: str) -> str:
     """Return the text of a page with these data, in ASCII; ``title`` and ``summary`` are HTML."""
-    style, script = "\n" + "\n".join(map(part, _STYLES)), _script()
+    style = "\n" + "\n".join(map(part, _STYLES))
+    script = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
+    script = f'\n"use strict";\n(() => {{\n{script}\n}})();\n'
     return Template(part("page.html")).substitute(
         policy=policy(style, script),
         title=title,
@@ -102,11 +104,6 @@ def policy(style: str, script: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('ascii')).digest()).decode('ascii')}'"
-
-
-def _script() -> str:
-    body = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
-    return f'\n"use strict";\n(() => {{\n{body}\n}})();\n'
 
 
 def part(name: str) -> str:

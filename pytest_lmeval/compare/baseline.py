@@ -79,10 +79,10 @@ def check_unchanged(run: RunFile) -> None:
     """Raise UsageError if the baseline file was edited by hand, because no run measured its results."""
     names = [str(row.get("task")) for row in (run.board or {}).get("tasks", ())]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"{run.path}: task {twice[0]!r} is in it twice; it cannot be a baseline: write it again")
+        raise UsageError(f"{run.path}: it contains task {twice[0]!r} twice; it cannot be a baseline: write it again")
     if not run.agrees:
         raise UsageError(
-            f"{run.path}: changed by hand: its results are not those of its digest; it cannot be a baseline: write it "
+            f"{run.path}: changed by hand: its results do not match its digest; it cannot be a baseline: write it "
             "again (--lm-update-baseline, or lmeval baseline accept)"
         )
 

@@ -85,9 +85,7 @@ def calibrate(
     of the same run, if their examples differ, or if any two runs, including ``more``, share cached answers.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
-        raise UsageError(
-            f"{one.path} and {other.path} are of one and the same run; calibrate needs two runs of a model"
-        )
+        raise UsageError(f"{one.path} and {other.path} are files of the same run; calibrate needs two runs of a model")
     for first, second in combinations((one, other, *more), 2):
         if shared := shared_answers(examples_of(first), examples_of(second)):
             raise UsageError(

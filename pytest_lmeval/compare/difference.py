@@ -126,7 +126,7 @@ def _notes(old: RunFile, new: RunFile) -> list[str]:
                 "write its board with --lm-include-per-example"
             )
     if (old.digest, old.timestamp) == (new.digest, new.timestamp) and old.digest:
-        notes.append("both files are of one and the same run")
+        notes.append("both files are of the same run")
     return notes
 
 

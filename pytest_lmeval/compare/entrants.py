@@ -117,11 +117,11 @@ def _names(runs: Sequence[RunFile]) -> list[str]:
 
 def _why(one: Collection[Key], other: Collection[Key]) -> str:
     if {key[:2] for key in one} & {key[:2] for key in other}:
-        return "the ids are the same and their content is not; run both on the same task files"
+        return "the ids are the same, but their content differs; run both on the same task files"
     tasks, others = ({task for task, _, _ in held} for held in (one, other))
     if tasks & others:
         return f"their ids of {_some(tasks & others)} differ"
-    return f"the tasks of one are {_some(tasks)}, those of the other {_some(others)}"
+    return f"the tasks of one are {_some(tasks)}, the tasks of the other {_some(others)}"
 
 
 def _some(names: Iterable[str]) -> str:

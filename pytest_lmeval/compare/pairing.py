@@ -69,7 +69,7 @@ class Pair:
 
     def _score(self, result: ExampleResult) -> float:
         if result.score is None:
-            raise ValueError(f"{result.task}: {result.id} has no score: it is no part of a pair")
+            raise ValueError(f"{result.task}: {result.id} has no score, so it cannot form a pair")
         return result.score
 
     def _passes(self, result: ExampleResult) -> bool:

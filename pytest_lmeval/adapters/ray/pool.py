@@ -229,7 +229,7 @@ class Pool:
                 request.deliver(AdapterTimeout(f"no response within {allowed}"))
         for silent in self._sharing.silent(now, wait_s):
             assert isinstance(silent, PoolMember)
-            self._died(silent, f"it answered nothing for {wait_s:g} s (wait_s)")
+            self._died(silent, f"it did not answer for {wait_s:g} s (wait_s)")
 
 
 def _reason(error: BaseException) -> str:

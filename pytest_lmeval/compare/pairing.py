@@ -195,7 +195,7 @@ def check_pairing(run: RunFile, by: str, called: object) -> None:
     if not all(result.scoring_hash for result in run.results or ()):
         raise UsageError(
             f"{called}: pairs by id need the scoring_hash of each example, which earlier versions did not write; "
-            "renew it: run that state again with this version"
+            "to renew it, run that state again with this version"
         )
     check_ids(run.infos.values(), called)
 

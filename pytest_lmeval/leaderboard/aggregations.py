@@ -30,7 +30,7 @@ _OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", 
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
-    """Return the scores of examples that are not in quarantine, and their clusters, () if no example has one."""
+    """Return the scores of examples that are not in quarantine, and their clusters; () if no example has a cluster."""
     scored = [
         (each.outcome.score, each.question.cluster)
         for each in results

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_DEATHS = 2
-"""If so many replicas die with a request, the request is dropped."""
+"""A request is dropped when so many replicas have died with it."""
 
 
 @dataclass(eq=False, slots=True)

@@ -97,7 +97,7 @@ def _last_box(text: str) -> slice | None:
 
 
 def for_math_verify(text: str) -> str:
-    """Return ``text`` in notation that math-verify reads correctly; a formula without prose gets dollars."""
+    """Return ``text`` in notation that math-verify reads correctly, with dollars around a formula without prose."""
     text = _braced_end(text).replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
     if text.count("$") % 2 and _CUT_OFF.search(text):
         text += "$"  # without it, the first number would be read alone
